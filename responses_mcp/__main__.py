@@ -1,0 +1,32 @@
+"""The console script and `python -m responses_mcp`. Imports next to nothing, so that a signal finds a quiet process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    argv = sys.argv[1:]
+    if "--stdio" in argv:
+        # A client may end us while we still import. Once serving, Trio's handlers take over; after it, these do again.
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), _end_quietly)
+    from responses_mcp.cli import run  # noqa: PLC0415  # after the signals are in hand
+
+    try:
+        code = run(argv)
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+def _end_quietly(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Questions in, answers out: what the `answer*` tools do, without MCP (contract 6).
+
+async with open_answers(settings) as answers:
+result = await answers.answer("…", recency_days=7)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from responses_mcp.errors import BadArgument, ConfigError
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.responses_api.models import model_traits
+from responses_mcp.responses_api.payload import Question, request_body
+from responses_mcp.responses_api.reading import Answer, read_answer
+from responses_mcp.settings.model import Profile, Settings
+
+log = logging.getLogger(__name__)
+
+
+class Answers:
+    """Asks the Responses API on behalf of a person or an agent.
+
+    Connections are opened by the first question and kept until `aclose`. Any number of questions may run at once;
+    cancelling one closes its socket and nothing else. `today` gives the date in Asia/Tokyo.
+    """
+
+    def __init__(
+        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] = today_in_tokyo
+    ) -> None:
+        self._settings = settings
+        self._api = api or ResponsesApi(settings.openai, settings.request)
+        self._today = today
+        self.redact = self._api.redact
+
+    async def answer(
+        self,
+        query: str,
+        *,
+        recency_days: int | None = None,
+        max_results: int | None = None,
+        domains: Sequence[str] | None = None,
+        profile: str = "answer",
+    ) -> Answer:
+        """Answer `query`, searching the web when the model sees fit.
+
+        Hints left out come from `search.defaults`. `profile` names an entry of `model_profiles`; one that is not
+        configured stands for `answer`. Raises `ConfigError`, `BadArgument` or `UpstreamError`.
+        """
+        if self._settings.problems:
+            raise ConfigError(self._settings.problems)
+        if not query.strip():
+            raise BadArgument("query is empty; put the question into it.")
+        chosen = self._profile(profile)
+        defaults = self._settings.search.defaults
+        question = Question(
+            query=query,
+            recency_days=defaults.recency_days if recency_days is None else recency_days,
+            max_results=defaults.max_results if max_results is None else max_results,
+            domains=defaults.domains if domains is None else tuple(domains),
+        )
+        date = self._today()
+        body = request_body(
+            question,
+            chosen,
+            instructions=self._instructions(),
+            today=date,
+            strict_domains=self._settings.search.strict_domains,
+        )
+        self._log_request(profile, chosen)
+        response = await self._api.create(body)
+        return read_answer(response, model=chosen.model, max_citations=self._settings.policy.max_citations, date=date)
+
+    def _profile(self, name: str) -> Profile:
+        profiles = self._settings.model_profiles
+        chosen = profiles.get(name) or profiles.get("answer")
+        if chosen is None or "answer" not in profiles:
+            raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
+        return chosen
+
+    def _instructions(self) -> str:
+        text = self._settings.policy.instructions
+        if text is None:
+            from responses_mcp.settings.system_policy import SYSTEM_POLICY  # noqa: PLC0415  # read on the first call
+
+            text = SYSTEM_POLICY
+        return text
+
+    def _log_request(self, name: str, profile: Profile) -> None:
+        if not log.isEnabledFor(logging.DEBUG):
+            return
+        traits = model_traits(profile.model)
+        supports = f"{{verbosity:{str(traits.verbosity).lower()}, reasoning:{str(traits.reasoning).lower()}}}"
+        log.debug("answer: profile=%s model=%s supports=%s", name, profile.model, supports)
+        log.debug(
+            "answer: request summary tools=web_search(on) reasoning=%s text.verbosity=%s",
+            "on" if traits.reasoning else "off",
+            "on" if traits.verbosity else "off",
+        )
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._api.aclose()
+
+
+@asynccontextmanager
+async def open_answers(settings: Settings) -> AsyncGenerator[Answers]:
+    """Give out an `Answers` that is closed on the way out."""
+    answers = Answers(settings)
+    try:
+        yield answers
+    finally:
+        await answers.aclose()  # bounded by a shield of its own

@@ -1,0 +1,110 @@
+"""The command line: serve, show the configuration, or run one of the commands for people (contract 5.5)."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from responses_mcp import __version__
+from responses_mcp.debuglog import configure
+from responses_mcp.redaction import Redactor
+from responses_mcp.settings import LoadedSettings, load_settings, show_config
+
+log = logging.getLogger(__name__)
+
+# A command is a module with `run(argv) -> exit code`, imported when it is asked for.
+COMMANDS = {"demo": "responses_mcp.demo"}
+
+_EPILOG = """\
+commands:
+  demo                  show a whole exchange against a built-in fake API; needs no key
+
+examples:
+  openai-responses-mcp --stdio
+  openai-responses-mcp --show-config 2> effective-config.json
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the top level."""
+    parser = argparse.ArgumentParser(
+        prog="openai-responses-mcp",
+        description="MCP server for search-backed answers from OpenAI's Responses API.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s [--stdio] [--show-config] [options] | COMMAND",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--stdio", action="store_true", help="serve MCP on stdin and stdout")
+    parser.add_argument("--show-config", action="store_true", help="print the effective configuration to stderr")
+    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+    parser.add_argument(
+        "--debug",
+        metavar="PATH",
+        nargs="?",
+        const=True,
+        help="log all but secrets to stderr, and to PATH if given",
+    )
+    parser.add_argument("--toolsets", metavar="NAMES", help="toolsets to offer, with commas between: answer")
+    parser.add_argument("--version", action="version", version=__version__)
+    return parser
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line `argv`, without the program's name, and return the exit code.
+
+    0 is success, 1 a failure while running, 2 a wrong command line or configuration.
+    """
+    if argv and argv[0] in COMMANDS:
+        command: Callable[[Sequence[str]], int] = import_module(COMMANDS[argv[0]]).run
+        return command(argv[1:])
+    parser = build_parser()
+    if not argv:
+        parser.print_help()
+        return 0
+    options = parser.parse_args(argv)
+    if not options.stdio and not options.show_config:
+        parser.error("nothing to do; add --stdio to serve, or --show-config to look at the configuration")
+    loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
+    show = options.show_config or loaded.settings.server.show_config_on_start
+    if show:
+        sys.stderr.write(show_config(loaded, __version__) + "\n")
+        sys.stderr.flush()
+    if options.stdio:
+        return _serve(loaded)
+    if not loaded.problems:
+        return 0
+    for problem in loaded.problems:
+        sys.stderr.write(f"openai-responses-mcp: {problem}\n")
+    return 2
+
+
+def _serve(loaded: LoadedSettings) -> int:
+    settings = loaded.settings
+    handler = configure(
+        debug=settings.server.debug,
+        debug_file=settings.server.debug_file,
+        redact=Redactor([settings.openai.api_key, *settings.openai.headers.values()]),
+    )
+    for text in (*loaded.problems, *loaded.warnings):
+        log.warning("%s", text)
+    import trio  # noqa: PLC0415  # not needed by --help and --show-config
+
+    from responses_mcp.daemon import serve_stdio  # noqa: PLC0415
+
+    try:
+        trio.run(serve_stdio, settings)
+    except OSError as error:
+        log.error("stdin or stdout cannot be used (%s); start this from an MCP client.", error.strerror)  # noqa: TRY400
+        return 1
+    except Exception as bug:  # a group from Trio: only a bug gets this far
+        log.error("the server ended with %s; this is a bug, please report it with a --debug log", type(bug).__name__)  # noqa: TRY400
+        log.debug("traceback", exc_info=bug)
+        return 1
+    finally:
+        handler.close()
+    return 0

@@ -1,0 +1,166 @@
+"""JSON-RPC 2.0 messages: what one decoded payload is, and the bytes of what we answer.
+
+`decode` never raises. A payload is a `Request`, a `Notification`, a `PeerResponse` (which a server that asks nothing
+ignores) or an `Invalid`, which carries the error it deserves. Request ids are compared by type and value, because a
+Python dict takes `True`, `1` and `1.0` for one key and JSON does not; see `request_key`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, Never, TypeAlias, cast
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+
+RequestId: TypeAlias = str | int
+RequestKey: TypeAlias = tuple[type, RequestId]
+JsonObject: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A message that wants an answer. `params` is an object; absent and null are the empty one."""
+
+    id: RequestId
+    method: str
+    params: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A message that is never answered. `params` is None when it is not an object."""
+
+    method: str
+    params: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerResponse:
+    """An answer to a request of ours. We send none, so it means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RpcError:
+    """An error as JSON-RPC words it: `code`, a short `message`, and optional `data`."""
+
+    code: int
+    message: str
+    data: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A payload that is no message. `id` is None, sent as null, where none can be trusted."""
+
+    id: RequestId | None
+    error: RpcError
+
+
+Message: TypeAlias = Request | Notification | PeerResponse | Invalid
+
+
+def request_key(value: object) -> RequestKey | None:
+    """Return the key under which an id is in flight, or None when `value` is neither a string nor an integer."""
+    if type(value) is str or type(value) is int:
+        return (type(value), value)
+    return None
+
+
+def decode(payload: bytes) -> Message:
+    """Read one payload, strictly: UTF-8 without a byte order mark, JSON without NaN, one object."""
+    try:
+        value = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        return _parse_error("the message is not valid UTF-8")
+    except RecursionError:
+        return _parse_error("the message is nested too deeply")
+    except ValueError:
+        if payload.startswith(b"\xef\xbb\xbf"):
+            return _parse_error("the message starts with a byte order mark, which JSON text must not have")
+        return _parse_error("the message is not valid JSON")
+    if not isinstance(value, dict):
+        return _invalid(None, "batches and non-object messages are not accepted")
+    return _classify(cast(JsonObject, value))
+
+
+def _classify(message: JsonObject) -> Message:
+    method = message.get("method")
+    params = message.get("params")
+    if "id" not in message and isinstance(method, str):
+        fit = isinstance(params, dict) and message.get("jsonrpc") == "2.0"
+        return Notification(method, cast(JsonObject, params) if fit else None)
+    if "method" not in message and ("result" in message or "error" in message):
+        return PeerResponse()
+    request_id = message.get("id")
+    if request_key(request_id) is None:
+        return _invalid(None, "id must be a string or an integer" if "id" in message else "method must be a string")
+    request_id = cast(RequestId, request_id)
+    if message.get("jsonrpc") != "2.0":
+        return _invalid(request_id, 'jsonrpc must be "2.0"')
+    if not isinstance(method, str):
+        return _invalid(request_id, "method must be a string")
+    if params is not None and not isinstance(params, dict):
+        return _invalid(request_id, "params must be an object")
+    return Request(request_id, method, cast(JsonObject, params) if params is not None else {})
+
+
+def _refuse_constant(name: str) -> Never:
+    raise ValueError(name)
+
+
+def _parse_error(reason: str) -> Invalid:
+    return Invalid(None, RpcError(PARSE_ERROR, f"Parse error: {reason}"))
+
+
+def _invalid(request_id: RequestId | None, reason: str) -> Invalid:
+    return Invalid(request_id, RpcError(INVALID_REQUEST, f"Invalid Request: {reason}"))
+
+
+def encode(message: JsonObject) -> bytes:
+    """Serialise a message of ours as one line of UTF-8, compact, with Japanese left readable.
+
+    U+2028 and its kin are escaped, since some readers split lines there. A lone surrogate (only an id that the peer
+    sent so, as tools clean their text) has no UTF-8 form and makes the whole message ASCII escapes.
+    """
+    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if text.isascii():
+        return text.encode("ascii")
+    for separator, escape in _LINE_SEPARATORS:
+        text = text.replace(separator, escape)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(message, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+_LINE_SEPARATORS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\u0085", "\\u0085"))
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Return `text` with each half of a broken surrogate pair as U+FFFD, so that it can be written as UTF-8."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def result_message(request_id: RequestId, result: JsonObject) -> JsonObject:
+    """Build the response that carries `result`."""
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def error_message(request_id: RequestId | None, error: RpcError) -> JsonObject:
+    """Build the response that carries `error`; an id of None is sent as null."""
+    body: JsonObject = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return {"jsonrpc": "2.0", "id": request_id, "error": body}
+
+
+def notification_message(method: str, params: JsonObject) -> JsonObject:
+    """Build a notification."""
+    return {"jsonrpc": "2.0", "method": method, "params": params}

@@ -1,0 +1,260 @@
+"""One MCP conversation as a machine: bytes in, events out; outcomes in, bytes out.
+
+The session owns everything that decides what is said: framing both ways, JSON-RPC, the table of calls in flight and
+the queue of unsent output. It never waits, so every race is a sequence of plain method calls:
+
+    receive_data(bytes) -> events      CallStarted: run it;  CallCancelled: stop it
+    finish(call, outcome)              queue the answer, unless the call was cancelled
+    take_output() -> bytes             what to write now; from here on its answers count as given
+    output_written()                   the bytes taken last have reached the peer
+
+A call is in flight from the moment its request is read until its answer is taken or its cancel is read. In that time
+its id is used up: a second request with the id is refused, and the first goes on. Ids are the same when type and
+value are (`protocol.jsonrpc.request_key`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from responses_mcp.protocol.framing import FramingFault, MessageReader, Payload, encode_frame, encode_line
+from responses_mcp.protocol.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    Invalid,
+    JsonObject,
+    Notification,
+    Request,
+    RequestId,
+    RequestKey,
+    RpcError,
+    decode,
+    encode,
+    error_message,
+    request_key,
+    result_message,
+)
+from responses_mcp.protocol.legacy import LegacyEra
+from responses_mcp.protocol.outbox import Outbox
+from responses_mcp.protocol.outcome import Outcome, ToolFailure
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES = 64 * 1024  # the capacity of a pipe on Linux: more would only wait in hand, past recall
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool as the wire knows it: its definition, and how it words a failure that is not of its own making."""
+
+    definition: JsonObject
+    failure: Callable[[str], ToolFailure]
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One `tools/call` in flight. Compared by identity: an id may come back once its call is over."""
+
+    id: RequestId
+    key: RequestKey
+    tool: str
+    arguments: JsonObject
+    era: LegacyEra
+    tickets: list[int] = field(default_factory=list[int])  # its messages that wait in the outbox
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call was accepted and should run."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class CallCancelled:
+    """The client gave up a call that is in flight. `reason` is the client's word, None when it gave none."""
+
+    call: Call
+    reason: str | None
+
+
+Event = CallStarted | CallCancelled
+
+
+class Session:
+    """The server's side of one MCP conversation.
+
+    `tools` maps names to tools, in the order in which they are listed. `version` is ours, for `serverInfo`.
+    `line_mode` starts with newline-delimited output (`MCP_LINE_MODE`, contract 5.4). Limits: bytes of one message
+    (0: none) and calls in flight.
+    """
+
+    def __init__(
+        self,
+        tools: Mapping[str, ListedTool],
+        *,
+        version: str,
+        line_mode: bool = False,
+        errors_as_results: bool = False,
+        max_message_bytes: int = 0,
+        max_in_flight: int = 4096,
+    ) -> None:
+        self._tools = tools
+        self._legacy = LegacyEra(version, errors_as_results=errors_as_results)
+        self._reader = MessageReader(max_message_bytes)
+        self._line_mode = line_mode
+        self._max_in_flight = max_in_flight
+        self._initialized = False
+        self._in_flight: dict[RequestKey, Call] = {}
+        self._outbox = Outbox()
+        self._events: list[Event] = []
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many calls have been accepted and neither answered nor cancelled."""
+        return len(self._in_flight)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Return the bytes of output that the peer has not accepted yet."""
+        return self._outbox.unsent_bytes
+
+    @property
+    def has_output(self) -> bool:
+        """Tell whether `take_output` would return anything."""
+        return self._outbox.waiting
+
+    def receive_data(self, data: bytes) -> list[Event]:
+        """Take the next bytes of input, in any chunking, and return what they ask the shell to do, in order."""
+        return self._consume(self._reader.feed(data))
+
+    def receive_eof(self) -> list[Event]:
+        """Say that the input has ended; a last line without its newline still counts."""
+        return self._consume(self._reader.feed_eof())
+
+    def finish(self, call: Call, outcome: Outcome) -> None:
+        """Answer a call. Does nothing when it was cancelled: a late completion is thrown away (contract 6.1)."""
+        if self._in_flight.get(call.key) is not call:
+            return
+        self._withdraw(call)
+        shaped = call.era.outcome(outcome)
+        message = error_message(call.id, shaped) if isinstance(shaped, RpcError) else result_message(call.id, shaped)
+
+        def answered() -> None:
+            del self._in_flight[call.key]
+
+        call.tickets.append(self._queue(message, answered))
+
+    def take_output(self) -> bytes:
+        """Return the messages to write now, b"" when there are none; the answers among them count as given."""
+        return self._outbox.take(BATCH_BYTES)
+
+    def output_written(self) -> None:
+        """Say that what `take_output` returned last has been written."""
+        self._outbox.written()
+
+    def _consume(self, items: list[Payload | FramingFault]) -> list[Event]:
+        for item in items:
+            if isinstance(item, FramingFault):
+                log.debug("recv fault=%s", item.message)
+                prefix, code = ("Invalid Request", INVALID_REQUEST) if item.oversized else ("Parse error", PARSE_ERROR)
+                self._queue(error_message(None, RpcError(code, f"{prefix}: {item.message}")))
+                continue
+            if item.line and item.data[:1] in (b"{", b"["):
+                self._line_mode = True
+            self._receive(item.data)
+        events, self._events = self._events, []
+        return events
+
+    def _receive(self, data: bytes) -> None:
+        message = decode(data)
+        if log.isEnabledFor(logging.DEBUG):
+            method = message.method if isinstance(message, Request | Notification) else type(message).__name__
+            log.debug("recv method=%.100s bytes=%d", method, len(data))
+            log.debug("recv json=%s", data.decode("utf-8", "replace"))
+        if isinstance(message, Request):
+            self._receive_request(message)
+        elif isinstance(message, Notification):
+            if message.method == "notifications/cancelled" and message.params is not None:
+                self._receive_cancel(message.params)
+        elif isinstance(message, Invalid):
+            self._queue(error_message(message.id, message.error))
+
+    def _receive_request(self, request: Request) -> None:
+        key = request_key(request.id)
+        if key is None or key in self._in_flight:
+            self._refuse(request, INVALID_REQUEST, "Invalid Request: this id is already in flight; use a new one")
+        elif request.method == "initialize":
+            self._initialized = True
+            self._reply(request, self._legacy.initialize())
+        elif request.method == "ping":
+            self._reply(request, self._legacy.empty())
+        elif request.method not in ("tools/list", "tools/call"):
+            self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
+        elif not self._initialized:
+            self._refuse(request, INVALID_PARAMS, "Invalid params: send initialize first")
+        elif request.method == "tools/list":
+            self._reply(request, self._legacy.tools(tool.definition for tool in self._tools.values()))
+        else:
+            self._start_call(request, key)
+
+    def _start_call(self, request: Request, key: RequestKey) -> None:
+        name = request.params.get("name")
+        arguments = request.params.get("arguments")
+        if not isinstance(name, str):
+            self._refuse(request, INVALID_PARAMS, "Invalid params: name must be a string, the name of a tool")
+            return
+        tool = self._tools.get(name)
+        if tool is None:
+            self._queue(error_message(request.id, self._legacy.unknown_tool(name)))
+            return
+        if arguments is not None and not isinstance(arguments, dict):
+            self._refuse(request, INVALID_PARAMS, "Invalid params: arguments must be an object")
+            return
+        call = Call(request.id, key, name, cast(JsonObject, arguments or {}), self._legacy)
+        accepted = len(self._in_flight) < self._max_in_flight
+        self._in_flight[key] = call
+        if accepted:
+            self._events.append(CallStarted(call))
+        else:
+            self.finish(call, tool.failure(_too_many(self._max_in_flight)))
+
+    def _receive_cancel(self, params: JsonObject) -> None:
+        key = request_key(params.get("requestId"))
+        call = self._in_flight.pop(key, None) if key is not None else None
+        if call is None:
+            return
+        reason = params.get("reason")
+        log.debug("cancelled requestId=%s reason=%.200s", call.id, reason)
+        self._withdraw(call)
+        self._events.append(CallCancelled(call, reason if isinstance(reason, str) else None))
+
+    def _withdraw(self, call: Call) -> None:
+        for ticket in call.tickets:
+            self._outbox.withdraw(ticket)
+        call.tickets.clear()
+
+    def _reply(self, request: Request, result: JsonObject) -> None:
+        self._queue(result_message(request.id, result))
+
+    def _refuse(self, request: Request, code: int, message: str) -> None:
+        self._queue(error_message(request.id, RpcError(code, message)))
+
+    def _queue(self, message: JsonObject, on_taken: Callable[[], None] | None = None) -> int:
+        body = encode(message)
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("send %s bytes=%d", "line" if self._line_mode else "framed", len(body))
+            log.debug("send json=%s", body.decode())
+        return self._outbox.put(encode_line(body) if self._line_mode else encode_frame(body), on_taken)
+
+
+def _too_many(limit: int) -> str:
+    return (
+        f"{limit} calls are in flight already, as many as server.max_in_flight allows; "
+        "wait for one to be answered, cancel one, or raise the limit."
+    )

@@ -1,0 +1,1 @@
+"""OpenAI's Responses API: what is asked, how often, and what the answer means."""

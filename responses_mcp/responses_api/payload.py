@@ -1,0 +1,66 @@
+"""The body of `POST /responses`, from a question and a profile (contract 6, step 4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.responses_api.models import clamp_effort, model_traits
+from responses_mcp.settings.model import Profile
+
+MAX_DOMAINS = 100
+_HOST = re.compile(r"^(?:[a-z][a-z0-9+.-]*://)?([^/:?#\s]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, with the hints that go along: days, number of results, domains to prefer (bare hosts or URLs)."""
+
+    query: str
+    recency_days: int
+    max_results: int
+    domains: Sequence[str] = ()
+
+
+def request_body(
+    question: Question, profile: Profile, *, instructions: str, today: str, strict_domains: bool = False
+) -> JsonObject:
+    """Build the body; only parameters that the model takes are in it, and nothing is null.
+
+    `today` is the date in Asia/Tokyo. With `strict_domains` the domains also become a filter of the search tool.
+    """
+    traits = model_traits(profile.model)
+    tool: JsonObject = {"type": "web_search"}
+    if strict_domains and question.domains:
+        tool["filters"] = {"allowed_domains": [_bare_host(domain) for domain in question.domains][:MAX_DOMAINS]}
+    body: JsonObject = {
+        "model": profile.model,
+        "instructions": instructions,
+        "input": input_text(question, today),
+        "tools": [tool],
+        "include": ["web_search_call.action.sources"],
+    }
+    if traits.verbosity:
+        body["text"] = {"verbosity": profile.verbosity}
+    if traits.reasoning:
+        body["reasoning"] = {"effort": clamp_effort(profile.reasoning_effort, traits.efforts)}
+    return body
+
+
+def input_text(question: Question, today: str) -> str:
+    """Return the query followed by the line of hints."""
+    hints = [
+        f"today={today} (Asia/Tokyo)",
+        f"recency_days={question.recency_days}",
+        f"max_results={question.max_results}",
+    ]
+    if question.domains:
+        hints.append("domains=" + " ".join(question.domains))
+    return replace_lone_surrogates(f"{question.query}\n\n[Hints] {', '.join(hints)}")
+
+
+def _bare_host(domain: str) -> str:
+    host = _HOST.match(domain.strip())
+    return (host[1] if host else domain).lower()

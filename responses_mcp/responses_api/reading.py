@@ -1,0 +1,164 @@
+"""From a Response object to an answer: every shape it can have, and none trusted (contract 6, steps 5 to 7).
+
+The official types say what a Response should be. Servers send sources without URL, calls without action, messages in
+several parts and phases, and statuses other than success with HTTP 200, so each member is looked at before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from responses_mcp.errors import QuotaExhausted, RequestRefused, ServiceFailed, UnusableReply, UpstreamError
+from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.responses_api.citations import (
+    Citation,
+    Source,
+    choose_citations,
+    with_sources,
+    without_markers,
+    without_tracking,
+)
+from responses_mcp.responses_api.retry import is_quota
+
+_CUT_OFF = (
+    "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as the output contract has it (3.2). `text` ends in `Sources:` when a search was used."""
+
+    text: str
+    used_search: bool
+    citations: tuple[Citation, ...]
+    model: str
+
+    def as_json(self) -> JsonObject:
+        """Return exactly the four members of the output contract."""
+        return {
+            "answer": self.text,
+            "used_search": self.used_search,
+            "citations": [citation.as_json() for citation in self.citations],
+            "model": self.model,
+        }
+
+
+def read_answer(response: JsonObject, *, model: str, max_citations: int, date: str) -> Answer:
+    """Read the answer out of a finished Response.
+
+    `model` is the configured id, which the answer names; `date` is the access date in Asia/Tokyo. Raises
+    `UpstreamError` when there is no answer in it, retryable when asking again may help.
+    """
+    check_status(response)
+    items = list(_objects(response.get("output")))
+    parts = list(_answer_parts(items))
+    text = without_tracking(without_markers(_joined(parts, "output_text", "text"))).strip()
+    text = text or _joined(parts, "refusal", "refusal").strip()
+    truncated = response.get("status") == "incomplete"
+    if not text:
+        raise _no_text(items, truncated=truncated)
+    if truncated:
+        text = f"{text}\n\n{_CUT_OFF}"
+    cited = list(_cited_urls(parts))
+    searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
+    if not searches and not cited:
+        return Answer(text, used_search=False, citations=(), model=model)
+    sources = [source for search in searches for source in _sources(search)]
+    citations = choose_citations(cited, sources, limit=max_citations, date=date)
+    return Answer(with_sources(text, citations, date), used_search=True, citations=citations, model=model)
+
+
+def check_status(response: JsonObject) -> None:
+    """Raise the `UpstreamError` that a Response which ended badly stands for; missing statuses pass."""
+    status = response.get("status")
+    if status == "failed":
+        raise _failure(_object(response.get("error")))
+    if status == "incomplete":
+        reason = _object(response.get("incomplete_details")).get("reason")
+        if reason == "content_filter":
+            raise RequestRefused(
+                "The API's content filter stopped the answer; ask in other words.", code="content_filter"
+            )
+    elif status not in (None, "completed"):
+        raise UnusableReply(
+            f"The API returned a response that is not finished (status {status!r:.40}); ask again, "
+            "and if it happens again check that openai.base_url is a Responses API."
+        )
+
+
+def _failure(error: JsonObject) -> UpstreamError:
+    code = str(error.get("code") or "unknown")
+    message = str(error.get("message") or "no reason given")
+    if is_quota(code) or "quota" in message:
+        return QuotaExhausted(
+            f"The account's quota is used up: {message} Check plan and billing with the provider.", code=code
+        )
+    if code in ("server_error", "rate_limit_exceeded"):
+        return ServiceFailed(
+            f"The API could not finish the answer ({code}): {message} Try again later.", code=code, retryable=True
+        )
+    return RequestRefused(f"The API did not answer ({code}): {message} Change the question or the model.", code=code)
+
+
+def _no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
+    if truncated:
+        return UnusableReply(
+            "The model spent its whole output limit before it wrote anything; lower reasoning_effort in the profile, "
+            "or ask for less.",
+            code="max_output_tokens",
+        )
+    kinds = ", ".join(sorted({str(item.get("type"))[:40] for item in items})) or "nothing"
+    return UnusableReply(
+        f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile."
+    )
+
+
+def _answer_parts(items: list[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the content parts of the final answer, or of all messages where none is marked as final."""
+    messages = [item for item in items if item.get("type") == "message"]
+    final = [message for message in messages if message.get("phase") == "final_answer"]
+    for message in final or messages:
+        yield from _objects(message.get("content"))
+
+
+def _joined(parts: list[JsonObject], kind: str, member: str) -> str:
+    return replace_lone_surrogates("".join(_text(part, member) for part in parts if part.get("type") == kind))
+
+
+def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
+    for part in parts:
+        for annotation in _objects(part.get("annotations")):
+            # Citations of files name nothing that a reader could open, so only URLs count.
+            url = _text(annotation, "url").strip()
+            if annotation.get("type") == "url_citation" and url:
+                yield replace_lone_surrogates(url), replace_lone_surrogates(_text(annotation, "title").strip()) or None
+
+
+def _sources(search: JsonObject) -> Iterator[Source]:
+    for source in _objects(_object(search.get("action")).get("sources")):
+        kind = _text(source, "type") or "source"
+        url = replace_lone_surrogates(_text(source, "url").strip())
+        name = replace_lone_surrogates((_text(source, "name") or _text(source, "id")).strip())
+        if url:
+            yield Source(url, kind, is_url=True)
+        elif name:
+            yield Source(name, kind, is_url=False)
+
+
+def _object(value: Any) -> JsonObject:
+    return cast(JsonObject, value) if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> Iterator[JsonObject]:
+    if isinstance(value, list):
+        for each in cast(list[object], value):
+            if isinstance(each, dict):
+                yield cast(JsonObject, each)
+
+
+def _text(mapping: JsonObject, key: str) -> str:
+    value = mapping.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,67 @@
+"""When to ask again and how long to wait first: pure functions of what came back (contract 7).
+
+Retried are refusals that may pass (429, 5xx, 408, 409) and connections that never carried the request. An exhausted
+quota, any other 4xx, a deadline and a connection lost after the request was sent are not: the first two cannot get
+better, and the last may have been paid for already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no retry, and the caller is told
+_FIRST_WAIT = 0.5
+_LONGEST_BACKOFF = 8.0
+
+
+def backoff(retries_done: int, random: float) -> float:
+    """Return the seconds to wait before the next request: doubling from 0.5 to 8, up to a quarter taken off.
+
+    `random` is in [0, 1); spreading the waits keeps many clients from coming back in one instant.
+    """
+    # The exponent is bounded before it is used: 2.0 ** 1100 would overflow.
+    return min(_FIRST_WAIT * 2.0 ** min(retries_done, 10), _LONGEST_BACKOFF) * (1 - 0.25 * random)
+
+
+def asked_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Return the seconds that a response asks to wait, None when it does not say.
+
+    Reads `retry-after-ms` first, then `retry-after` as seconds or as an HTTP date. `headers` has lower-case names.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None:
+        return max(0.0, seconds)
+    if value is None:
+        return None
+    try:
+        date = parsedate_to_datetime(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def retryable_status(status: int) -> bool:
+    """Tell whether a response with `status` may be different next time."""
+    return status in (408, 409, 429) or status >= 500
+
+
+def is_quota(*words: str | None) -> bool:
+    """Tell whether an error's type or code says that the account has no budget left."""
+    return any(word is not None and (word == "insufficient_quota" or word.startswith("billing_")) for word in words)

@@ -1,0 +1,1 @@
+"""The Trio shell: tasks, scopes and streams around the sans-I/O session."""

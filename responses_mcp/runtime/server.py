@@ -1,0 +1,186 @@
+"""The Trio shell around a session: one nursery, a reader, a writer, and a cancel scope for each call.
+
+    receive stream ─▶ reader ─▶ Session ─▶ nursery.start_soon(call, scope)
+                                   ▲                  │ outcome
+                                   └──────────────────┘
+                                   │ bytes
+                     wake channel ─▶ writer ─▶ send stream
+
+Three rules hold it together. A call's scope is registered in the step that reads its request, before its task exists,
+so that a cancel in the same chunk finds it. Everybody who may still cause output holds a clone of the wake channel's
+sending end, so the writer ends by itself when the last of them has left. And the reader never waits for the writer
+while unsent output is under its bound, so a client that does not read can still cancel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import trio
+
+from responses_mcp.protocol.outcome import Crash, Outcome
+from responses_mcp.protocol.session import Call, CallStarted, Event, ListedTool, Session
+from responses_mcp.settings.model import ServerSettings
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, Toolset
+
+log = logging.getLogger(__name__)
+
+CLOSE_GRACE = 1.0  # seconds for toolsets to let go of their connections
+
+
+@dataclass(eq=False)
+class Server:
+    """A running server, as `serve` reports it with `task_status.started`."""
+
+    session: Session
+    reading: trio.CancelScope = field(default_factory=trio.CancelScope)
+    grace: float = 0.0  # seconds for calls in flight, once reading has ended
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many calls have been accepted and neither answered nor cancelled."""
+        return self.session.in_flight
+
+    def stop(self, grace: float) -> None:
+        """Read no further; calls in flight may still finish within `grace` seconds, then `serve` returns."""
+        self.grace = grace
+        self.reading.cancel(reason="the server was asked to stop")
+
+
+async def serve_tools(  # started() is called by the shell
+    receive_stream: trio.abc.ReceiveStream,
+    send_stream: trio.abc.SendStream,
+    *,
+    toolsets: Iterable[Toolset],
+    settings: ServerSettings,
+    version: str,
+    task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve `toolsets` to the one peer behind the two streams, until it goes away.
+
+    Returns when the input has ended and the calls then in flight have been answered, after at most
+    `drain_timeout_ms` of `settings`; at once when the peer no longer reads. Raises nothing for what a peer does.
+    Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
+    """
+    sets = list(toolsets)
+    tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
+    session = Session(
+        {name: ListedTool(tool.definition, tool.failure) for name, tool in tools.items()},
+        version=version,
+        line_mode=settings.line_mode,
+        errors_as_results=settings.tool_errors == "result",
+        max_message_bytes=settings.max_message_bytes,
+        max_in_flight=settings.max_in_flight,
+    )
+    shell = _Shell(session, tools, receive_stream, send_stream, settings)
+    try:
+        await shell.run(task_status)
+    finally:
+        with trio.move_on_after(CLOSE_GRACE, shield=True):
+            for toolset in sets:
+                await toolset.aclose()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
+            await trio.aclose_forcefully(receive_stream)
+            await trio.aclose_forcefully(send_stream)
+
+
+class _Shell:
+    """The tasks of one served session and what they share."""
+
+    def __init__(
+        self,
+        session: Session,
+        tools: dict[str, Tool],
+        receive_stream: trio.abc.ReceiveStream,
+        send_stream: trio.abc.SendStream,
+        settings: ServerSettings,
+    ) -> None:
+        self._session = session
+        self._tools = tools
+        self._receive_stream = receive_stream
+        self._send_stream = send_stream
+        self._settings = settings
+        self._scopes: dict[Call, trio.CancelScope] = {}
+        self._room = trio.Event()
+        # One pending wake-up is enough: the writer takes all that waits. The bytes stay in the session's outbox,
+        # where a cancel can still withdraw them.
+        self._wake, self._woken = trio.open_memory_channel[None](1)
+
+    async def run(self, task_status: trio.TaskStatus[Server]) -> None:
+        server = Server(self._session, grace=self._settings.drain_timeout_ms / 1000)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write, nursery.cancel_scope)
+            with self._wake:
+                task_status.started(server)
+                with server.reading:
+                    await self._read(nursery)
+                nursery.cancel_scope.deadline = trio.current_time() + server.grace
+
+    async def _read(self, nursery: trio.Nursery) -> None:
+        limit = self._settings.max_unsent_bytes
+        while True:
+            try:
+                data = await self._receive_stream.receive_some()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                data = b""
+            log.debug("stdin chunk=%d", len(data))
+            self._carry_out(self._session.receive_data(bytes(data)) if data else self._session.receive_eof(), nursery)
+            if not data:
+                return
+            if self._session.unsent_bytes > limit:
+                # Nothing is lost and nothing grows: the rest stays in the pipe until half of this has been read.
+                self._room = trio.Event()
+                await self._room.wait()
+
+    def _carry_out(self, events: list[Event], nursery: trio.Nursery) -> None:
+        """Do what the session asks, in one step: no checkpoint between reading a message and acting on it."""
+        for event in events:
+            if isinstance(event, CallStarted):
+                scope = self._scopes[event.call] = trio.CancelScope()
+                nursery.start_soon(self._run_call, event.call, scope, self._wake.clone())
+            elif event.call in self._scopes:  # one that has finished and waits for the writer has no scope any more
+                self._scopes[event.call].cancel(reason=event.reason or "the client cancelled the call")
+        self._wake_writer(self._wake)
+
+    async def _run_call(self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None]) -> None:
+        outcome: Outcome | None = None
+        with wake:
+            try:
+                with scope:
+                    outcome = await self._tools[call.tool].handler(CallContext(call.id), call.arguments)
+            except ToolError as error:
+                outcome = error.failure
+            except Exception as bug:  # the one place where a tool's bug is contained
+                log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
+                    "server: %s crashed with %s; this is a bug, please report it with a --debug log",
+                    call.tool,
+                    type(bug).__name__,
+                )
+                log.debug("server: traceback of the crash", exc_info=bug)
+                outcome = Crash()
+            finally:
+                del self._scopes[call]
+            if outcome is not None:
+                self._session.finish(call, outcome)
+                self._wake_writer(wake)
+
+    def _wake_writer(self, wake: trio.MemorySendChannel[None]) -> None:
+        if self._session.has_output:
+            with suppress(trio.WouldBlock):  # it has been woken and has not looked yet
+                wake.send_nowait(None)
+
+    async def _write(self, everything: trio.CancelScope) -> None:
+        room_at = self._settings.max_unsent_bytes // 2
+        try:
+            async for _ in self._woken:
+                while data := self._session.take_output():
+                    await self._send_stream.send_all(data)
+                    self._session.output_written()
+                    if self._session.unsent_bytes <= room_at:
+                        self._room.set()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            log.debug("the peer no longer reads; ending")
+            everything.cancel(reason="the peer no longer reads")

@@ -1,0 +1,142 @@
+"""Standard input and output as Trio streams, claimed so that nothing else can touch the wire.
+
+The wire moves to private duplicates of descriptors 0 and 1; then 0 becomes the null device and 1 becomes stderr for
+everybody else, so a stray `print` or a child process corrupts nothing.
+
+Pipes, sockets, files and the null device are read and written without threads. A terminal is not: making it
+non-blocking would do so for every process that shares it. Terminals, and everything on Windows, go through `os.read`
+and `os.write` in threads that may be left behind. (Never `sys.stdin.buffer`: its lock aborts the interpreter when the
+process ends during a read.)
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+import trio
+
+CHUNK = 64 * 1024
+
+
+class ThreadedReceiveStream(trio.abc.ReceiveStream):
+    """Reads a descriptor in worker threads. A cancelled read leaves its thread behind, waiting for input."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._closed = False
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return the next bytes, b"" at the end of input. Raises `trio.ClosedResourceError` once closed."""
+        if self._closed:
+            raise trio.ClosedResourceError
+        try:
+            return await trio.to_thread.run_sync(os.read, self._fd, max_bytes or CHUNK, abandon_on_cancel=True)
+        except OSError as error:
+            raise trio.BrokenResourceError from error
+
+    async def aclose(self) -> None:
+        """Read no more. The descriptor stays open: a thread may still sit in it, and its number must not be reused."""
+        self._closed = True
+        await trio.lowlevel.checkpoint()
+
+
+class ThreadedSendStream(trio.abc.SendStream):
+    """Writes a descriptor in worker threads. A cancelled write leaves its thread behind."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._closed = False
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Write all of `data`. Raises `trio.BrokenResourceError` when nobody reads any more."""
+        with memoryview(data) as rest:
+            sent = 0
+            while sent < len(rest):
+                if self._closed:
+                    raise trio.ClosedResourceError
+                # A copy of each piece, since an abandoned thread may outlive `data`.
+                piece = bytes(rest[sent : sent + CHUNK])
+                try:
+                    sent += await trio.to_thread.run_sync(os.write, self._fd, piece, abandon_on_cancel=True)
+                except OSError as error:
+                    raise trio.BrokenResourceError from error
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Return at once: nothing is known about how full the other side is."""
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Write no more; see `ThreadedReceiveStream.aclose`."""
+        self._closed = True
+        await trio.lowlevel.checkpoint()
+
+
+def receive_stream(fd: int) -> trio.abc.ReceiveStream:
+    """Wrap a descriptor to read from, which the stream then owns."""
+    if _needs_threads(fd):
+        return ThreadedReceiveStream(fd)
+    return trio.lowlevel.FdStream(fd)
+
+
+def send_stream(fd: int) -> trio.abc.SendStream:
+    """Wrap a descriptor to write to, which the stream then owns."""
+    if _needs_threads(fd):
+        return ThreadedSendStream(fd)
+    return trio.lowlevel.FdStream(fd)
+
+
+def _needs_threads(fd: int) -> bool:
+    return sys.platform == "win32" or os.isatty(fd)
+
+
+@contextmanager
+def claimed_stdio() -> Generator[tuple[int, int]]:
+    """Give out private descriptors for the wire, with 0 and 1 diverted until the end of the block.
+
+    The caller owns the two descriptors. Raises OSError when the process was started without stdin or stdout.
+    """
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    saved_in, saved_out = os.dup(0), os.dup(1)
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415  # exists on Windows only
+
+        for fd in (wire_in, wire_out):
+            msvcrt.setmode(fd, os.O_BINARY)
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.dup2(null, 0)
+        try:
+            os.dup2(2, 1)
+        except OSError:
+            os.dup2(null, 1)  # started without a stderr
+        yield wire_in, wire_out
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()  # what a stray print left in the buffer must not reach the wire's descriptor later
+        os.dup2(saved_in, 0)
+        os.dup2(saved_out, 1)
+        for fd in (null, saved_in, saved_out):
+            os.close(fd)
+
+
+async def wait_reader_gone(fd: int) -> None:
+    """Return when nobody reads the pipe or socket `fd` any more; never, where that cannot be told.
+
+    A server with nothing to write would otherwise learn of it only at the next answer.
+    """
+    if _needs_threads(fd):
+        await trio.sleep_forever()
+    poll = select.poll()
+    poll.register(fd, 0)  # asks for nothing: errors and hang-ups are reported all the same
+    try:
+        # The writing end of a pipe never becomes readable; what wakes this is the error condition.
+        await trio.lowlevel.wait_readable(fd)
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+            return
+    except (OSError, trio.ClosedResourceError):
+        pass  # a file, a system that cannot watch this kind of descriptor, or we closed it ourselves
+    await trio.sleep_forever()

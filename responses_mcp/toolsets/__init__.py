@@ -1,0 +1,1 @@
+"""The tools that the server offers, grouped by what they share."""

@@ -1,0 +1,190 @@
+"""The tools `answer`, `answer_detailed` and `answer_quick` (contract 3).
+
+Names, descriptions and input schemas are the contract's, word for word. Arguments are read leniently, because clients
+and models send numbers as strings and lists as JSON text, and nonsense is never sent on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, cast
+
+from responses_mcp.answers import Answers
+from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
+from responses_mcp.protocol.jsonrpc import JsonObject, RpcError, replace_lone_surrogates
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+
+log = logging.getLogger(__name__)
+
+ANSWER_FAILED: Final = -32001
+_LONGEST_MESSAGE = 400  # characters of a cause told to the client (contract 8.2)
+
+_SEARCHING_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string"},
+        "recency_days": {"type": "number"},
+        "max_results": {"type": "number"},
+        "domains": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["query"],
+}
+_QUICK_SCHEMA: JsonObject = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+_OUTPUT_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "used_search": {"type": "boolean"},
+        "citations": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "url": {"type": "string"},
+                    "title": {"type": "string"},
+                    "published_at": {"type": "string"},
+                },
+                "required": ["url"],
+            },
+        },
+        "model": {"type": "string"},
+    },
+    "required": ["answer", "used_search", "citations", "model"],
+}
+# Without readOnlyHint Codex refuses the call and Claude Code runs calls one after the other.
+_ANNOTATIONS = {"readOnlyHint": True, "openWorldHint": True}
+_DEFINITIONS = (
+    (
+        "answer",
+        "Answer",
+        "Search the web when needed and provide balanced, well-sourced answers. "
+        "This is the standard general-purpose tool.",
+        _SEARCHING_SCHEMA,
+    ),
+    (
+        "answer_detailed",
+        "Detailed answer",
+        "Perform comprehensive analysis with thorough research and detailed explanations. "
+        "Best for complex questions requiring deep investigation.",
+        _SEARCHING_SCHEMA,
+    ),
+    (
+        "answer_quick",
+        "Quick answer",
+        "Provide fast, concise answers optimized for speed. Best for simple lookups or urgent questions.",
+        _QUICK_SCHEMA,
+    ),
+)
+
+
+class AnswerToolset:
+    """The three answer tools over one `Answers`. `debug` adds status, type and name to errors (contract 8.2)."""
+
+    def __init__(self, answers: Answers, *, debug: bool = False) -> None:
+        self._answers = answers
+        self._debug = debug
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Return the three tools in the contract's order."""
+        return [
+            Tool(
+                name=name,
+                title=title,
+                description=description,
+                input_schema=schema,
+                output_schema=_OUTPUT_SCHEMA,
+                annotations=_ANNOTATIONS,
+                handler=partial(self._call, name, schema),
+                failure=answer_failed,
+            )
+            for name, title, description, schema in _DEFINITIONS
+        ]
+
+    async def aclose(self) -> None:
+        """Close the connections to the API."""
+        await self._answers.aclose()
+
+    async def _call(self, name: str, schema: JsonObject, _: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        query = arguments.get("query")
+        log.debug(
+            "server: tools/call name=%s argsKeys=%s queryLen=%d",
+            name,
+            sorted(arguments),
+            len(query) if isinstance(query, str) else 0,
+        )
+        try:
+            hints = _read_hints({key: arguments.get(key) for key in schema["properties"]})
+            answer = await self._answers.answer(_read_query(query), profile=name, **hints)
+        except ResponsesMcpError as error:
+            raise ToolError(self._failure(error)) from error
+        result = answer.as_json()
+        return ToolSuccess(json.dumps(result, ensure_ascii=False), result)
+
+    def _failure(self, error: ResponsesMcpError) -> ToolFailure:
+        details: JsonObject = {}
+        if self._debug:
+            details["name"] = type(error).__name__
+            if isinstance(error, UpstreamError):
+                details["status"] = error.status if error.status is not None else error.code
+                details["type"] = error.type
+            details = {key: value for key, value in details.items() if value is not None}
+        return answer_failed(self._answers.redact(str(error)), details)
+
+
+def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:
+    """Word a failure as the contract's appendix B does, the cause in `data.message`."""
+    text = replace_lone_surrogates(text)
+    data: JsonObject = {"message": text[:_LONGEST_MESSAGE], **(details or {})}
+    return ToolFailure(text, RpcError(ANSWER_FAILED, "answer failed", data))
+
+
+def _read_query(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BadArgument("query is missing or is not a text; pass the question as the string argument `query`.")
+    return str(value)
+
+
+def _read_hints(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "recency_days": _read_number("recency_days", arguments.get("recency_days"), least=0, most=36_500),
+        "max_results": _read_number("max_results", arguments.get("max_results"), least=1, most=100),
+        "domains": _read_domains(arguments.get("domains")),
+    }
+
+
+def _read_number(name: str, value: object, *, least: int, most: int) -> int | None:
+    """Return a hint as a whole number within bounds; None, "" and absent mean the default."""
+    if value is None or value == "":
+        return None
+    number = math.nan
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            number = float(value)
+    if not math.isfinite(number):
+        raise BadArgument(f"{name} is not a number; pass a whole number from {least} to {most}, or leave it out.")
+    return max(least, min(most, round(number)))
+
+
+def _read_domains(value: object) -> tuple[str, ...] | None:
+    """Return domains from a list, a JSON list in a string, or a string with commas or blanks between."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = str(value).replace(",", " ").split()
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in cast(list[object], value)):
+        raise BadArgument(
+            'domains is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
+        )
+    words = " ".join(cast(list[str], value)).replace(",", " ").split()
+    return tuple(dict.fromkeys(words)) or None

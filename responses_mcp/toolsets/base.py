@@ -1,0 +1,83 @@
+"""What a tool is to the server: a definition that clients read, and a coroutine that does it.
+
+Toolsets know neither framing nor eras. They raise `ToolError` for what a caller can understand; anything else that
+escapes a tool is a bug of ours and reaches the client as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from responses_mcp.protocol.jsonrpc import JsonObject, RequestId, RpcError
+from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """What a tool may know of the call it serves: the id under which the client asked."""
+
+    request_id: RequestId
+
+
+class ToolError(Exception):
+    """A tool could not do what was asked. `failure` is what the client gets to know."""
+
+    def __init__(self, failure: ToolFailure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+def _plain_failure(text: str) -> ToolFailure:
+    return ToolFailure(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool. Schemas are plain JSON Schema objects with an object at the root and no combinators there.
+
+    `handler(context, arguments)` gets the arguments as the client sent them, unchecked. It runs in a task of its own,
+    inside the cancel scope of its call, and may be cancelled at any checkpoint. `failure` words a failure that is not
+    the tool's own, such as a full server.
+    """
+
+    name: str
+    title: str
+    description: str
+    input_schema: JsonObject
+    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]
+    output_schema: JsonObject | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    failure: Callable[[str], ToolFailure] = _plain_failure
+
+    @property
+    def definition(self) -> JsonObject:
+        """Return the tool as `tools/list` shows it."""
+        shown: JsonObject = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+        }
+        if self.output_schema is not None:
+            shown["outputSchema"] = self.output_schema
+        if self.annotations:
+            shown["annotations"] = dict(self.annotations)
+        return shown
+
+
+class Toolset(Protocol):
+    """Tools that share what they need, such as a connection pool. Opened by first use, closed with the server."""
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Return the tools, in the order in which they are listed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of everything. Called once, when no tool of the set runs any more, perhaps in a cancelled scope."""
+        ...
+
+
+__all__ = ["CallContext", "RpcError", "Tool", "ToolError", "ToolFailure", "ToolSuccess", "Toolset"]
