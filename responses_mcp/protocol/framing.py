@@ -6,7 +6,7 @@ of four states, each a method that consumes from the front of the buffer and ret
     between   at a message boundary: skip blank lines, then decide by the first line what this is
     headers   inside a header block, which the blank line ends
     body      inside a framed body of known length
-    skipping  throwing away an over-long message, a line or a body of known length, without keeping it
+    skipping  throwing away, without keeping it, an over-long line or a body of known length
 
 A header block begins with `Content-Length:` or `Content-Type:` and with nothing else, because no JSON text does; any
 other line is a message by itself. Two rules bring a stream with lying lengths back into step: a line that *ends* in a
@@ -17,9 +17,11 @@ the block.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_HEADER_BYTES = 16 * 1024
+_LONG_HEADERS = f"a header block is longer than {MAX_HEADER_BYTES} bytes"
 
 _HEADER = re.compile(rb"(content-length|content-type)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _GLUED_HEADER = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]{1,18}[ \t]*\r?$", re.IGNORECASE)
@@ -69,6 +71,7 @@ class MessageReader:
         self._length: int | None = None
         self._length_fault: str | None = None
         self._to_skip: int | None = None  # bytes of body, or None: up to the end of the line
+        self._resume = self._between  # the state after skipping
 
     def feed(self, data: bytes) -> list[Payload | FramingFault]:
         """Take the next bytes of the stream and return the messages and faults that they complete."""
@@ -130,7 +133,7 @@ class MessageReader:
     def _headers(self) -> bool:
         if self._buffer.startswith((b"{", b"[")):
             # The blank line is missing and a message begins: better to read it than to wait for ever.
-            self._fault("the blank line after the Content-Length header is missing")
+            self._fault(self._length_fault or "the blank line after the Content-Length header is missing")
             self._step = self._between
             return True
         line = self._take_line(MAX_HEADER_BYTES)
@@ -138,9 +141,8 @@ class MessageReader:
             return self._step == self._skipping
         self._header_bytes += len(line)
         if self._header_bytes > MAX_HEADER_BYTES:
-            self._fault(f"a header block is longer than {MAX_HEADER_BYTES} bytes")
-            self._step = self._between
-        elif line.strip():
+            self._length_fault = _LONG_HEADERS
+        if line.strip():
             self._note_header(_HEADER.match(line))
         else:
             self._end_headers()
@@ -175,7 +177,7 @@ class MessageReader:
             self._to_skip -= len(self._take(min(self._to_skip, len(self._buffer))))
             if self._to_skip:
                 return False
-        self._step = self._between
+        self._step = self._resume
         return True
 
     def _take_line(self, limit: int | None) -> bytes | None:
@@ -184,9 +186,8 @@ class MessageReader:
         length = len(self._buffer) if newline < 0 else newline
         if limit is not None and length > limit:
             if self._step == self._headers:
-                self._fault(f"a header is longer than {limit} bytes")
-                self._to_skip = None
-                self._step = self._skipping
+                self._length_fault = _LONG_HEADERS
+                self._skip(None, self._headers)
             else:
                 self._oversized(None)
             return None
@@ -212,5 +213,9 @@ class MessageReader:
                 oversized=True,
             )
         )
+        self._skip(body_bytes, self._between)
+
+    def _skip(self, body_bytes: int | None, resume: Callable[[], bool]) -> None:
         self._to_skip = body_bytes
+        self._resume = resume
         self._step = self._skipping

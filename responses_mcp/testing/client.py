@@ -1,0 +1,154 @@
+"""An MCP client for tests: over any two Trio streams, or over a server of its own on in-memory streams.
+
+It says what it is told, legal or not, and keeps everything it hears. It has no time limits; bound the waits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import trio
+import trio.testing
+
+from responses_mcp.daemon import serve
+from responses_mcp.protocol.framing import FramingFault, MessageReader, encode_frame, encode_line
+from responses_mcp.protocol.jsonrpc import request_key
+from responses_mcp.runtime.server import Server
+from responses_mcp.settings.model import Settings
+from responses_mcp.toolsets.base import Toolset
+
+Message = dict[str, Any]
+
+
+class McpClient:
+    """One side of an MCP conversation.
+
+    `heard` holds every message received, in order; `ended` is set when the server has closed its output. `framed`
+    sends Content-Length frames instead of lines; whatever comes back is read.
+    """
+
+    def __init__(self, receive: trio.abc.ReceiveStream, send: trio.abc.SendStream, *, framed: bool = False) -> None:
+        self._receive = receive
+        self._send = send
+        self._encode = encode_frame if framed else encode_line
+        self._ids = count(1)
+        self._news = trio.Event()
+        self.heard: list[Message] = []
+        self.ended = False
+        self.server: Server | None = None
+
+    async def listen(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Receive until the end of the server's output; run it in a task. Fails on output that is no message."""
+        reader = MessageReader()
+        task_status.started()
+        while True:
+            try:
+                data = await self._receive.receive_some()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                data = b""
+            items = reader.feed(bytes(data)) if data else reader.feed_eof()
+            for item in items:
+                if isinstance(item, FramingFault):
+                    raise AssertionError(f"the server wrote what is no message: {item.message}")
+                self.heard.append(json.loads(item.data))
+            self.ended = not data
+            self._news.set()
+            self._news = trio.Event()
+            if self.ended:
+                return
+
+    async def send_bytes(self, data: bytes, *, chunk: int | None = None) -> None:
+        """Send `data` as it is, in pieces of `chunk` bytes."""
+        step = chunk or len(data) or 1
+        for start in range(0, len(data), step):
+            await self._send.send_all(data[start : start + step])
+
+    async def send(self, *messages: Message) -> None:
+        """Send messages together, in one write."""
+        await self._send.send_all(b"".join(self._encode(json.dumps(message).encode()) for message in messages))
+
+    async def request(self, method: str, params: Message | None = None, *, id: str | int | None = None) -> str | int:  # noqa: A002
+        """Send a request and return its id, which is made up when none is given."""
+        chosen = next(self._ids) if id is None else id
+        message: Message = {"jsonrpc": "2.0", "id": chosen, "method": method}
+        await self.send(message if params is None else {**message, "params": params})
+        return chosen
+
+    async def notify(self, method: str, params: Message | None = None) -> None:
+        """Send a notification."""
+        await self.send({"jsonrpc": "2.0", "method": method, "params": params or {}})
+
+    async def response(self, id: str | int) -> Message:  # noqa: A002
+        """Wait for the response with that id (and its type) and return the whole message."""
+        while True:
+            for message in self.heard:
+                if request_key(message.get("id")) == request_key(id) and "method" not in message:
+                    return message
+            if self.ended:
+                raise EOFError(f"the server ended without answering {id!r}")
+            await self._news.wait()
+
+    async def ask(self, method: str, params: Message | None = None) -> Message:
+        """Send a request and wait for its response."""
+        return await self.response(await self.request(method, params))
+
+    async def initialize(self) -> Message:
+        """Do the handshake of the legacy era and return the server's answer."""
+        answer = await self.ask(
+            "initialize",
+            {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "responses_mcp.testing", "version": "1"},
+            },
+        )
+        await self.notify("notifications/initialized")
+        return answer
+
+    async def start_call(
+        self, name: str, arguments: Message | None = None, *, id: str | int | None = None
+    ) -> str | int:  # noqa: A002
+        """Send a `tools/call` and return its id."""
+        return await self.request("tools/call", {"name": name, "arguments": arguments or {}}, id=id)
+
+    async def call(self, name: str, arguments: Message | None = None) -> Message:
+        """Call a tool and return the response's whole message."""
+        return await self.response(await self.start_call(name, arguments))
+
+    async def cancel(self, id: str | int, reason: str | None = None) -> None:  # noqa: A002
+        """Give up a request."""
+        await self.notify("notifications/cancelled", {"requestId": id} | ({"reason": reason} if reason else {}))
+
+    async def end_input(self) -> None:
+        """Close our side; the server sees the end of its input."""
+        if isinstance(self._send, trio.StapledStream | trio.SocketStream):
+            await self._send.send_eof()
+        else:
+            await self._send.aclose()
+
+
+@asynccontextmanager
+async def connected_client(
+    settings: Settings, *, toolsets: Iterable[Toolset] | None = None, framed: bool = False, initialize: bool = True
+) -> AsyncGenerator[McpClient]:
+    """Run a server on in-memory streams and give out a client that is connected to it.
+
+    Leaving the block cancels both. `client.server` is the running server.
+    """
+    ours, theirs = trio.testing.memory_stream_pair()
+    client = McpClient(ours, ours, framed=framed)
+    async with trio.open_nursery() as nursery:
+
+        async def run(*, task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED) -> None:
+            await serve(theirs, theirs, settings=settings, toolsets=toolsets, task_status=task_status)
+
+        client.server = await nursery.start(run)
+        await nursery.start(client.listen)
+        if initialize:
+            await client.initialize()
+        yield client
+        nursery.cancel_scope.cancel(reason="the test is over")

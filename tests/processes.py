@@ -1,0 +1,81 @@
+"""The server as a process of its own, started the way a client starts it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from responses_mcp.testing.client import McpClient
+
+COMMAND = [sys.executable, "-m", "responses_mcp"]
+ROOT = Path(__file__).parent.parent
+WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+
+
+def environment(home: Path, base_url: str | None = None, **more: str) -> dict[str, str]:
+    """Return an environment as bare as Codex gives it, plus what the server needs."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR") if name in os.environ}
+    api = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-test-0123456789abcdef"} if base_url else {}
+    return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **api, **more}
+
+
+class ServerProcess:
+    """A running server and a client connected to it."""
+
+    def __init__(self, process: trio.Process, client: McpClient) -> None:
+        self.process = process
+        self.client = client
+        self.stderr = b""
+
+    async def drain_stderr(self) -> None:
+        assert self.process.stderr is not None
+        async for data in self.process.stderr:
+            self.stderr += data
+
+    async def ended(self) -> int:
+        """Wait for the process to end and return its exit code."""
+        with trio.fail_after(WAIT):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def server_process(
+    env: dict[str, str], *arguments: str, framed: bool = False, initialize: bool = True, cwd: Path | None = None
+) -> AsyncGenerator[ServerProcess]:
+    """Start `openai-responses-mcp --stdio` and shake hands. It is killed if it outlives the block."""
+    process = await trio.lowlevel.open_process(
+        [*COMMAND, "--stdio", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        cwd=cwd or env["HOME"],
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    running = ServerProcess(process, McpClient(process.stdout, process.stdin, framed=framed))
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(running.client.listen)
+            nursery.start_soon(running.drain_stderr)
+            if initialize:
+                with trio.fail_after(WAIT):
+                    await running.client.initialize()
+            yield running
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+                await process.stdin.aclose()
+                await process.wait()
+            nursery.cancel_scope.cancel()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + WAIT):
+                await process.wait()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    await trio.aclose_forcefully(stream)

@@ -1,0 +1,282 @@
+"""The Trio shell over in-memory streams: concurrency, cancellation, back-pressure and the end."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from responses_mcp.daemon import serve
+from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
+from responses_mcp.settings.model import ServerSettings, Settings
+from responses_mcp.testing.client import McpClient, connected_client
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError
+
+
+class Bench:
+    """A toolset of one tool, `work`, that does what its arguments say, and remembers."""
+
+    def __init__(self) -> None:
+        self.started: list[object] = []
+        self.cancelled: list[object] = []
+        self.closed = 0
+        self.gate = trio.Event()
+
+    @property
+    def tools(self) -> list[Tool]:
+        return [Tool(name="work", title="Work", description="", input_schema={"type": "object"}, handler=self.work)]
+
+    async def work(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        self.started.append(context.request_id)
+        try:
+            if "sleep" in arguments:
+                await trio.sleep(arguments["sleep"])
+            if arguments.get("hang"):
+                await self.gate.wait()
+        except trio.Cancelled:
+            self.cancelled.append(context.request_id)
+            raise
+        if "crash" in arguments:
+            raise ZeroDivisionError("sk-canary")
+        if "group" in arguments:
+            raise ExceptionGroup("several", [ValueError("x")])
+        if "fail" in arguments:
+            raise ToolError(ToolFailure("it failed"))
+        return ToolSuccess(str(arguments.get("say", "done")) * arguments.get("times", 1))
+
+    async def aclose(self) -> None:
+        self.closed += 1
+        await trio.lowlevel.checkpoint()
+
+
+def options(**server: Any) -> Settings:
+    return Settings(server=ServerSettings(**server))
+
+
+def said(message: dict[str, Any]) -> str:
+    return message["result"]["content"][0]["text"]
+
+
+async def test_calls_run_at_once_and_answer_as_they_finish(autojump_clock: trio.testing.MockClock) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        slow = await client.start_call("work", {"sleep": 10, "say": "slow"})
+        fast = await client.start_call("work", {"sleep": 1, "say": "fast"})
+        assert said(await client.response(fast)) == "fast"
+        assert trio.current_time() == 1
+        assert said(await client.response(slow)) == "slow"
+        assert trio.current_time() == 10
+
+
+async def test_pings_are_answered_while_calls_run(autojump_clock: trio.testing.MockClock) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        for _ in range(20):
+            await client.start_call("work", {"hang": True})
+        assert (await client.ask("ping"))["result"] == {}
+        assert client.server is not None
+        assert client.server.in_flight == 20
+
+
+async def test_a_cancel_reaches_the_tool_and_nothing_is_said_about_it(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    async with connected_client(options(), toolsets=[bench]) as client:
+        hanging = await client.start_call("work", {"hang": True})
+        other = await client.start_call("work", {"sleep": 5})
+        await trio.testing.wait_all_tasks_blocked()
+        await client.cancel(hanging, "user")
+        assert said(await client.response(other)) == "done"
+        await trio.sleep(15)
+        assert bench.cancelled == [hanging]
+        assert not [m for m in client.heard if m.get("id") == hanging]
+        assert client.server is not None
+        assert client.server.in_flight == 0
+
+
+async def test_a_cancel_in_the_same_write_as_its_call_finds_it(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    async with connected_client(options(), toolsets=[bench]) as client:
+        await client.send(
+            {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "work", "arguments": {"hang": True}}},
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}},
+        )
+        await client.ask("ping")
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.cancelled in ([], [7])
+        assert not [m for m in client.heard if m.get("id") == 7]
+
+
+async def test_a_crash_is_contained_and_other_calls_go_on(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        other = await client.start_call("work", {"sleep": 5})
+        for kind in ("crash", "group"):
+            answer = await client.call("work", {kind: 1})
+            assert answer["error"] == {"code": -32603, "message": "Internal error"}
+        assert said(await client.response(other)) == "done"
+    warnings = [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"]
+    assert len(warnings) == 2
+    assert "ZeroDivisionError" in warnings[0]
+    assert "canary" not in "".join(warnings)
+
+
+async def test_a_tool_s_failure_reaches_the_client() -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        assert (await client.call("work", {"fail": 1}))["result"]["isError"] is True
+
+
+# The end of input
+
+
+async def test_the_end_of_input_with_nothing_in_flight_ends_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    async with connected_client(options(), toolsets=[bench]) as client:
+        await client.end_input()
+        while not client.ended:
+            await trio.sleep(0.01)
+        assert trio.current_time() < 0.1
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.closed == 1
+
+
+async def test_calls_in_flight_may_finish_after_the_end_of_input(autojump_clock: trio.testing.MockClock) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        call = await client.start_call("work", {"sleep": 9})
+        await client.end_input()
+        assert said(await client.response(call)) == "done"
+        while not client.ended:
+            await trio.sleep(0.01)
+        assert trio.current_time() < 9.1
+
+
+async def test_calls_that_outlast_the_drain_are_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    async with connected_client(options(drain_timeout_ms=2500), toolsets=[bench]) as client:
+        call = await client.start_call("work", {"hang": True})
+        await client.end_input()
+        while not client.ended:
+            await trio.sleep(0.01)
+        assert 2.5 <= trio.current_time() < 2.6
+        assert bench.cancelled == [call]
+        assert bench.closed == 1
+
+
+async def test_requests_written_and_closed_at_once_are_all_answered() -> None:
+    async with connected_client(options(), toolsets=[Bench()], initialize=False) as client:
+        lines = (
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'
+            b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+            b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"work"}}'
+        )
+        await client.send_bytes(lines)
+        await client.end_input()
+        with trio.fail_after(5):
+            for id_ in (1, 2, 3):
+                await client.response(id_)
+
+
+async def test_a_server_that_is_stopped_reads_no_more_but_answers(autojump_clock: trio.testing.MockClock) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        call = await client.start_call("work", {"sleep": 3})
+        await trio.testing.wait_all_tasks_blocked()
+        assert client.server is not None
+        client.server.stop(grace=5)
+        assert said(await client.response(call)) == "done"
+        while not client.ended:
+            await trio.sleep(0.01)
+        assert trio.current_time() < 3.1
+
+
+async def test_stopping_without_grace_cancels_what_runs(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    async with connected_client(options(), toolsets=[bench]) as client:
+        call = await client.start_call("work", {"hang": True})
+        await trio.testing.wait_all_tasks_blocked()
+        assert client.server is not None
+        client.server.stop(grace=0)
+        while not client.ended:
+            await trio.sleep(0.01)
+        assert bench.cancelled == [call]
+
+
+async def test_a_host_that_cancels_gets_everything_back_at_once(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    async with connected_client(options(), toolsets=[bench]) as client:
+        await client.start_call("work", {"hang": True})
+        await trio.testing.wait_all_tasks_blocked()
+    assert trio.current_time() == 0
+    assert len(bench.cancelled) == 1
+    assert bench.closed == 1
+
+
+# A peer that does not read
+
+
+class StuckPeer:
+    """Streams whose output nobody takes until `read` is called."""
+
+    def __init__(self) -> None:
+        self.to_server, self.server_in = trio.testing.memory_stream_one_way_pair()
+        self.server_out, self.from_server = trio.testing.lockstep_stream_one_way_pair()
+
+
+async def test_a_cancel_is_honoured_while_nobody_reads_the_output() -> None:
+    bench, peer = Bench(), StuckPeer()
+    client = McpClient(peer.from_server, peer.to_server)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_server, peer, bench, options())
+        await client.request("initialize")
+        for _ in range(100):
+            await client.request("ping")
+        call = await client.start_call("work", {"hang": True})
+        await trio.testing.wait_all_tasks_blocked()
+        await client.cancel(call)
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.cancelled == [call]
+        await nursery.start(client.listen)
+        await client.end_input()
+        while not client.ended:
+            await trio.testing.wait_all_tasks_blocked()
+        assert len(client.heard) == 101
+        assert not [m for m in client.heard if m["id"] == call]
+
+
+async def test_reading_pauses_while_too_much_is_unsent_and_nothing_is_lost() -> None:
+    bench, peer = Bench(), StuckPeer()
+    client = McpClient(peer.from_server, peer.to_server)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run_server, peer, bench, options(max_unsent_bytes=10_000))
+        await client.request("initialize")
+        big = await client.start_call("work", {"say": "x", "times": 20_000})
+        await trio.testing.wait_all_tasks_blocked()
+        await client.request("ping")
+        await trio.testing.wait_all_tasks_blocked()
+        # The ping was read, its answer pushed nothing over; what follows stays in the pipe.
+        late = await client.start_call("work", {"say": "late"})
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.started == [big]
+        await nursery.start(client.listen)
+        assert said(await client.response(late)) == "late"
+        assert said(await client.response(big)) == "x" * 20_000
+        await client.end_input()
+
+
+async def test_a_peer_that_goes_away_ends_everything_quietly(autojump_clock: trio.testing.MockClock) -> None:
+    bench = Bench()
+    to_server, server_in = trio.testing.memory_stream_one_way_pair()
+    server_out, from_server = trio.testing.memory_stream_one_way_pair()
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: serve(server_in, server_out, settings=options(), toolsets=[bench]))
+            client = McpClient(from_server, to_server)
+            await client.request("initialize")
+            hanging = await client.start_call("work", {"hang": True})
+            await trio.testing.wait_all_tasks_blocked()
+            await from_server.aclose()
+            await client.request("ping")
+    assert bench.cancelled == [hanging]
+    assert bench.closed == 1
+
+
+async def run_server(peer: StuckPeer, bench: Bench, settings: Settings) -> None:
+    await serve(peer.server_in, peer.server_out, settings=settings, toolsets=[bench])

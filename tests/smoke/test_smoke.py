@@ -1,0 +1,193 @@
+"""The installed command, spoken to as a client does: `nox -s smoke`."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from responses_mcp import __version__
+from responses_mcp.testing import Hang, open_fake_api
+from responses_mcp.testing.client import McpClient
+
+pytestmark = pytest.mark.smoke
+
+COMMAND = Path(sys.executable).with_name("openai-responses-mcp.exe" if sys.platform == "win32" else "openai-responses-mcp")
+SHUTDOWN = 5.0
+ANSWERS_IN = 4.0  # seconds that a call is given before its process may be ended (contract 10)
+framings = pytest.mark.parametrize("framed", [False, True], ids=["lines", "content-length"])
+
+
+def bare_environment(home: Path, **more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR") if name in os.environ}
+    return {**kept, "HOME": str(home), "NO_PROXY": "127.0.0.1", **more}
+
+
+@asynccontextmanager
+async def installed_server(env: dict[str, str], *, framed: bool = False) -> AsyncGenerator[tuple[trio.Process, McpClient]]:
+    process = await trio.lowlevel.open_process(
+        [str(COMMAND), "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=env["HOME"]
+    )
+    assert process.stdin
+    assert process.stdout
+    client = McpClient(process.stdout, process.stdin, framed=framed)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.listen)
+            yield process, client
+            nursery.cancel_scope.cancel()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + SHUTDOWN):
+            await process.wait()
+            await process.stdin.aclose()
+            await process.stdout.aclose()
+
+
+def fake_environment(home: Path, base_url: str) -> dict[str, str]:
+    return bare_environment(home, OPENAI_BASE_URL=base_url, OPENAI_API_KEY="sk-smoke-0123456789")
+
+
+def test_the_package_under_test_is_the_installed_one() -> None:
+    import responses_mcp
+
+    assert "site-packages" in responses_mcp.__file__
+    assert COMMAND.exists()
+    done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == f"{__version__}\n"
+
+
+@framings
+async def test_initialize_list_and_call_give_three_responses(tmp_path: Path, framed: bool) -> None:
+    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url), framed=framed) as (_, client):
+        with trio.fail_after(ANSWERS_IN):
+            hello = await client.initialize()
+            tools = await client.ask("tools/list")
+            called = await client.call("answer", {"query": "HTTP 404 の意味は？"})
+    assert hello["result"]["protocolVersion"] == "2025-06-18"
+    assert hello["result"]["serverInfo"] == {"name": "openai-responses-mcp", "version": __version__}
+    assert [tool["name"] for tool in tools["result"]["tools"]] == ["answer", "answer_detailed", "answer_quick"]
+    assert all(tool["description"] and tool["inputSchema"]["required"] == ["query"] for tool in tools["result"]["tools"])
+    answer = json.loads(called["result"]["content"][0]["text"])
+    assert answer["used_search"] is False
+    assert answer["citations"] == []
+    assert len(client.heard) == 3
+
+
+async def test_the_bodies_of_all_three_answer_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url)) as (_, client):
+        await client.initialize()
+        names = ["answer", "answer_detailed", "answer_quick"]
+        calls = {name: await client.start_call(name, {"query": f"{name}: 東京の天気は？"}) for name in names}
+        with trio.fail_after(ANSWERS_IN):
+            answers = {name: (await client.response(call))["result"]["structuredContent"] for name, call in calls.items()}
+    with capsys.disabled():
+        print()
+        for name, answer in answers.items():
+            print(f"{name}: {json.dumps(answer, ensure_ascii=False)}")
+    for name, answer in answers.items():
+        assert set(answer) == {"answer", "used_search", "citations", "model"}
+        assert f"{name}: 東京の天気は？" in answer["answer"]
+        assert answer["used_search"]
+        assert re.search(r"Sources:\n- https://\S+ \(\d{4}-\d{2}-\d{2}\)", answer["answer"])
+
+
+@framings
+async def test_ping_and_a_cancel_with_nothing_in_flight(tmp_path: Path, framed: bool) -> None:
+    async with installed_server(bare_environment(tmp_path), framed=framed) as (_, client):
+        with trio.fail_after(ANSWERS_IN):
+            await client.initialize()
+            await client.cancel(12345, "nothing to cancel")
+            assert (await client.ask("ping"))["result"] == {}
+    assert len(client.heard) == 2
+
+
+@framings
+async def test_a_cancel_during_a_call_closes_the_upstream_and_gets_no_response(tmp_path: Path, framed: bool) -> None:
+    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url), framed=framed) as (_, client):
+        api.default = Hang()
+        await client.initialize()
+        call = await client.start_call("answer", {"query": "slow"})
+        with trio.fail_after(ANSWERS_IN):
+            await api.wait_requests(1)
+            await client.cancel(call, "user")
+            await api.wait_hang_ups(1)
+        # The contract's window for a late answer, in real time since the process is real.
+        with trio.move_on_after(2):
+            await client.response(call)
+            pytest.fail("a cancelled call was answered")
+        assert (await client.ask("ping"))["result"] == {}
+
+
+async def test_a_call_without_a_key_says_what_to_do(tmp_path: Path) -> None:
+    async with installed_server(bare_environment(tmp_path)) as (_, client):
+        with trio.fail_after(ANSWERS_IN):
+            await client.initialize()
+            failed = await client.call("answer", {"query": "x"})
+    assert failed["error"]["code"] == -32001
+    assert "OPENAI_API_KEY is not set" in failed["error"]["data"]["message"]
+
+
+async def test_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
+    async with installed_server(bare_environment(tmp_path)) as (process, client):
+        with trio.fail_after(SHUTDOWN):
+            await client.initialize()
+            await client.end_input()
+            assert await process.wait() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to send")
+async def test_sigterm_ends_the_process_with_a_call_in_flight(tmp_path: Path) -> None:
+    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url)) as (process, client):
+        api.default = Hang()
+        with trio.fail_after(SHUTDOWN):
+            await client.initialize()
+            await client.start_call("answer", {"query": "slow"})
+            await api.wait_requests(1)
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+            await api.wait_hang_ups(1)
+
+
+def test_the_demo_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [COMMAND, "demo"], env=bare_environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "FAKE" in done.stdout
+    assert "Sources:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("question", "searched"),
+    [("HTTP 404 の意味を一文で", False), ("本日の東京の天気は？", True)],
+    ids=["no search needed", "search needed"],
+)
+async def test_the_real_api_answers_the_contract_s_questions(
+    tmp_path: Path, request: pytest.FixtureRequest, question: str, searched: bool
+) -> None:
+    key = os.environ.get("OPENAI_API_KEY")
+    if not request.config.getoption("--real", default=False) or not key:
+        pytest.skip("asks the real API only with --real and an OPENAI_API_KEY")
+    env = {**bare_environment(tmp_path), "OPENAI_API_KEY": key}
+    env |= {name: value for name, value in os.environ.items() if name.upper().endswith("_PROXY") or name.startswith("SSL_CERT")}
+    async with installed_server(env) as (_, client):
+        with trio.fail_after(300):
+            await client.initialize()
+            called = await client.call("answer", {"query": question})
+    answer = called["result"]["structuredContent"]
+    print(json.dumps(answer, ensure_ascii=False))
+    assert answer["used_search"] is searched
+    if searched:
+        assert answer["citations"]
+        assert re.search(r"Sources:[\s\S]*\d{4}-\d{2}-\d{2}", answer["answer"])
+    else:
+        assert answer["citations"] == []
