@@ -1,25 +1,27 @@
 """One MCP conversation as a machine: bytes in, events out; outcomes in, bytes out.
 
-The session owns everything that decides what is said: framing both ways, JSON-RPC, the table of calls in flight and
-the queue of unsent output. It never waits, so every race is a sequence of plain method calls:
+The session owns everything that decides what is said: framing both ways, JSON-RPC, the era of each message, the table
+of requests in flight and the queue of unsent output. It never waits, so every race is a sequence of plain calls:
 
     receive_data(bytes) -> events      CallStarted: run it;  CallCancelled: stop it
+    report(call, value, message)       queue progress, unless nobody wants it any more
     finish(call, outcome)              queue the answer, unless the call was cancelled
     take_output() -> bytes             what to write now; from here on its answers count as given
     output_written()                   the bytes taken last have reached the peer
 
 A call is in flight from the moment its request is read until its answer is taken or its cancel is read. In that time
 its id is used up: a second request with the id is refused, and the first goes on. Ids are the same when type and
-value are (`protocol.jsonrpc.request_key`).
+value are (`protocol.jsonrpc.request_key`). Both eras share one id space, for a cancel does not say which it means.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import cast
 
+from responses_mcp.protocol.era import Era
+from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool, Pending, Subscription
 from responses_mcp.protocol.framing import FramingFault, MessageReader, Payload, encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import (
     INVALID_PARAMS,
@@ -36,62 +38,26 @@ from responses_mcp.protocol.jsonrpc import (
     decode,
     encode,
     error_message,
+    notification_message,
     request_key,
     result_message,
 )
 from responses_mcp.protocol.legacy import LegacyEra
+from responses_mcp.protocol.modern import ModernEra, check_envelope, envelope_of
 from responses_mcp.protocol.outbox import Outbox
-from responses_mcp.protocol.outcome import Outcome, ToolFailure
+from responses_mcp.protocol.outcome import Outcome
 
 log = logging.getLogger(__name__)
 
 BATCH_BYTES = 64 * 1024  # the capacity of a pipe on Linux: more would only wait in hand, past recall
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTool:
-    """A tool as the wire knows it: its definition, and how it words a failure that is not of its own making."""
-
-    definition: JsonObject
-    failure: Callable[[str], ToolFailure]
-
-
-@dataclass(eq=False, slots=True)
-class Call:
-    """One `tools/call` in flight. Compared by identity: an id may come back once its call is over."""
-
-    id: RequestId
-    key: RequestKey
-    tool: str
-    arguments: JsonObject
-    era: LegacyEra
-    tickets: list[int] = field(default_factory=list[int])  # its messages that wait in the outbox
-
-
-@dataclass(frozen=True, slots=True)
-class CallStarted:
-    """A call was accepted and should run."""
-
-    call: Call
-
-
-@dataclass(frozen=True, slots=True)
-class CallCancelled:
-    """The client gave up a call that is in flight. `reason` is the client's word, None when it gave none."""
-
-    call: Call
-    reason: str | None
-
-
-Event = CallStarted | CallCancelled
-
-
 class Session:
     """The server's side of one MCP conversation.
 
     `tools` maps names to tools, in the order in which they are listed. `version` is ours, for `serverInfo`.
-    `line_mode` starts with newline-delimited output (`MCP_LINE_MODE`, contract 5.4). Limits: bytes of one message
-    (0: none) and calls in flight.
+    `line_mode` starts with newline-delimited output (`MCP_LINE_MODE`, contract 5.4). `instructions` go to the client's
+    model. Limits: bytes of one message (0: none) and requests in flight.
     """
 
     def __init__(
@@ -101,22 +67,24 @@ class Session:
         version: str,
         line_mode: bool = False,
         errors_as_results: bool = False,
+        instructions: str | None = None,
         max_message_bytes: int = 0,
         max_in_flight: int = 4096,
     ) -> None:
         self._tools = tools
-        self._legacy = LegacyEra(version, errors_as_results=errors_as_results)
+        self._legacy = LegacyEra(version, errors_as_results=errors_as_results, instructions=instructions)
+        self._modern = ModernEra(version, instructions=instructions)
         self._reader = MessageReader(max_message_bytes)
         self._line_mode = line_mode
         self._max_in_flight = max_in_flight
         self._initialized = False
-        self._in_flight: dict[RequestKey, Call] = {}
+        self._in_flight: dict[RequestKey, Pending] = {}
         self._outbox = Outbox()
         self._events: list[Event] = []
 
     @property
     def in_flight(self) -> int:
-        """Return how many calls have been accepted and neither answered nor cancelled."""
+        """Return how many requests have been accepted and neither answered nor cancelled."""
         return len(self._in_flight)
 
     @property
@@ -137,18 +105,39 @@ class Session:
         """Say that the input has ended; a last line without its newline still counts."""
         return self._consume(self._reader.feed_eof())
 
+    def close_subscriptions(self) -> None:
+        """End all subscriptions, with the result that says so. To be called when no more input will be read."""
+        for pending in list(self._in_flight.values()):
+            if isinstance(pending, Subscription):
+                self._answer(pending, result_message(pending.id, self._modern.subscription_ended(pending.id)))
+
+    def report(self, call: Call, progress: float, message: str, *, total: float | None = None) -> None:
+        """Tell the client how far a call is; `progress` must rise. Does nothing for a call that is over."""
+        if call.progress_token is None or call.finished or self._in_flight.get(call.key) is not call:
+            return
+        params: JsonObject = {"progressToken": call.progress_token, "progress": progress, "message": message}
+        if total is not None:
+            params["total"] = total
+        call.tickets.append(self._queue(notification_message("notifications/progress", params)))
+
     def finish(self, call: Call, outcome: Outcome) -> None:
         """Answer a call. Does nothing when it was cancelled: a late completion is thrown away (contract 6.1)."""
         if self._in_flight.get(call.key) is not call:
             return
-        self._withdraw(call)
         shaped = call.era.outcome(outcome)
-        message = error_message(call.id, shaped) if isinstance(shaped, RpcError) else result_message(call.id, shaped)
+        self._answer(
+            call, error_message(call.id, shaped) if isinstance(shaped, RpcError) else result_message(call.id, shaped)
+        )
+
+    def _answer(self, pending: Pending, message: JsonObject) -> None:
+        # Progress that the writer has not taken is worth nothing now, and must not arrive together with the answer.
+        self._withdraw(pending)
+        pending.finished = True
 
         def answered() -> None:
-            del self._in_flight[call.key]
+            del self._in_flight[pending.key]
 
-        call.tickets.append(self._queue(message, answered))
+        pending.tickets.append(self._queue(message, answered))
 
     def take_output(self) -> bytes:
         """Return the messages to write now, b"" when there are none; the answers among them count as given."""
@@ -189,21 +178,46 @@ class Session:
         key = request_key(request.id)
         if key is None or key in self._in_flight:
             self._refuse(request, INVALID_REQUEST, "Invalid Request: this id is already in flight; use a new one")
-        elif request.method == "initialize":
+            return
+        modern = envelope_of(request.params) is not None
+        if request.method == "initialize" and (not modern or "protocolVersion" in request.params):
             self._initialized = True
             self._reply(request, self._legacy.initialize())
-        elif request.method == "ping":
+        elif modern:
+            self._serve_modern(request, key)
+        else:
+            self._serve_legacy(request, key)
+
+    def _serve_legacy(self, request: Request, key: RequestKey) -> None:
+        if request.method == "ping":
             self._reply(request, self._legacy.empty())
+        elif request.method == "server/discover" and (error := check_envelope(request.params)) is not None:
+            # Known to the modern era alone, where it cannot be asked without an envelope.
+            self._queue(error_message(request.id, error))
         elif request.method not in ("tools/list", "tools/call"):
             self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
         elif not self._initialized:
-            self._refuse(request, INVALID_PARAMS, "Invalid params: send initialize first")
-        elif request.method == "tools/list":
-            self._reply(request, self._legacy.tools(tool.definition for tool in self._tools.values()))
+            cure = "send initialize first, or carry the 2026-07-28 _meta fields"
+            self._refuse(request, INVALID_PARAMS, f"Invalid params: {cure}")
         else:
-            self._start_call(request, key)
+            self._serve_tools(request, key, self._legacy)
 
-    def _start_call(self, request: Request, key: RequestKey) -> None:
+    def _serve_modern(self, request: Request, key: RequestKey) -> None:
+        if (error := check_envelope(request.params)) is not None:
+            self._queue(error_message(request.id, error))
+        elif request.method == "server/discover":
+            self._reply(request, self._modern.discover())
+        elif request.method == "subscriptions/listen":
+            self._open_subscription(request, key)
+        elif request.method not in ("tools/list", "tools/call"):
+            self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
+        else:
+            self._serve_tools(request, key, self._modern)
+
+    def _serve_tools(self, request: Request, key: RequestKey, era: Era) -> None:
+        if request.method == "tools/list":
+            self._reply(request, era.tools(tool.definition for tool in self._tools.values()))
+            return
         name = request.params.get("name")
         arguments = request.params.get("arguments")
         if not isinstance(name, str):
@@ -211,12 +225,19 @@ class Session:
             return
         tool = self._tools.get(name)
         if tool is None:
-            self._queue(error_message(request.id, self._legacy.unknown_tool(name)))
+            self._queue(error_message(request.id, era.unknown_tool(name)))
             return
         if arguments is not None and not isinstance(arguments, dict):
             self._refuse(request, INVALID_PARAMS, "Invalid params: arguments must be an object")
             return
-        call = Call(request.id, key, name, cast(JsonObject, arguments or {}), self._legacy)
+        call = Call(
+            id=request.id,
+            key=key,
+            tool=name,
+            arguments=cast(JsonObject, arguments or {}),
+            era=era,
+            progress_token=_progress_token(request.params),
+        )
         accepted = len(self._in_flight) < self._max_in_flight
         self._in_flight[key] = call
         if accepted:
@@ -224,20 +245,33 @@ class Session:
         else:
             self.finish(call, tool.failure(_too_many(self._max_in_flight)))
 
+    def _open_subscription(self, request: Request, key: RequestKey) -> None:
+        if not isinstance(request.params.get("notifications"), dict):
+            self._refuse(request, INVALID_PARAMS, "Invalid params: notifications must be an object")
+            return
+        if len(self._in_flight) >= self._max_in_flight:
+            self._refuse(request, INVALID_REQUEST, f"Invalid Request: {_too_many(self._max_in_flight)}")
+            return
+        subscription = self._in_flight[key] = Subscription(id=request.id, key=key)
+        params = self._modern.acknowledged(request.id)
+        message = notification_message("notifications/subscriptions/acknowledged", params)
+        subscription.tickets.append(self._queue(message))
+
     def _receive_cancel(self, params: JsonObject) -> None:
         key = request_key(params.get("requestId"))
-        call = self._in_flight.pop(key, None) if key is not None else None
-        if call is None:
+        pending = self._in_flight.pop(key, None) if key is not None else None
+        if pending is None:
             return
         reason = params.get("reason")
-        log.debug("cancelled requestId=%s reason=%.200s", call.id, reason)
-        self._withdraw(call)
-        self._events.append(CallCancelled(call, reason if isinstance(reason, str) else None))
+        log.debug("cancelled requestId=%s reason=%.200s", pending.id, reason)
+        self._withdraw(pending)
+        if isinstance(pending, Call):
+            self._events.append(CallCancelled(pending, reason if isinstance(reason, str) else None))
 
-    def _withdraw(self, call: Call) -> None:
-        for ticket in call.tickets:
+    def _withdraw(self, pending: Pending) -> None:
+        for ticket in pending.tickets:
             self._outbox.withdraw(ticket)
-        call.tickets.clear()
+        pending.tickets.clear()
 
     def _reply(self, request: Request, result: JsonObject) -> None:
         self._queue(result_message(request.id, result))
@@ -253,8 +287,14 @@ class Session:
         return self._outbox.put(encode_line(body) if self._line_mode else encode_frame(body), on_taken)
 
 
+def _progress_token(params: JsonObject) -> RequestId | None:
+    meta = params.get("_meta")
+    key = request_key(cast(JsonObject, meta).get("progressToken")) if isinstance(meta, dict) else None
+    return None if key is None else key[1]
+
+
 def _too_many(limit: int) -> str:
     return (
-        f"{limit} calls are in flight already, as many as server.max_in_flight allows; "
+        f"{limit} requests are in flight already, as many as server.max_in_flight allows; "
         "wait for one to be answered, cancel one, or raise the limit."
     )

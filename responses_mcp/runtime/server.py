@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 
 import trio
 
+from responses_mcp.protocol.exchange import Call, CallStarted, Event, ListedTool
 from responses_mcp.protocol.outcome import Crash, Outcome
-from responses_mcp.protocol.session import Call, CallStarted, Event, ListedTool, Session
+from responses_mcp.protocol.session import Session
 from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, Toolset
 
@@ -117,6 +118,8 @@ class _Shell:
                 task_status.started(server)
                 with server.reading:
                     await self._read(nursery)
+                self._session.close_subscriptions()
+                self._wake_writer(self._wake)
                 nursery.cancel_scope.deadline = trio.current_time() + server.grace
 
     async def _read(self, nursery: trio.Nursery) -> None:

@@ -82,6 +82,15 @@ class McpClient:
         """Send a notification."""
         await self.send({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
+    async def news(self) -> None:
+        """Wait until more has been heard, or the server has ended."""
+        await self._news.wait()
+
+    async def wait_end(self) -> None:
+        """Wait until the server has closed its output."""
+        while not self.ended:
+            await self.news()
+
     async def response(self, id: str | int) -> Message:  # noqa: A002
         """Wait for the response with that id (and its type) and return the whole message."""
         while True:
@@ -90,7 +99,7 @@ class McpClient:
                     return message
             if self.ended:
                 raise EOFError(f"the server ended without answering {id!r}")
-            await self._news.wait()
+            await self.news()
 
     async def ask(self, method: str, params: Message | None = None) -> Message:
         """Send a request and wait for its response."""

@@ -58,7 +58,10 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
     "a length of 30 digits": (b"Content-Length: " + b"9" * 30 + b"\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a length in other digits": ("Content-Length: ٣\r\n\r\n".encode() + PING + b"\n", ["fault", PING]),
     "headers without a length": (b"Content-Type: text/plain\r\n\r\n" + PING + b"\n", ["fault", PING]),
-    "the blank line missing": (b"Content-Length: %d\r\n" % len(PING) + PING + b"\n" + PONG + b"\n", ["fault", PING, PONG]),
+    "the blank line missing": (
+        b"Content-Length: %d\r\n" % len(PING) + PING + b"\n" + PONG + b"\n",
+        ["fault", PING, PONG],
+    ),
     "the blank line missing among frames": (
         b"Content-Length: %d\r\n" % len(PING) + PING + encode_frame(PONG),
         ["fault", PING, PONG],
@@ -152,14 +155,18 @@ def test_what_is_encoded_is_read_back() -> None:
 
 
 MESSY = st.one_of(
-    st.sampled_from([PING, PONG, b"\n", b"\r\n", b"Content-Length: ", b"Content-Length: 40\r\n\r\n", b"{", b"[", b"4", b":"]),
+    st.sampled_from(
+        [PING, PONG, b"\n", b"\r\n", b"Content-Length: ", b"Content-Length: 40\r\n\r\n", b"{", b"[", b"4", b":"]
+    ),
     st.sampled_from([encode_frame(PING), encode_line(PONG), b"Content-Type: x\r\n", b"content-length:3\n\n"]),
     st.binary(max_size=20),
 )
 
 
 @given(st.lists(MESSY, max_size=30), st.data())
-def test_any_bytes_in_any_chunks_give_the_same_messages_and_never_raise(pieces: list[bytes], data: st.DataObject) -> None:
+def test_any_bytes_in_any_chunks_give_the_same_messages_and_never_raise(
+    pieces: list[bytes], data: st.DataObject
+) -> None:
     stream = b"".join(pieces)
     limit = data.draw(st.sampled_from([0, 10, 45, 100]))
     whole = read(stream, limit=limit)

@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
 from responses_mcp.protocol.outcome import Crash, ToolFailure, ToolSuccess
-from responses_mcp.protocol.session import Call, CallCancelled, CallStarted, Event, ListedTool, Session
+from responses_mcp.protocol.session import Session
 
-TOOL = ListedTool({"name": "echo", "inputSchema": {"type": "object"}}, lambda text: ToolFailure(text, RpcError(-32001, "no")))
+TOOL = ListedTool(
+    {"name": "echo", "inputSchema": {"type": "object"}}, lambda text: ToolFailure(text, RpcError(-32001, "no"))
+)
 INITIALIZE = {"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
 CHUNKS = [0, 1, 2, 7]
 
@@ -81,7 +84,9 @@ def test_the_contract_s_example_of_initialize_is_answered_word_for_word(chunk: i
     assert session.take_output() == b"Content-Length: %d\r\n\r\n" % len(answer) + answer
 
 
-@pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 5}, {"capabilities": []}, {"protocolVersion": "1999-01-01"}])
+@pytest.mark.parametrize(
+    "params", [None, {}, {"protocolVersion": 5}, {"capabilities": []}, {"protocolVersion": "1999-01-01"}]
+)
 def test_initialize_is_answered_with_the_pinned_version_whatever_its_params(params) -> None:
     session = make(initialized=False)
     say(session, request(0, "initialize", params))
@@ -117,7 +122,7 @@ def test_the_tool_list_is_one_page_of_the_definitions() -> None:
     assert hear(session)[0]["result"] == {"tools": [TOOL.definition]}
 
 
-@pytest.mark.parametrize("method", ["resources/list", "server/discover", "", "tools/call ", "notifications/cancelled"])
+@pytest.mark.parametrize("method", ["resources/list", "logging/setLevel", "", "tools/call ", "notifications/cancelled"])
 def test_an_unknown_method_is_refused(method: str) -> None:
     session = make()
     say(session, request(1, method, {}))
@@ -144,7 +149,11 @@ def test_a_malformed_tools_call_is_refused_and_starts_nothing(params) -> None:
 
 def test_arguments_may_be_absent_or_null() -> None:
     session = make()
-    events = say(session, request(1, "tools/call", {"name": "echo"}), request(2, "tools/call", {"name": "echo", "arguments": None}))
+    events = say(
+        session,
+        request(1, "tools/call", {"name": "echo"}),
+        request(2, "tools/call", {"name": "echo", "arguments": None}),
+    )
     assert [event.call.arguments for event in events] == [{}, {}]
 
 
@@ -293,7 +302,11 @@ def test_an_answer_finished_after_the_switch_comes_as_a_line() -> None:
 def test_a_success_carries_the_text_and_the_same_facts_structured() -> None:
     session = make()
     session.finish(start(session, 1), ToolSuccess('{"a": "あ"}', {"a": "あ"}))
-    assert hear(session)[0]["result"] == {"content": [{"type": "text", "text": '{"a": "あ"}'}], "structuredContent": {"a": "あ"}}
+    assert hear(session)[0]["result"] == {
+        "content": [{"type": "text", "text": '{"a": "あ"}'}],
+        "structuredContent": {"a": "あ"},
+        "isError": False,
+    }
 
 
 def test_a_failure_is_the_error_that_the_contract_words() -> None:
@@ -430,7 +443,17 @@ def test_other_calls_go_on_when_one_is_cancelled() -> None:
 
 @pytest.mark.parametrize(
     "params",
-    [None, [], "x", {}, {"requestId": None}, {"requestId": True}, {"requestId": 1.0}, {"requestId": "1"}, {"requestId": [1]}]
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"requestId": None},
+        {"requestId": True},
+        {"requestId": 1.0},
+        {"requestId": "1"},
+        {"requestId": [1]},
+    ]
     + [{"requestId": {}}, {"requestId": 2}, {"requestId": "init"}, {"reason": "x"}, {"request_id": 1}],
 )
 def test_a_cancel_that_names_no_call_in_flight_is_ignored(params) -> None:

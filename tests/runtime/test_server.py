@@ -96,7 +96,12 @@ async def test_a_cancel_in_the_same_write_as_its_call_finds_it(autojump_clock: t
     bench = Bench()
     async with connected_client(options(), toolsets=[bench]) as client:
         await client.send(
-            {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "work", "arguments": {"hang": True}}},
+            {
+                "jsonrpc": "2.0",
+                "id": 7,
+                "method": "tools/call",
+                "params": {"name": "work", "arguments": {"hang": True}},
+            },
             {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}},
         )
         await client.ask("ping")
@@ -128,12 +133,26 @@ async def test_a_tool_s_failure_reaches_the_client() -> None:
 # The end of input
 
 
+async def test_open_subscriptions_are_ended_with_a_result_and_hold_nothing_up(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        envelope = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        listening = await client.request("subscriptions/listen", {"notifications": {}, "_meta": envelope})
+        await client.end_input()
+        assert (await client.response(listening))["result"]["resultType"] == "complete"
+        await client.wait_end()
+        assert trio.current_time() == 0
+
+
 async def test_the_end_of_input_with_nothing_in_flight_ends_at_once(autojump_clock: trio.testing.MockClock) -> None:
     bench = Bench()
     async with connected_client(options(), toolsets=[bench]) as client:
         await client.end_input()
-        while not client.ended:
-            await trio.sleep(0.01)
+        await client.wait_end()
         assert trio.current_time() < 0.1
         await trio.testing.wait_all_tasks_blocked()
         assert bench.closed == 1
@@ -144,8 +163,7 @@ async def test_calls_in_flight_may_finish_after_the_end_of_input(autojump_clock:
         call = await client.start_call("work", {"sleep": 9})
         await client.end_input()
         assert said(await client.response(call)) == "done"
-        while not client.ended:
-            await trio.sleep(0.01)
+        await client.wait_end()
         assert trio.current_time() < 9.1
 
 
@@ -154,8 +172,7 @@ async def test_calls_that_outlast_the_drain_are_cancelled(autojump_clock: trio.t
     async with connected_client(options(drain_timeout_ms=2500), toolsets=[bench]) as client:
         call = await client.start_call("work", {"hang": True})
         await client.end_input()
-        while not client.ended:
-            await trio.sleep(0.01)
+        await client.wait_end()
         assert 2.5 <= trio.current_time() < 2.6
         assert bench.cancelled == [call]
         assert bench.closed == 1
@@ -182,8 +199,7 @@ async def test_a_server_that_is_stopped_reads_no_more_but_answers(autojump_clock
         assert client.server is not None
         client.server.stop(grace=5)
         assert said(await client.response(call)) == "done"
-        while not client.ended:
-            await trio.sleep(0.01)
+        await client.wait_end()
         assert trio.current_time() < 3.1
 
 
@@ -194,8 +210,7 @@ async def test_stopping_without_grace_cancels_what_runs(autojump_clock: trio.tes
         await trio.testing.wait_all_tasks_blocked()
         assert client.server is not None
         client.server.stop(grace=0)
-        while not client.ended:
-            await trio.sleep(0.01)
+        await client.wait_end()
         assert bench.cancelled == [call]
 
 
@@ -235,8 +250,7 @@ async def test_a_cancel_is_honoured_while_nobody_reads_the_output() -> None:
         assert bench.cancelled == [call]
         await nursery.start(client.listen)
         await client.end_input()
-        while not client.ended:
-            await trio.testing.wait_all_tasks_blocked()
+        await client.wait_end()
         assert len(client.heard) == 101
         assert not [m for m in client.heard if m["id"] == call]
 

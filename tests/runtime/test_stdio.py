@@ -32,6 +32,7 @@ def run(home: Path, stdin, stdout=subprocess.PIPE, **env: str) -> subprocess.Com
         env=environment(home, **env),
         cwd=home,
         timeout=WAIT,
+        check=False,
     )
 
 
@@ -80,7 +81,12 @@ def test_a_terminal_as_stdin_and_stdout_is_read_in_threads_and_stays_blocking(tm
     parent, child = pty.openpty()
     tty.setraw(child)
     process = subprocess.Popen(
-        [*COMMAND, "--stdio"], stdin=child, stdout=child, stderr=subprocess.PIPE, env=environment(tmp_path), cwd=tmp_path
+        [*COMMAND, "--stdio"],
+        stdin=child,
+        stdout=child,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path),
+        cwd=tmp_path,
     )
     try:
         os.write(parent, HANDSHAKE)
@@ -104,7 +110,13 @@ def test_a_terminal_as_stdin_and_stdout_is_read_in_threads_and_stays_blocking(tm
 def test_a_closed_descriptor_at_the_start_ends_without_a_traceback(tmp_path: Path, closed: int) -> None:
     shell = f"exec {sys.executable} -m responses_mcp --stdio {closed}{'<' if closed == 0 else '>'}&-"
     done = subprocess.run(
-        ["/bin/sh", "-c", shell], input=HANDSHAKE, capture_output=True, env=environment(tmp_path), cwd=tmp_path, timeout=WAIT
+        ["/bin/sh", "-c", shell],
+        input=HANDSHAKE,
+        capture_output=True,
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        timeout=WAIT,
+        check=False,
     )
     assert b"Traceback" not in done.stderr
     if closed == 2:
@@ -139,7 +151,9 @@ async def test_stray_prints_and_children_cannot_touch_the_wire(tmp_path: Path) -
             stderr=subprocess.PIPE,
             env=environment(tmp_path, api.base_url),
         )
-        assert process.stdin and process.stdout and process.stderr
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
         call = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"answer","arguments":{"query":"x"}}}\n'
         await process.stdin.send_all(HANDSHAKE + call)
         output = b""

@@ -1,0 +1,62 @@
+"""What passes between the session and the shell around it: tools, calls in flight, and events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from responses_mcp.protocol.era import Era
+from responses_mcp.protocol.jsonrpc import JsonObject, RequestId, RequestKey
+from responses_mcp.protocol.outcome import ToolFailure
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool as the wire knows it: its definition, and how it words a failure that is not of its own making."""
+
+    definition: JsonObject
+    failure: Callable[[str], ToolFailure]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Pending:
+    """A request in flight. Compared by identity: an id may come back once its request is over."""
+
+    id: RequestId
+    key: RequestKey
+    tickets: list[int] = field(default_factory=list[int])  # its messages that wait in the outbox
+    finished: bool = False  # its answer waits there too
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Call(Pending):
+    """One `tools/call`. `progress_token` is None when the client wants no progress; 0 and "" are tokens."""
+
+    tool: str
+    arguments: JsonObject
+    era: Era
+    progress_token: RequestId | None
+
+
+class Subscription(Pending):
+    """One `subscriptions/listen`, which stays open and has nothing to tell."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call was accepted and should run."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class CallCancelled:
+    """The client gave up a call that is in flight. `reason` is the client's word, None when it gave none."""
+
+    call: Call
+    reason: str | None
+
+
+Event = CallStarted | CallCancelled

@@ -1,0 +1,112 @@
+"""The 2026-07-28 shape of our results, and the envelope that makes a request one of that era.
+
+There is no handshake: every request says in `params._meta` which revision it speaks and what its client can do, and
+no request depends on an earlier one (spec 2026-07-28, basic/lifecycle and server/discover).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+from responses_mcp.protocol.era import SERVER_NAME, call_result
+from responses_mcp.protocol.jsonrpc import INVALID_PARAMS, JsonObject, RequestId, RpcError
+from responses_mcp.protocol.outcome import Outcome
+
+PROTOCOL_VERSION: Final = "2026-07-28"
+SUPPORTED_VERSIONS: Final = (PROTOCOL_VERSION,)
+UNSUPPORTED_VERSION: Final = -32022
+
+PREFIX: Final = "io.modelcontextprotocol/"
+_VERSION_KEY: Final = PREFIX + "protocolVersion"
+_CAPABILITIES_KEY: Final = PREFIX + "clientCapabilities"
+_CLIENT_KEY: Final = PREFIX + "clientInfo"
+_LOG_LEVEL_KEY: Final = PREFIX + "logLevel"
+_SERVER_KEY: Final = PREFIX + "serverInfo"
+_SUBSCRIPTION_KEY: Final = PREFIX + "subscriptionId"
+
+_LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+def envelope_of(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return `params._meta` when it makes the request a modern one: an object that names a protocol version."""
+    meta = params.get("_meta")
+    return cast(Mapping[str, Any], meta) if isinstance(meta, dict) and _VERSION_KEY in meta else None
+
+
+def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
+    """Return what is wrong with a request's envelope: its shape first, then its version; None when it will do."""
+    given = params.get("_meta")
+    meta: Mapping[str, Any] = cast(Mapping[str, Any], given) if isinstance(given, dict) else {}
+    missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]
+    if missing:
+        return RpcError(INVALID_PARAMS, f"Invalid params: params._meta is missing {', '.join(missing)}")
+    version, client = meta[_VERSION_KEY], meta.get(_CLIENT_KEY)
+    if not isinstance(version, str):
+        return _ill_typed(_VERSION_KEY, "a string")
+    if not isinstance(meta[_CAPABILITIES_KEY], dict):
+        return _ill_typed(_CAPABILITIES_KEY, "an object")
+    if _CLIENT_KEY in meta and not _is_implementation(client):
+        return _ill_typed(_CLIENT_KEY, "an object with the strings name and version")
+    if _LOG_LEVEL_KEY in meta and meta[_LOG_LEVEL_KEY] not in _LOG_LEVELS:
+        return _ill_typed(_LOG_LEVEL_KEY, f"one of {', '.join(_LOG_LEVELS)}")
+    if version not in SUPPORTED_VERSIONS:
+        data: JsonObject = {"supported": list(SUPPORTED_VERSIONS), "requested": version}
+        return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return None
+
+
+def _is_implementation(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    client = cast(Mapping[str, Any], value)
+    return isinstance(client.get("name"), str) and isinstance(client.get("version"), str)
+
+
+def _ill_typed(key: str, expected: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Invalid params: params._meta.{key} must be {expected}")
+
+
+class ModernEra:
+    """Shapes results for requests that carry an envelope. Every result says that it is complete and who we are."""
+
+    def __init__(self, version: str, *, instructions: str | None = None) -> None:
+        self._server = {"name": SERVER_NAME, "version": version}
+        self._instructions = instructions
+
+    def discover(self) -> JsonObject:
+        """Answer `server/discover`, which must never fail for a reason of ours: clients would take us for legacy."""
+        result: JsonObject = {"supportedVersions": list(SUPPORTED_VERSIONS), "capabilities": {"tools": {}}}
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return self._cacheable(result)
+
+    def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
+        """Answer `tools/list`."""
+        return self._cacheable({"tools": list(definitions)})
+
+    def unknown_tool(self, name: str) -> RpcError:
+        """Refuse a call of a tool that does not exist."""
+        return RpcError(INVALID_PARAMS, f"Unknown tool: {name[:100]}")
+
+    def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
+        """Shape the end of a call: tool failures are results, so that the model can read and mend them."""
+        shaped = call_result(outcome)
+        return shaped if isinstance(shaped, RpcError) else self._complete(shaped)
+
+    def acknowledged(self, subscription: RequestId) -> JsonObject:
+        """Return the params that open a subscription: nothing that we offer ever changes."""
+        return {"_meta": {_SUBSCRIPTION_KEY: subscription}, "notifications": {}}
+
+    def subscription_ended(self, subscription: RequestId) -> JsonObject:
+        """Return the result that closes a subscription."""
+        result = self._complete({})
+        result["_meta"][_SUBSCRIPTION_KEY] = subscription
+        return result
+
+    def _cacheable(self, result: JsonObject) -> JsonObject:
+        # The list depends on local configuration, and a restart may change it: fresh always, shared never.
+        return self._complete({**result, "ttlMs": 0, "cacheScope": "private"})
+
+    def _complete(self, result: JsonObject) -> JsonObject:
+        return {"resultType": "complete", **result, "_meta": {_SERVER_KEY: self._server}}

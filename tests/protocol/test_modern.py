@@ -1,0 +1,358 @@
+"""The 2026-07-28 era, and both eras interleaved on one stream."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.protocol.exchange import Call, CallStarted, ListedTool
+from responses_mcp.protocol.jsonrpc import RpcError
+from responses_mcp.protocol.outcome import Crash, ToolFailure, ToolSuccess
+from responses_mcp.protocol.session import Session
+from tests.protocol.test_session import call, cancel, codes, hear, make, request, say
+
+EXAMPLES = (Path(__file__).parent / "wire_examples.txt").read_text(encoding="utf-8").splitlines()
+PREFIX = "io.modelcontextprotocol/"
+ENVELOPE = {PREFIX + "protocolVersion": "2026-07-28", PREFIX + "clientCapabilities": {}}
+WHO = {PREFIX + "serverInfo": {"name": "openai-responses-mcp", "version": "1.2.3"}}
+TOOL = {
+    "name": "answer",
+    "title": "Answer",
+    "description": "Answer one question.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"question": {"type": "string", "minLength": 1}},
+        "required": ["question"],
+        "additionalProperties": False,
+    },
+    "outputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "annotations": {"readOnlyHint": True, "openWorldHint": True},
+}
+
+
+def modern(id_: object, method: str, params: dict | None = None, **envelope: object) -> dict:
+    meta = {key: value for key, value in {**ENVELOPE, **envelope}.items() if value is not ...}
+    return request(id_, method, {**(params or {}), "_meta": meta})
+
+
+def one(session: Session, message: object) -> dict:
+    say(session, message)
+    (answer,) = hear(session)
+    return answer
+
+
+def play(session: Session, call_: Call) -> list[dict]:
+    """Do what the tool of the examples does, taking the output after each step as a writer would."""
+    question = call_.arguments.get("question")
+    if question == "slow":
+        return []
+    if not isinstance(question, str):
+        text = "Invalid arguments: question (non-empty string) is required and nothing else is accepted"
+        session.finish(call_, ToolFailure(text))
+        return hear(session)
+    session.report(call_, 1, "thinking", total=2)
+    heard = hear(session)
+    result = {"text": f"echo {question}"}
+    session.finish(call_, ToolSuccess(json.dumps(result), result))
+    return heard + hear(session)
+
+
+def loosened(message: dict) -> dict:
+    """Keep of an error's words only how they begin: the examples settle codes and shapes, and ours say more."""
+    error = message.get("error")
+    return message if error is None else {**message, "error": {**error, "message": error["message"].partition(":")[0]}}
+
+
+def test_the_conversation_of_examples_is_held_line_by_line() -> None:
+    session = Session({"answer": ListedTool(TOOL, ToolFailure)}, version="1.2.3")
+    heard: list[dict] = []
+    checked = 0
+    for line in EXAMPLES:
+        if line.startswith("> "):
+            assert heard == [], f"unexpected before {line}"
+            text = line.split(" ", 3)[3]
+            for event in say(session, text.encode() + b"\n"):
+                if isinstance(event, CallStarted):
+                    heard += play(session, event.call)
+            heard += hear(session)
+        elif line == "# at EOF":
+            session.receive_eof()
+            session.close_subscriptions()
+            heard += hear(session)
+        elif line.startswith("< "):
+            expected = json.loads(line.split(" ", 3)[3])
+            got = heard.pop(0)
+            assert loosened(got) == loosened(expected)
+            if "error" in expected:
+                assert got["error"]["message"].startswith(expected["error"]["message"])
+            checked += 1
+    assert heard == []
+    assert checked == 23
+
+
+# The envelope
+
+
+@pytest.mark.parametrize(
+    "method", ["server/discover", "tools/list", "tools/call", "subscriptions/listen", "nope", "ping"]
+)
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        {PREFIX + "protocolVersion": 5},
+        {PREFIX + "protocolVersion": None},
+        {PREFIX + "protocolVersion": ["2026-07-28"]},
+        {PREFIX + "clientCapabilities": ...},
+        {PREFIX + "clientCapabilities": None},
+        {PREFIX + "clientCapabilities": []},
+        {PREFIX + "clientInfo": "me"},
+        {PREFIX + "clientInfo": None},
+        {PREFIX + "clientInfo": {"name": "x"}},
+        {PREFIX + "clientInfo": {"name": 1, "version": "1"}},
+        {PREFIX + "logLevel": "loud"},
+        {PREFIX + "logLevel": 3},
+        {PREFIX + "logLevel": []},
+        {PREFIX + "protocolVersion": "2099-01-01", PREFIX + "clientCapabilities": ...},
+    ],
+)
+def test_an_ill_shaped_envelope_is_invalid_params_whatever_the_method(method: str, envelope: dict) -> None:
+    answer = one(make(), modern(1, method, **envelope))
+    assert codes([answer]) == [(1, -32602)]
+    assert "params._meta" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call", "nope"])
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2099-01-01", "", "2026-07-28 "])
+def test_an_unsupported_version_is_told_with_those_supported(method: str, version: str) -> None:
+    answer = one(make(), modern(1, method, **{PREFIX + "protocolVersion": version}))
+    assert answer["error"]["code"] == -32022
+    assert answer["error"]["data"] == {"supported": ["2026-07-28"], "requested": version}
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {PREFIX + "clientInfo": {"name": "x", "version": "1", "title": "X"}},
+        {PREFIX + "logLevel": "debug"},
+        {"progressToken": 0, "traceparent": "00-x", "unknown": {"deep": [1]}},
+    ],
+)
+def test_optional_and_unknown_members_of_the_envelope_are_accepted(extra: dict) -> None:
+    assert one(make(), modern(1, "tools/list", **extra))["result"]["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("meta", [None, [], "x", {}, {PREFIX + "clientCapabilities": {}}, {"progressToken": 1}])
+def test_a_request_without_a_version_in_its_meta_is_a_legacy_one(meta) -> None:
+    session = make(initialized=False)
+    assert one(session, request(1, "tools/list", {"_meta": meta}))["error"]["code"] == -32602
+    assert one(session, request(2, "ping", {"_meta": meta}))["result"] == {}
+    say(session, request(3, "initialize"))
+    hear(session)
+    assert one(session, request(4, "tools/list", {"_meta": meta}))["result"].keys() == {"tools"}
+
+
+# Methods and results
+
+
+def test_discover_is_answered_before_anything_else() -> None:
+    answer = one(make(initialized=False), modern("d", "server/discover"))
+    assert answer["result"] == {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": WHO,
+    }
+
+
+def test_the_list_says_how_long_it_may_be_kept() -> None:
+    result = one(make(initialized=False), modern(1, "tools/list"))["result"]
+    assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
+    assert [tool["name"] for tool in result["tools"]] == ["echo"]
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "ping",
+        "initialize",
+        "logging/setLevel",
+        "resources/list",
+        "resources/subscribe",
+        "prompts/list",
+        "tasks/get",
+        "",
+        "x",
+    ],
+)
+def test_methods_that_the_modern_era_removed_or_never_had_are_not_found(method: str) -> None:
+    assert codes([one(make(), modern(1, method))]) == [(1, -32601)]
+
+
+def test_initialize_with_an_envelope_and_a_version_of_its_own_is_the_legacy_handshake() -> None:
+    answer = one(make(initialized=False), modern(1, "initialize", {"protocolVersion": "2025-11-25"}))
+    assert answer["result"]["protocolVersion"] == "2025-06-18"
+
+
+def test_instructions_reach_clients_of_both_eras() -> None:
+    session = Session({}, version="1", instructions="Use it.")
+    assert one(session, request(1, "initialize"))["result"]["instructions"] == "Use it."
+    assert one(session, modern(2, "server/discover"))["result"]["instructions"] == "Use it."
+
+
+def test_a_modern_success_is_complete_and_says_who_answered() -> None:
+    session = make(initialized=False)
+    (event,) = say(session, modern(1, "tools/call", {"name": "echo", "arguments": {}}))
+    session.finish(event.call, ToolSuccess("{}", {}))
+    assert hear(session)[0]["result"] == {
+        "resultType": "complete",
+        "content": [{"type": "text", "text": "{}"}],
+        "structuredContent": {},
+        "isError": False,
+        "_meta": WHO,
+    }
+
+
+def test_a_modern_failure_is_a_result_without_structured_content() -> None:
+    session = make(initialized=False)
+    (event,) = say(session, modern(1, "tools/call", {"name": "echo"}))
+    session.finish(event.call, ToolFailure("why and what to do", RpcError(-32001, "answer failed", {"message": "why"})))
+    assert hear(session)[0]["result"] == {
+        "resultType": "complete",
+        "content": [{"type": "text", "text": "why and what to do"}],
+        "isError": True,
+        "_meta": WHO,
+    }
+
+
+def test_a_modern_crash_is_an_error() -> None:
+    session = make(initialized=False)
+    (event,) = say(session, modern(1, "tools/call", {"name": "echo"}))
+    session.finish(event.call, Crash())
+    assert hear(session)[0]["error"] == {"code": -32603, "message": "Internal error"}
+
+
+def test_one_modern_call_too_many_is_an_error_result() -> None:
+    session = make(max_in_flight=1)
+    say(session, call(1))
+    assert one(session, modern(2, "tools/call", {"name": "echo"}))["result"]["isError"] is True
+
+
+# Both eras at once
+
+
+def test_both_eras_interleave_and_legacy_results_carry_nothing_modern() -> None:
+    session = make(initialized=False)
+    events = say(
+        session,
+        modern(1, "tools/call", {"name": "echo"}),
+        request(2, "initialize"),
+        modern(3, "server/discover"),
+        call(4),
+        modern(5, "tools/list"),
+        request(6, "tools/list"),
+        request(7, "ping"),
+    )
+    for event in events:
+        session.finish(event.call, ToolSuccess("x", {"x": 1}))
+    results = {message["id"]: message["result"] for message in hear(session)}
+    assert {id_ for id_, result in results.items() if "resultType" in result} == {1, 3, 5}
+    for id_ in (2, 4, 6, 7):
+        assert not {"resultType", "ttlMs", "cacheScope", "_meta"} & results[id_].keys()
+
+
+def test_the_eras_share_one_id_space_and_a_cancel_hits_either() -> None:
+    session = make()
+    say(session, modern(1, "tools/call", {"name": "echo"}))
+    assert codes([one(session, call(1))]) == [(1, -32600)]
+    say(session, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "_meta": ENVELOPE}})
+    assert session.in_flight == 0
+
+
+# Subscriptions
+
+
+def listen(id_: object, notifications: object = None) -> dict:
+    return modern(id_, "subscriptions/listen", {"notifications": {} if notifications is None else notifications})
+
+
+def test_a_subscription_is_acknowledged_stays_open_and_ends_with_a_result() -> None:
+    session = make(initialized=False)
+    ack = one(session, listen("s", {"toolsListChanged": True}))
+    assert ack["method"] == "notifications/subscriptions/acknowledged"
+    assert ack["params"] == {"_meta": {PREFIX + "subscriptionId": "s"}, "notifications": {}}
+    assert session.in_flight == 1
+    session.close_subscriptions()
+    (end,) = hear(session)
+    assert end["result"] == {"resultType": "complete", "_meta": {**WHO, PREFIX + "subscriptionId": "s"}}
+    assert session.in_flight == 0
+
+
+def test_a_cancelled_subscription_says_no_more_and_starts_nothing() -> None:
+    session = make()
+    assert say(session, listen(1), cancel(1)) == []
+    session.close_subscriptions()
+    assert hear(session) == []
+
+
+@pytest.mark.parametrize("params", [{}, {"notifications": None}, {"notifications": []}, {"notifications": "x"}])
+def test_a_subscription_to_nothing_nameable_is_invalid_params(params: dict) -> None:
+    assert codes([one(make(), modern(1, "subscriptions/listen", params))]) == [(1, -32602)]
+
+
+def test_subscriptions_count_as_requests_in_flight() -> None:
+    session = make(max_in_flight=2)
+    say(session, listen(1), listen(2))
+    hear(session)
+    assert codes([one(session, listen(3))]) == [(3, -32600)]
+    assert codes([one(session, listen(2))]) == [(2, -32600)]
+
+
+# Progress
+
+
+def token(value: object) -> dict:
+    return request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": value}})
+
+
+@pytest.mark.parametrize("value", [0, "", 7, -1, "p", 2**70])
+def test_a_progress_token_comes_back_as_it_was_sent(value) -> None:
+    session = make()
+    (event,) = say(session, token(value))
+    session.report(event.call, 1, "searching")
+    (progress,) = hear(session)
+    assert progress["method"] == "notifications/progress"
+    assert progress["params"] == {"progressToken": value, "progress": 1, "message": "searching"}
+    assert type(progress["params"]["progressToken"]) is type(value)
+
+
+@pytest.mark.parametrize("value", [None, True, False, 1.5, 1.0, [], {}, ["p"]])
+def test_a_token_of_a_wrong_type_is_no_token(value) -> None:
+    session = make()
+    (event,) = say(session, token(value))
+    session.report(event.call, 1, "searching")
+    assert hear(session) == []
+
+
+def test_progress_that_was_not_taken_is_dropped_when_its_answer_is_queued() -> None:
+    session = make()
+    (event,) = say(session, token("p"))
+    session.report(event.call, 1, "searching")
+    session.finish(event.call, ToolSuccess("x"))
+    session.report(event.call, 2, "late")
+    assert codes(hear(session)) == [(1, "result")]
+
+
+def test_there_is_no_progress_after_the_answer_or_the_cancel() -> None:
+    session = make()
+    (event,) = say(session, token("p"))
+    session.report(event.call, 1, "searching")
+    say(session, cancel(1))
+    session.report(event.call, 2, "late")
+    assert hear(session) == []
+    (event,) = say(session, token("p"))
+    session.finish(event.call, ToolSuccess("x"))
+    hear(session)
+    session.report(event.call, 3, "later still")
+    assert hear(session) == []
