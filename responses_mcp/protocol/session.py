@@ -118,6 +118,8 @@ class Session:
         params: JsonObject = {"progressToken": call.progress_token, "progress": progress, "message": message}
         if total is not None:
             params["total"] = total
+        # Of progress that nobody has read only the newest is kept, so a client that does not read costs nothing.
+        self._withdraw(call)
         call.tickets.append(self._queue(notification_message("notifications/progress", params)))
 
     def finish(self, call: Call, outcome: Outcome) -> None:

@@ -18,12 +18,14 @@ import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import trio
 
 from responses_mcp.protocol.exchange import Call, CallStarted, Event, ListedTool
 from responses_mcp.protocol.outcome import Crash, Outcome
 from responses_mcp.protocol.session import Session
+from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, Toolset
 
@@ -143,17 +145,23 @@ class _Shell:
         for event in events:
             if isinstance(event, CallStarted):
                 scope = self._scopes[event.call] = trio.CancelScope()
-                nursery.start_soon(self._run_call, event.call, scope, self._wake.clone())
+                nursery.start_soon(self._run_call, event.call, scope, self._wake.clone(), nursery)
             elif event.call in self._scopes:  # one that has finished and waits for the writer has no scope any more
                 self._scopes[event.call].cancel(reason=event.reason or "the client cancelled the call")
         self._wake_writer(self._wake)
 
-    async def _run_call(self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None]) -> None:
+    async def _run_call(
+        self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery
+    ) -> None:
         outcome: Outcome | None = None
+        reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
+        context = CallContext(call.id, None if reporter is None else reporter.report)
         with wake:
             try:
                 with scope:
-                    outcome = await self._tools[call.tool].handler(CallContext(call.id), call.arguments)
+                    if reporter is not None:
+                        nursery.start_soon(reporter.beat)
+                    outcome = await self._tools[call.tool].handler(context, call.arguments)
             except ToolError as error:
                 outcome = error.failure
             except Exception as bug:  # the one place where a tool's bug is contained
@@ -166,9 +174,15 @@ class _Shell:
                 outcome = Crash()
             finally:
                 del self._scopes[call]
+                if reporter is not None:
+                    reporter.stop()
             if outcome is not None:
                 self._session.finish(call, outcome)
                 self._wake_writer(wake)
+
+    def _report(self, call: Call, wake: trio.MemorySendChannel[None], value: float, message: str) -> None:
+        self._session.report(call, value, message)
+        self._wake_writer(wake)
 
     def _wake_writer(self, wake: trio.MemorySendChannel[None]) -> None:
         if self._session.has_output:

@@ -16,9 +16,14 @@ from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a tool may know of the call it serves: the id under which the client asked."""
+    """What a tool may know of the call it serves: the id under which the client asked.
+
+    `report(message)` tells the client what is going on; it is None when the client does not want to know, so that a
+    tool can save itself the work of finding out.
+    """
 
     request_id: RequestId
+    report: Callable[[str], None] | None = None
 
 
 class ToolError(Exception):

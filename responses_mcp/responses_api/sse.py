@@ -1,0 +1,71 @@
+r"""Server-sent events, from bytes in any chunks (WHATWG HTML, 9.2.6 interpreting an event stream).
+
+Lines end in LF, CR or CRLF; a line starting with a colon is a comment; several `data` lines of one event are joined by
+LF; a blank line ends the event. Names and ids of events are not kept, since the Responses API repeats its event's name
+inside the data.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventStream:
+    """Cuts a byte stream into the data of its events."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._searched = 0
+        self._data: list[bytes] = []
+        self._at_start = True
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """Take the next bytes and return the data of the events they complete; invalid UTF-8 becomes U+FFFD.
+
+        An event that the end of the stream cuts off is never returned, as the rules say.
+        """
+        self._buffer += chunk
+        if self._at_start and not self._skip_byte_order_mark():
+            return []
+        events: list[str] = []
+        while (line := self._take_line()) is not None:
+            if line:
+                self._take_field(line)
+            elif self._data:
+                events.append(b"\n".join(self._data).decode("utf-8", "replace"))
+                self._data.clear()
+        return events
+
+    def _skip_byte_order_mark(self) -> bool:
+        """Drop a byte order mark at the very beginning; False while it cannot be told yet."""
+        if len(self._buffer) < len(_BOM) and _BOM.startswith(self._buffer):
+            return False
+        if self._buffer.startswith(_BOM):
+            del self._buffer[: len(_BOM)]
+        self._at_start = False
+        return True
+
+    def _take_line(self) -> bytes | None:
+        if self._after_cr and self._buffer:
+            # The CR ended its line at once; an LF behind it belongs to the same line end.
+            if self._buffer.startswith(b"\n"):
+                del self._buffer[:1]
+            self._after_cr = False
+        end = _LINE_END.search(self._buffer, self._searched)
+        if end is None:
+            self._searched = len(self._buffer)
+            return None
+        self._after_cr = end.group() == b"\r" and end.end() == len(self._buffer)
+        line = bytes(self._buffer[: end.start()])
+        del self._buffer[: end.end()]
+        self._searched = 0
+        return line
+
+    def _take_field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._data.append(value.removeprefix(b" "))
