@@ -1,0 +1,340 @@
+"""Response objects for tests: the named samples, and an echo for tests that must know whose answer they read.
+
+`WELL_FORMED` holds what the official types admit. `DEVIATIONS` holds what they do not admit and servers send
+all the same; the first line of each docstring says what is deviant, the rest who sends it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any, cast
+
+from .deviations import (
+    DEVIATIONS,
+    api_source,
+    bare,
+    missing_action,
+    missing_annotations,
+    unknown_annotation,
+    unknown_error_code,
+    unknown_item,
+    usage_without_cache_writes,
+)
+from .items import (
+    Body,
+    answer,
+    cite,
+    container_file_citation,
+    file_citation,
+    file_path,
+    message,
+    output_text,
+    reasoning,
+    refusal_part,
+    response,
+    url_citation,
+    usage,
+    web_search_call,
+)
+from .items import find_in_page as find_in_page_call
+from .items import open_page as open_page_call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = [
+    "DEVIATIONS",
+    "WELL_FORMED",
+    "Body",
+    "answer",
+    "api_source",
+    "astral",
+    "bare",
+    "big",
+    "cancelled",
+    "cite",
+    "commentary_then_final",
+    "container_file_citation",
+    "content_filter",
+    "duplicate_citations",
+    "echo",
+    "empty_output_text",
+    "failed",
+    "failed_search",
+    "file_citation",
+    "file_citations",
+    "file_path",
+    "find_in_page",
+    "in_progress",
+    "incomplete_with_text",
+    "incomplete_without_text",
+    "markers",
+    "message",
+    "missing_action",
+    "missing_annotations",
+    "models",
+    "no_message",
+    "null_usage",
+    "open_page",
+    "output_text",
+    "rate_limited",
+    "reasoning",
+    "refusal",
+    "refusal_part",
+    "response",
+    "searched",
+    "several_messages",
+    "two_parts",
+    "unknown_annotation",
+    "unknown_error_code",
+    "unknown_item",
+    "unsearched",
+    "url_citation",
+    "usage",
+    "usage_without_cache_writes",
+    "utm_urls",
+    "web_search_call",
+]
+
+PEP = "https://peps.python.org/pep-0745/"
+NEWS = "https://docs.python.org/3/whatsnew/3.14.html"
+SEARCHED_TEXT = (
+    f"Python 3.14 came out on 7 October 2025 ([peps.python.org]({PEP})). "
+    f"It brought template strings ([docs.python.org]({NEWS}))."
+)
+
+
+def echo(request: Mapping[str, Any]) -> Body:
+    """Return the answer to a request: searched, citing a page of its own, repeating the query's first line.
+
+    The query is the text of the last user message, and only its first line counts. A query with "404" in it
+    finds nothing: its answer is unsearched. Sources are listed only if the request's ``include`` asks for
+    them.
+    """
+    query = _query(request.get("input"))
+    model = request.get("model")
+    named: Body = {"model": model} if isinstance(model, str) else {}
+    if "404" in query:
+        return answer(f"Nothing was found about: {query}", **named)
+    url = f"https://example.com/{zlib.crc32(query.encode(errors='surrogatepass')):08x}"
+    text = f"The answer to: {query} ([example.com]({url}))"
+    included: Any = request.get("include")
+    asked = isinstance(included, list) and "web_search_call.action.sources" in included
+    search = web_search_call([query], [url, "https://example.org/"] if asked else None)
+    return answer(text, annotations=[cite(text, url, f"About {query}")], searches=[search], **named)
+
+
+def _query(given: Any) -> str:
+    text = ""
+    if isinstance(given, str):
+        text = given
+    elif isinstance(given, list):
+        for item in cast("list[object]", given):
+            if isinstance(item, dict) and cast("Body", item).get("role") == "user":
+                text = _text_of(cast("Body", item).get("content"))
+    return text.strip().partition("\n")[0].strip()
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    return "".join(str(cast("Body", part).get("text", "")) for part in parts if isinstance(part, dict))
+
+
+def models(*ids: str) -> Body:
+    """Return the body of ``GET /models``; without ids, a few that exist."""
+    names = ids or ("gpt-5.2", "gpt-5.4", "gpt-5.4-mini")
+    entries = [{"id": name, "object": "model", "created": 1765000000, "owned_by": "system"} for name in names]
+    return {"object": "list", "data": entries}
+
+
+def unsearched() -> Body:
+    """Return an answer from the model's own knowledge."""
+    return answer("A nursery owns the tasks that were started in it.")
+
+
+def searched() -> Body:
+    """Return an answer that rests on a search and cites two pages."""
+    return answer(
+        SEARCHED_TEXT,
+        annotations=[
+            cite(SEARCHED_TEXT, PEP, "PEP 745 – Python 3.14 Release Schedule"),
+            cite(SEARCHED_TEXT, NEWS, "What’s new in Python 3.14"),
+        ],
+        searches=[reasoning(), web_search_call(["python 3.14 release date"], [PEP, NEWS])],
+    )
+
+
+def two_parts() -> Body:
+    """Return a message of two text parts; the indices of the second count from its own start."""
+    first, second = f"One. ([a]({PEP})) ", f"Two. ([b]({NEWS}))"
+    parts = [output_text(first, [cite(first, PEP)]), output_text(second, [cite(second, NEWS)])]
+    return response([web_search_call(["one", "two"]), message(parts)])
+
+
+def commentary_then_final() -> Body:
+    """Return what newer models do: a remark before the search, the answer after it, told apart by `phase`."""
+    remark = message([output_text("I will look that up.")], "commentary")
+    final = message([output_text(SEARCHED_TEXT, [cite(SEARCHED_TEXT, PEP)])], "final_answer")
+    return response([remark, web_search_call(["python 3.14"]), final], model="gpt-5.4")
+
+
+def several_messages() -> Body:
+    """Return two messages without a phase; both belong to the answer."""
+    return response([message([output_text("First half, ")]), message([output_text("second half.")])])
+
+
+def refusal() -> Body:
+    """Return a completed response in which the model declines."""
+    return response([message([refusal_part("I can’t help with that.")])])
+
+
+def incomplete_with_text() -> Body:
+    """Return a response that ran out of output tokens amid its text."""
+    cut = message([output_text("The three reasons are: first, ")], status="incomplete")
+    return response([cut], status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+
+
+def incomplete_without_text() -> Body:
+    """Return a response that spent all its output tokens on reasoning."""
+    return response([reasoning()], status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+
+
+def content_filter() -> Body:
+    """Return a response that was stopped by the content filter."""
+    cut = message([output_text("The")], status="incomplete")
+    return response([cut], status="incomplete", incomplete_details={"reason": "content_filter"})
+
+
+def failed(code: str = "server_error", message: str = "The model could not finish its answer.") -> Body:
+    """Return a response that failed after the request had been accepted with status 200."""
+    return response([], status="failed", error={"code": code, "message": message}, usage=None)
+
+
+def rate_limited() -> Body:
+    """Return a response that failed because of a rate limit, told with status 200."""
+    return failed("rate_limit_exceeded", "Rate limit reached while the answer was being written.")
+
+
+def cancelled() -> Body:
+    """Return a response that was cancelled on the server's side."""
+    return response([], status="cancelled", usage=None)
+
+
+def in_progress() -> Body:
+    """Return a response that is still being made, as background mode answers at first."""
+    return response([], status="in_progress", background=True, usage=None)
+
+
+def no_message() -> Body:
+    """Return a completed response without any message."""
+    return response([reasoning(), web_search_call(["a query"])])
+
+
+def empty_output_text() -> Body:
+    """Return a completed response whose only text is empty."""
+    return answer("")
+
+
+def file_citations() -> Body:
+    """Return the annotations that cite files and no URL, all three kinds."""
+    kinds = [
+        file_citation("file-1", "handbook.pdf", 4),
+        container_file_citation("cntr_1", "cfile_1", "table.csv", 0, 4),
+        file_path("file-2", 0),
+    ]
+    return answer("Seen in the files.", annotations=kinds)
+
+
+def null_usage() -> Body:
+    """Return a completed response that does not tell its tokens."""
+    return response([message([output_text("Uncounted.")])], usage=None)
+
+
+def markers() -> Body:
+    """Return text with citation markers in private-use characters: whole, lone and unterminated ones."""
+    text = (
+        "Cited \ue200cite\ue202turn0search0\ue201 and "
+        "again \ue200cite\ue202turn0search1\ue202turn0search2\ue201.\n"
+        "A stray \ue204 one.\nAn open end \ue200cite\ue202turn0sea"
+    )
+    return answer(text, searches=[web_search_call(["markers"])])
+
+
+def utm_urls() -> Body:
+    """Return URLs with the tracking parameter that the search tool adds, alone and among others."""
+    return _links(f"{PEP}?utm_source=openai", f"{NEWS}?a=1&utm_source=chatgpt.com&b=2#top")
+
+
+def duplicate_citations() -> Body:
+    """Return one page cited four ways: plain, with tracking, with a fragment, and plain again."""
+    return _links(PEP, f"{PEP}?utm_source=openai", f"{PEP}#schedule", PEP)
+
+
+def _links(*urls: str) -> Body:
+    text, annotations = "", list[Body]()
+    for url in urls:
+        start = len(text) + len("See ")
+        text += f"See ([link]({url})). "
+        annotations.append(url_citation(url, "A page", start, len(text) - 2))
+    return answer(text, annotations=annotations, searches=[web_search_call(["pages"])])
+
+
+def open_page() -> Body:
+    """Return a search followed by the opening of one page, and of one whose URL is not told."""
+    return answer("Read.", searches=[web_search_call(["page"]), open_page_call(PEP), open_page_call(None)])
+
+
+def find_in_page() -> Body:
+    """Return a search followed by a look for a pattern in a page."""
+    return answer("Found.", searches=[web_search_call(["page"]), find_in_page_call(PEP, "release")])
+
+
+def failed_search() -> Body:
+    """Return an answer although its only search failed."""
+    return answer("From memory.", searches=[web_search_call(["a query"], status="failed")])
+
+
+def astral() -> Body:
+    """Return a citation behind characters of two UTF-16 units, so that indices in a wrong unit show."""
+    text = f"🐍🐍 日本語 ([peps]({PEP}))"
+    return answer(text, annotations=[cite(text, PEP)], searches=[web_search_call(["🐍"])])
+
+
+def big(n_bytes: int = 256 * 1024) -> Body:
+    """Return an answer whose text has `n_bytes` characters, all ASCII."""
+    return answer(("0123456789abcde\n" * (n_bytes // 16 + 1))[:n_bytes])
+
+
+WELL_FORMED: dict[str, Callable[[], Body]] = {
+    sample.__name__: sample
+    for sample in (
+        unsearched,
+        searched,
+        two_parts,
+        commentary_then_final,
+        several_messages,
+        refusal,
+        incomplete_with_text,
+        incomplete_without_text,
+        content_filter,
+        failed,
+        rate_limited,
+        cancelled,
+        in_progress,
+        no_message,
+        empty_output_text,
+        file_citations,
+        null_usage,
+        markers,
+        utm_urls,
+        duplicate_citations,
+        open_page,
+        find_in_page,
+        failed_search,
+        astral,
+        big,
+    )
+}
+"""Samples by name that the official types admit."""

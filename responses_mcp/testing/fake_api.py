@@ -1,0 +1,323 @@
+"""A fake of the Responses API on a real TCP socket of this machine, under Trio.
+
+    async with open_fake_api(Error(429, retry_after="1"), Json(bodies.searched())) as api:
+        await ask_something(base_url=api.base_url)
+    assert len(api.requests) == 2
+
+It serves ``POST {base_url}/responses`` and ``GET {base_url}/models``, records every request, and notices when
+the peer hangs up before it got its reply. It needs Trio and the standard library only.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import socket
+import struct
+import sys
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import trio
+
+from . import bodies
+from .event_stream import as_stream
+from .http1 import BadRequestError, Request, RequestParser
+from .recorded import EventName, Handler, Observer, RecordedRequest
+from .replies import Ending, Error, Json, Pause, Reply
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+__all__ = ["FakeApi", "Handler", "Observer", "RecordedRequest", "answer_by_echo", "open_fake_api"]
+
+# How long a peer that broke HTTP gets to read why, in seconds, before its connection is closed.
+REFUSAL_GRACE = 1.0
+# What a peer may send ahead of its replies; more stays in the socket, and its hang-up is not noticed until
+# then.
+MAX_PIPELINED_BYTES = 1024 * 1024
+# How a target begins if the peer takes the server for a proxy, as every server has to understand.
+ABSOLUTE_FORM = re.compile(r"\Ahttps?://[^/?#]*", re.IGNORECASE)
+
+
+def answer_by_echo(request: RecordedRequest) -> Reply:
+    """Reply as the API would, repeating the query (`bodies.echo`); streamed if asked for."""
+    given: Any = request.json
+    if not isinstance(given, dict):
+        return Error(400, "The body of the request is not a JSON object.")
+    wanted = cast("dict[str, Any]", given)
+    body = bodies.echo(wanted)
+    return as_stream(body) if wanted.get("stream") is True else Json(body)
+
+
+class FakeApi:
+    """The fake API as a test sees it. `open_fake_api` makes one and serves it."""
+
+    base_url: str
+    """Where it listens, for example ``http://127.0.0.1:41234/v1``."""
+
+    default: Reply | Handler
+    """Replies to ``POST /responses`` when the script is used up; at first `answer_by_echo`."""
+
+    requests: list[RecordedRequest]
+    """Every request that was read whole, whatever its path, in order of arrival."""
+
+    connections: int
+    """How many TCP connections were ever accepted."""
+
+    open_connections: int
+    """How many of them are open now."""
+
+    def __init__(self, base_url: str, observer: Observer | None = None) -> None:
+        self.base_url = base_url
+        self.default = answer_by_echo
+        self.requests = []
+        self.connections = 0
+        self.open_connections = 0
+        self._path = urlsplit(base_url).path
+        self._observer = observer
+        self._script: deque[Reply | Handler] = deque()
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    def script(self, *replies: Reply | Handler) -> None:
+        """Queue replies for the next requests to a path that the API has, one each, in order."""
+        self._script.extend(replies)
+
+    async def wait_requests(self, count: int) -> None:
+        """Return once at least `count` requests have been recorded. The caller sets the deadline."""
+        await trio.lowlevel.checkpoint()
+        while len(self.requests) < count:
+            await self._waiting.park()
+
+    async def wait_hang_ups(self, count: int) -> None:
+        """Return once the peers of at least `count` requests have hung up. The caller sets the deadline."""
+        await trio.lowlevel.checkpoint()
+        while sum(request.hung_up is not None for request in self.requests) < count:
+            await self._waiting.park()
+
+    async def serve_connection(self, stream: trio.SocketStream) -> None:
+        """Serve one connection to its end. The caller closes the stream; what a peer does raises nothing."""
+        self.connections += 1
+        self.open_connections += 1
+        try:
+            if await self._converse(stream, RequestParser()) is Ending.RESET:
+                _reset_on_close(stream)
+        finally:
+            self.open_connections -= 1
+
+    async def _converse(self, stream: trio.SocketStream, parser: RequestParser) -> Ending:
+        while True:
+            try:
+                request = await _receive_request(stream, parser)
+            except BadRequestError as exc:
+                await _refuse(stream, exc)
+                return Ending.CLOSE
+            if request is None:
+                return Ending.CLOSE
+            ending = await self._exchange(stream, parser, self._record(request))
+            if ending is not Ending.KEEP_ALIVE or not request.keep_alive:
+                return ending
+
+    def _record(self, request: Request) -> RecordedRequest:
+        recorded = RecordedRequest(
+            index=len(self.requests),
+            method=request.method,
+            target=request.target,
+            headers=request.headers,
+            body=request.body,
+            json=_parse_json(request.body),
+            arrived=trio.current_time(),
+        )
+        self.requests.append(recorded)
+        self._tell("request", recorded)
+        return recorded
+
+    async def _exchange(self, stream: trio.SocketStream, parser: RequestParser, request: RecordedRequest) -> Ending:
+        ending = Ending.CLOSE
+        async with trio.open_nursery() as nursery:
+            # Who only writes learns of a hang-up with the next write, and a hanging server never writes.
+            nursery.start_soon(self._watch, stream, parser, request, nursery.cancel_scope)
+            ending = await self._reply(stream, request)
+            nursery.cancel_scope.cancel(reason="the reply is done")
+        return ending
+
+    async def _watch(
+        self,
+        stream: trio.SocketStream,
+        parser: RequestParser,
+        request: RecordedRequest,
+        exchange: trio.CancelScope,
+    ) -> None:
+        while parser.buffered < MAX_PIPELINED_BYTES:
+            try:
+                data = await stream.receive_some()
+            except trio.BrokenResourceError:
+                data = b""
+            if not data:
+                self._hang_up(request)
+                exchange.cancel(reason="the peer hung up")
+                return
+            parser.receive_data(data)
+
+    async def _reply(self, stream: trio.SocketStream, request: RecordedRequest) -> Ending:
+        chosen = self._choose(request)
+        if not isinstance(chosen, Reply):
+            result = chosen(request)
+            chosen = await result if inspect.isawaitable(result) else result
+        if chosen.latency:
+            await trio.sleep(chosen.latency)
+        ending = Ending.KEEP_ALIVE
+        try:
+            for step in chosen.steps(request.request_id):
+                if isinstance(step, bytes):
+                    await _send(stream, step)
+                elif isinstance(step, Pause):
+                    await trio.sleep(step.seconds)
+                elif step is Ending.HANG:
+                    await trio.sleep_forever()
+                else:
+                    ending = step
+        except trio.BrokenResourceError:
+            self._hang_up(request)
+            return Ending.CLOSE
+        if request.hung_up is None:
+            # Nothing ran since the last byte was sent, so whoever has read it finds the request answered.
+            request.answered = trio.current_time()
+            self._tell("answered", request)
+        return ending
+
+    def _choose(self, request: RecordedRequest) -> Reply | Handler:
+        path = ABSOLUTE_FORM.sub("", request.target).partition("?")[0]
+        known: dict[tuple[str, str], Reply | Handler] = {
+            ("POST", f"{self._path}/responses"): self.default,
+            ("GET", f"{self._path}/models"): Json(bodies.models()),
+        }
+        route = request.method, path
+        if route not in known:
+            # The script is not touched: a client with a wrong path must not pass for one with the right path.
+            return Error(404, f"Invalid URL ({request.method} {request.target})", code="unknown_url")
+        return self._script.popleft() if self._script else known[route]
+
+    def _hang_up(self, request: RecordedRequest) -> None:
+        # The reply and the watch can both notice in one turn of the loop; the first of them decides.
+        if request.hung_up is None and request.answered is None:
+            request.hung_up = trio.current_time()
+            request.gone.set()
+            self._tell("hung_up", request)
+
+    def _tell(self, event: EventName, request: RecordedRequest) -> None:
+        self._waiting.unpark_all()
+        if self._observer is not None:
+            self._observer(event, request)
+
+
+@asynccontextmanager
+async def open_fake_api(
+    *replies: Reply | Handler, port: int = 0, path: str = "/v1", observer: Observer | None = None
+) -> AsyncGenerator[FakeApi, None]:
+    """Serve a fake API for as long as the ``async with`` block runs.
+
+    Replies are the script for the first requests, as with `FakeApi.script`; one function alone is taken as
+    the handler of all requests, `FakeApi.default`. With port 0 the system picks a free one. `path` is the
+    path of the base URL. `observer` is called, synchronously, when a request has arrived, was answered, or
+    its peer hung up.
+
+    Leaving the block closes the port and all connections at once, whatever they were doing. An exception of
+    the block comes out as it is, not in a group. Raises OSError if the port is taken, and an exception group
+    from the block if a handler or an observer raises.
+    """
+    listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
+    bound = listeners[0].socket.getsockname()[1]
+    api = FakeApi(f"http://127.0.0.1:{bound}{path}", observer)
+    if len(replies) == 1 and not isinstance(replies[0], Reply):
+        api.default = replies[0]
+    else:
+        api.script(*replies)
+    own: BaseException | None = None
+    try:
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(trio.serve_listeners, api.serve_connection, listeners)
+                try:
+                    yield api
+                except BaseException as exc:
+                    own = exc
+                    raise
+                finally:
+                    nursery.cancel_scope.cancel(reason="the fake API is closed")
+        except BaseExceptionGroup as group:
+            if group.exceptions != (own,):
+                raise
+        else:
+            own = None
+        # That there is a nursery is our affair: a test that fails in the block fails with its own exception.
+        # It is raised here, outside the handler, so that the group does not become its context.
+        if own is not None:
+            raise own
+    finally:
+        del own  # its traceback holds this frame
+
+
+async def _receive_request(stream: trio.SocketStream, parser: RequestParser) -> Request | None:
+    try:
+        while (request := parser.next_request()) is None:
+            if parser.take_continue():
+                await stream.send_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+            data = await stream.receive_some()
+            if not data:
+                return None
+            parser.receive_data(data)
+    except trio.BrokenResourceError:
+        return None
+    return request
+
+
+async def _send(stream: trio.SocketStream, data: bytes) -> None:
+    """Send everything, as `trio.SocketStream.send_all` does, but without a checkpoint after the last byte.
+
+    With one there, a peer that reads its reply and closes could be noticed to close before we know that the reply
+    was sent, and would be recorded as having hung up.
+    """
+    plain = socket.socket(fileno=stream.socket.fileno())
+    try:
+        rest = memoryview(data)
+        while rest:
+            await trio.lowlevel.wait_writable(plain)
+            with suppress(BlockingIOError):
+                rest = rest[plain.send(rest) :]
+    except OSError as exc:
+        raise trio.BrokenResourceError from exc
+    finally:
+        plain.detach()
+
+
+async def _refuse(stream: trio.SocketStream, refusal: BadRequestError) -> None:
+    """Tell a peer what it broke. Closing with its bytes unread would reset the connection and lose that."""
+    reply = Error(refusal.status, str(refusal), headers={"connection": "close"})
+    with trio.move_on_after(REFUSAL_GRACE):
+        try:
+            for step in reply.steps("req_refused"):
+                if isinstance(step, bytes):
+                    await stream.send_all(step)
+            await stream.send_eof()
+            while await stream.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            return
+
+
+def _reset_on_close(stream: trio.SocketStream) -> None:
+    """Make the coming close throw the connection away (RST) instead of ending it (FIN)."""
+    # struct linger has two shorts on Windows and two ints elsewhere.
+    layout = "hh" if sys.platform == "win32" else "ii"
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack(layout, 1, 0))
+
+
+def _parse_json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
