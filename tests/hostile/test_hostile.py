@@ -1,0 +1,44 @@
+"""Nothing that arrives on stdin can hurt: right answer, live server, unharmed call, steady memory."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from responses_mcp.testing import open_fake_api
+from tests.hostile.attack import Gate, attack, resident_mib
+from tests.hostile.corpus import CASES
+from tests.processes import environment, server_process
+
+GROUPS = list(dict.fromkeys(case.group for case in CASES))
+
+
+def test_there_are_150_cases_and_more_and_each_has_a_name_of_its_own() -> None:
+    assert len(CASES) >= 150
+    assert len({(case.group, case.name) for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+async def test_hostile_input_gets_what_it_is_owed_and_does_no_harm(tmp_path: Path, group: str) -> None:
+    async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:
+        gate = Gate(api)
+        verdicts = [await attack(server.client, gate, case) for case in CASES if case.group == group]
+        assert [(verdict.case.name, verdict.problem) for verdict in verdicts if verdict.problem] == []
+    assert server.stderr == b""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads resident memory from /proc")
+async def test_memory_is_back_where_it_was_after_the_biggest_messages(tmp_path: Path) -> None:
+    big = [case for case in CASES if len(case.data) > 10_000_000]
+    async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:
+        gate = Gate(api)
+        await attack(server.client, gate, CASES[0])
+        with trio.fail_after(60):
+            before = resident_mib(server.process.pid)
+            for case in [*big, *big]:
+                verdict = await attack(server.client, gate, case)
+                assert verdict.problem is None
+            after = resident_mib(server.process.pid)
+    assert len(big) >= 3
+    assert after - before < 16
