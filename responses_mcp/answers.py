@@ -44,11 +44,13 @@ class Answers:
         max_results: int | None = None,
         domains: Sequence[str] | None = None,
         profile: str = "answer",
+        on_phase: Callable[[str], None] | None = None,
     ) -> Answer:
         """Answer `query`, searching the web when the model sees fit.
 
         Hints left out come from `search.defaults`. `profile` names an entry of `model_profiles`; one that is not
-        configured stands for `answer`. Raises `ConfigError`, `BadArgument` or `UpstreamError`.
+        configured stands for `answer`. `on_phase` is told what is going on ("searching", "writing", a retry), in words
+        for a person; it must not wait. Raises `ConfigError`, `BadArgument` or `UpstreamError`.
         """
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
@@ -71,7 +73,9 @@ class Answers:
             strict_domains=self._settings.search.strict_domains,
         )
         self._log_request(profile, chosen)
-        response = await self._api.create(body)
+        if on_phase is not None:
+            on_phase(f"asking {chosen.model}")
+        response = await self._api.create(body, on_phase=on_phase)
         return read_answer(response, model=chosen.model, max_citations=self._settings.policy.max_citations, date=date)
 
     def _profile(self, name: str) -> Profile:

@@ -1,18 +1,24 @@
 """Where log lines go: stderr, and a file when debugging says so; never stdout (contract 8.1).
 
 The decision is taken once, by `configure`. Every line passes the redactor. A client that does not drain our stderr
-must not be able to stop us, so a thread of its own does the writing, and lines beyond a bound are dropped and counted.
+must not be able to stop us, so each stream has a thread of its own that writes, and lines beyond a bound are dropped
+and counted.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import queue
+import re
+import select
+import sys
 import threading
+import time
+from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
+from io import RawIOBase
 from pathlib import Path
-from typing import IO
 
 from responses_mcp.redaction import Redactor
 
@@ -20,6 +26,8 @@ MAX_WAITING_LINES = 2_000
 FLUSH_SECONDS = 0.2
 
 _root = logging.getLogger("responses_mcp")
+# What ends a line for some reader, or moves a terminal's cursor; a tab may stay.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class _LineFormatter(logging.Formatter):
@@ -31,79 +39,129 @@ class _LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = self._redact(super().format(record))
-        return line.replace("\r", "\\r").replace("\n", "\\n") + "\n"
+        return _CONTROL.sub(lambda character: repr(character[0])[1:-1], line) + "\n"
 
 
-class LogThread(logging.Handler):
-    """Writes lines to binary streams from a daemon thread, which the first line starts."""
+class _LineWriter:
+    """Writes lines to a binary stream from a daemon thread, which the first line starts."""
 
-    def __init__(self, streams: list[IO[bytes]]) -> None:
-        super().__init__()
-        self._streams = streams
-        self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING_LINES)
+    def __init__(self, stream: RawIOBase) -> None:
+        self._stream = stream
+        self._changed = threading.Condition()
+        self._lines: deque[bytes] = deque()
         self._dropped = 0
+        self._ended = False
         self._thread: threading.Thread | None = None
 
+    def put(self, line: bytes) -> None:
+        """Queue a line; drop it when the queue is full. Never waits for the stream."""
+        with self._changed:
+            if self._ended:
+                return
+            if len(self._lines) >= MAX_WAITING_LINES:
+                self._dropped += 1
+                return
+            self._tell_dropped()
+            self._lines.append(line)
+            self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_lines, name="responses-mcp-log", daemon=True)
+                self._thread.start()
+
+    def end(self) -> None:
+        """Take no more lines; the stream is closed when those queued have been written."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+            if self._thread is None:
+                self._stream.close()
+
+    def join(self, deadline: float) -> None:
+        """Wait for that until `deadline` of `time.monotonic`."""
+        if self._thread is not None:
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            self._lines.append(b"(%d lines dropped here: nobody read them)\n" % self._dropped)
+            self._dropped = 0
+
+    def _next_line(self) -> bytes | None:
+        with self._changed:
+            if not self._lines:
+                self._tell_dropped()
+            while not self._lines:
+                if self._ended:
+                    return None
+                self._changed.wait()
+            return self._lines.popleft()
+
+    def _write_lines(self) -> None:
+        with suppress(OSError, ValueError):  # the reader is gone, or the disk is full
+            while (line := self._next_line()) is not None:
+                self._write(memoryview(line))
+        with self._changed:
+            self._ended = True
+            self._lines.clear()
+        with suppress(OSError):
+            self._stream.close()
+
+    def _write(self, rest: memoryview) -> None:
+        while rest:
+            written = self._stream.write(rest)
+            if written is None:  # somebody made it non-blocking, and it is full
+                select.select((), (self._stream,), ())
+            else:
+                rest = rest[written:]
+
+
+class LogHandler(logging.Handler):
+    """Hands each line to the writers of all streams."""
+
+    def __init__(self, streams: Sequence[RawIOBase]) -> None:
+        super().__init__()
+        self._writers = [_LineWriter(stream) for stream in streams]
+
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a line; drop it when the queue is full."""
+        """Queue a line on every stream."""
         try:
             line = self.format(record).encode("utf-8", "backslashreplace")
         except Exception:  # noqa: BLE001  # a log line is never worth an exception
             return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._write_lines, name="responses-mcp-log", daemon=True)
-            self._thread.start()
-        if self._dropped:
-            line = b"(%d lines dropped here: nobody read them)\n" % self._dropped + line
-        try:
-            self._lines.put_nowait(line)
-            self._dropped = 0
-        except queue.Full:
-            self._dropped += 1
-
-    def _write_lines(self) -> None:
-        while (line := self._lines.get()) is not None:
-            for stream in list(self._streams):
-                try:
-                    stream.write(line)
-                    stream.flush()
-                except BlockingIOError:
-                    continue  # somebody made our stderr non-blocking and it is full: that line is lost
-                except (OSError, ValueError):
-                    self._streams.remove(stream)
+        for writer in self._writers:
+            writer.put(line)
 
     def close(self) -> None:
-        """Write what is queued, for at most 0.2 s, and end the thread."""
-        if self._thread is not None:
-            try:
-                self._lines.put(None, timeout=FLUSH_SECONDS)
-            except queue.Full:
-                pass
-            else:
-                self._thread.join(FLUSH_SECONDS)
+        """Log nothing from now on. What is queued is written, for at most 0.2 s."""
+        _root.removeHandler(self)
+        deadline = time.monotonic() + FLUSH_SECONDS
+        for writer in self._writers:
+            writer.end()
+        for writer in self._writers:
+            writer.join(deadline)
         super().close()
 
 
-def configure(*, debug: bool, debug_file: str | None, redact: Redactor) -> LogThread:
+def configure(*, debug: bool, debug_file: str | None, redact: Redactor) -> LogHandler:
     """Send this package's log lines to stderr, all of them with `debug`, warnings and worse without.
 
     With `debug` and a `debug_file` the lines go there too: parents are created, the file is appended to and is
     readable by its owner only. A file that cannot be opened is a warning on stderr and nothing more.
     """
-    streams: list[IO[bytes]] = []
-    with suppress(OSError):  # started without a stderr
-        # A descriptor of its own: fd 2 may be pointed elsewhere later, and sys.stderr has buffers and an encoding.
-        streams.append(open(os.dup(2), "wb", buffering=0))  # noqa: SIM115, PTH123  # lives as long as the process
-    problem: OSError | None = None
+    streams: list[RawIOBase] = []
+    if sys.__stderr__ is not None:  # else descriptor 2 is closed, or belongs to something else by now
+        with suppress(OSError):
+            # A descriptor of its own: fd 2 may be pointed elsewhere later, and sys.stderr has buffers and an encoding.
+            streams.append(open(os.dup(2), "wb", buffering=0))  # noqa: SIM115, PTH123  # closed by the handler
+    problem: str | None = None
     if debug and debug_file is not None:
         try:
-            path = Path(debug_file)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            streams.append(open(descriptor, "ab", buffering=0))  # noqa: SIM115, PTH123
+            streams.append(_open_to_append(Path(debug_file)))
         except OSError as error:
-            problem = error
-    handler = LogThread(streams)
+            problem = error.strerror or type(error).__name__
+        except ValueError as error:  # a NUL in the path
+            problem = str(error)
+    handler = LogHandler(streams)
     handler.setFormatter(_LineFormatter(redact, debug=debug))
     _root.addHandler(handler)
     _root.setLevel(logging.DEBUG if debug else logging.WARNING)
@@ -112,6 +170,13 @@ def configure(*, debug: bool, debug_file: str | None, redact: Redactor) -> LogTh
         _root.warning(
             "the debug file %s cannot be opened (%s); logging to stderr only. Choose another path for --debug.",
             debug_file,
-            problem.strerror,
+            problem,
         )
     return handler
+
+
+def _open_to_append(path: Path) -> RawIOBase:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Without O_NONBLOCK, opening a pipe would wait for its reader.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+    return open(os.open(path, flags, 0o600), "ab", buffering=0)  # noqa: PTH123  # a descriptor, not a path

@@ -24,9 +24,10 @@ class BadArgument(ResponsesMcpError):
 class UpstreamError(ResponsesMcpError):
     """The Responses API did not give an answer.
 
-    `status` is the HTTP status, or None when there was none; `type` and `code` are the API's own words for it;
-    `request_id` identifies the request to the API's operators. `retryable` tells whether asking again may help without
-    risk of paying twice, `retry_after` how many seconds the API asked to wait.
+    `status` is the HTTP status, or None when there was none; `type` and `code` are the API's own words for it, `param`
+    its name for the part of the request that is to blame; `request_id` identifies the request to the API's operators.
+    `retryable` tells whether asking again may help without risk of paying twice, `retry_after` how many seconds the API
+    asked to wait.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class UpstreamError(ResponsesMcpError):
         status: int | None = None,
         type: str | None = None,  # noqa: A002  # the API's own word
         code: str | None = None,
+        param: str | None = None,
         request_id: str | None = None,
         retryable: bool = False,
         retry_after: float | None = None,
@@ -46,6 +48,7 @@ class UpstreamError(ResponsesMcpError):
         self.status = status
         self.type = type
         self.code = code
+        self.param = param
         self.request_id = request_id
         self.retryable = retryable
         self.retry_after = retry_after

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,12 +11,16 @@ from typing import TYPE_CHECKING
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.errors import AuthenticationFailed, DeadlineExceeded, UpstreamError
-from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError
+from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
+from responses_mcp.responses_api.accommodation import Accommodation
+from responses_mcp.responses_api.connections import Connect, Connections, connection_limit
+from responses_mcp.responses_api.credentials import credential_headers
 from responses_mcp.responses_api.reading import check_status
 from responses_mcp.responses_api.refusals import read_body
 from responses_mcp.responses_api.retry import LONGEST_WAIT, backoff
+from responses_mcp.responses_api.streaming import StreamListener, is_success, looks_like_events
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
 if TYPE_CHECKING:
@@ -25,92 +28,130 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_WANTS_JSON = {"accept": "application/json"}
+_WANTS_EVENTS = {"accept": "text/event-stream, application/json", "accept-encoding": "identity"}
+
+
+async def connect_over_http(url: str, limit: int) -> Connections:
+    """Prepare for requests to `url` with httpx, which is imported now and not before."""
+    # The import takes a tenth of a second: in a thread, so that pings are answered meanwhile.
+    connections = await trio.to_thread.run_sync(_import_client, abandon_on_cancel=True)
+    return await connections.open(url, limit=limit)
+
+
+def _import_client() -> type[HttpConnections]:
+    from responses_mcp.responses_api.client import HttpConnections  # noqa: PLC0415  # imports httpx: on first use
+
+    return HttpConnections
+
 
 class ResponsesApi:
-    """The Responses API at `openai.base_url`, with one retry layer. Connects on the first call."""
+    """The Responses API at `openai.base_url`, with one retry layer. Connects on the first call.
+
+    `connect` opens what requests go through, and `rng` spreads the waits between them.
+    """
 
     def __init__(
-        self, openai: OpenAISettings, request: RequestSettings, *, rng: Callable[[], float] = random.random
+        self,
+        openai: OpenAISettings,
+        request: RequestSettings,
+        *,
+        rng: Callable[[], float] = random.random,
+        connect: Connect = connect_over_http,
     ) -> None:
         self._openai = openai
         self._request = request
         self._rng = rng
+        self._connect = connect
         self._url = openai.base_url.rstrip("/") + "/responses"
-        self._opening = trio.Lock()
-        self._connections: HttpConnections | None = None
+        self._connecting = trio.Lock()
+        self._connections: Connections | None = None
+        self._lessons: dict[str, Accommodation] = {}
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
 
-    async def create(self, body: JsonObject) -> JsonObject:
+    async def create(self, body: JsonObject, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Ask for a response and return the Response object, which has ended well or is incomplete.
 
         Takes at most `request.timeout_ms`, retries and waits included, and sends at most 1 + `request.max_retries`
-        requests. Raises `UpstreamError`. Cancelling closes the socket.
+        requests. With `on_phase` the response is streamed and its phases are told, in words for a person. Raises
+        `UpstreamError`. Cancelling closes the socket.
         """
-        headers = self._headers()
+        headers = {
+            "content-type": "application/json",
+            **(_WANTS_JSON if on_phase is None else _WANTS_EVENTS),
+            "user-agent": f"openai-responses-mcp/{__version__}",
+            **credential_headers(self._openai),
+        }
+        if on_phase is not None:
+            body = {**body, "stream": True}
         seconds = self._request.timeout_ms / 1000
         with trio.move_on_after(seconds) as deadline:
-            return await self._attempts(json.dumps(body, ensure_ascii=False).encode(), headers, deadline)
+            return await self._attempts(body, headers, deadline, on_phase or _unheard)
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; raise request.timeout_ms (OPENAI_API_TIMEOUT), "
-            "lower reasoning_effort in the profile, or ask for less."
+            "lower reasoning_effort in the profile, or ask for less.",
+            code="timeout",
         )
 
-    async def _attempts(self, body: bytes, headers: dict[str, str], deadline: trio.CancelScope) -> JsonObject:
+    async def _attempts(
+        self, body: JsonObject, headers: dict[str, str], deadline: trio.CancelScope, on_phase: Callable[[str], None]
+    ) -> JsonObject:
+        lessons = self._lessons.setdefault(str(body.get("model")), Accommodation())
         retries = 0
         while True:
+            fitting = lessons.fit(body)
             # A cancel during the wait must not cost another request, even if the wait had just ended.
             await trio.lowlevel.checkpoint_if_cancelled()
             try:
-                return await self._attempt(body, headers)
+                return await self._attempt(fitting, headers, on_phase)
             except UpstreamError as error:
                 self._log_failure(retries + 1, error)
-                wait = error.retry_after
-                if wait is None:
-                    wait = backoff(retries, self._rng())
-                if not error.retryable or retries >= self._request.max_retries:
-                    raise _after(error, retries) from error
-                if wait > min(LONGEST_WAIT, deadline.deadline - trio.current_time()):
-                    raise _after(error, retries) from error
+                wait = self._wait_before_retry(error, retries, lessons, fitting)
+                left = deadline.deadline - trio.current_time()
+                if wait is None or retries >= self._request.max_retries or wait > min(LONGEST_WAIT, left):
+                    if retries:
+                        error.message += f" ({retries + 1} requests were made.)"
+                    raise
+                if wait:
+                    on_phase(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{self._request.max_retries})")
             retries += 1
             await trio.sleep(wait)
 
-    async def _attempt(self, body: bytes, headers: dict[str, str]) -> JsonObject:
-        connections = await self._open()
-        reply = await connections.post(self._url, headers, body)
-        response = read_body(reply.status, reply.headers, reply.body, self.redact)
-        check_status(response)
+    def _wait_before_retry(
+        self, error: UpstreamError, retries: int, lessons: Accommodation, body: JsonObject
+    ) -> float | None:
+        """Return the seconds after which another request is worth it; None when it is not."""
+        if error.retryable:
+            return backoff(retries, self._rng()) if error.retry_after is None else error.retry_after
+        lesson = lessons.learn(error, body)
+        if lesson is None:
+            return None
+        log.warning("the model %s %s", body.get("model"), lesson)
+        return 0.0
+
+    async def _attempt(self, body: JsonObject, headers: dict[str, str], on_phase: Callable[[str], None]) -> JsonObject:
+        connections = await self._open() if self._connections is None else self._connections
+        data = replace_lone_surrogates(json.dumps(body, ensure_ascii=False)).encode()
+        stream = StreamListener(on_phase)
+        reply = await connections.post(self._url, headers, data, stream)
+        if stream.heard:
+            response = stream.finish()
+        elif is_success(reply.status) and looks_like_events(reply.body):
+            stream.hear(reply.body)
+            response = stream.finish()
+        else:
+            response = read_body(reply.status, reply.headers, reply.body, self.redact)
+        check_status(response, self.redact)
         log.debug(
             "openai(client): ok status=%d model=%s id=%s", reply.status, response.get("model"), response.get("id")
         )
         return response
 
-    async def _open(self) -> HttpConnections:
-        async with self._opening:
+    async def _open(self) -> Connections:
+        async with self._connecting:
             if self._connections is None:
-                # httpx takes a tenth of a second to import: in a thread, so that pings are answered meanwhile.
-                connections = await trio.to_thread.run_sync(_import_connections, abandon_on_cancel=True)
-                self._connections = await connections.open(limit=_connection_limit(self._request.max_connections))
+                self._connections = await self._connect(self._url, connection_limit(self._request.max_connections))
             return self._connections
-
-    def _headers(self) -> dict[str, str]:
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "User-Agent": f"openai-responses-mcp/{__version__}",
-        }
-        key = self._openai.api_key
-        if key is not None and key.strip():
-            _check_key(key, self._openai.api_key_env)
-            headers["Authorization"] = f"Bearer {key}"
-        elif not self._openai.headers and not _is_loopback(self._openai.base_url):
-            name = self._openai.api_key_env
-            state = "is empty" if key is not None else "is not set"
-            raise AuthenticationFailed(
-                f"There is no API key: the environment variable {name} {state}. Set it in the `env` of this server's "
-                "entry in your MCP client's configuration, then restart the server."
-            )
-        headers.update(self._openai.headers)
-        return headers
 
     def _log_failure(self, attempt: int, error: UpstreamError) -> None:
         log.debug(
@@ -129,49 +170,11 @@ class ResponsesApi:
             await self._connections.aclose()
 
 
-def _import_connections() -> type[HttpConnections]:
-    from responses_mcp.responses_api.client import HttpConnections  # noqa: PLC0415  # imports httpx: on first use
-
-    return HttpConnections
+def _unheard(phase: str) -> None:
+    """Take the phases of a call that nobody watches."""
 
 
-def _after(error: UpstreamError, retries: int) -> UpstreamError:
-    if retries:
-        error.message = f"{error.message} ({retries + 1} requests were made.)"
-    return error
-
-
-def _check_key(key: str, name: str) -> None:
-    """Refuse a key that no server can accept, before it is sent anywhere. The key itself is never quoted."""
-    problem = None
-    if key.startswith(("${", "$(")) or (key.startswith("%") and key.endswith("%")):
-        problem = "holds an unexpanded placeholder, not a key: your MCP client does not expand variables there"
-    elif key != key.strip() or any(character.isspace() for character in key):
-        problem = "has white space or a line break in it: remove it"
-    elif not (key.isascii() and key.isprintable()):
-        problem = "has characters that no API key has: copy the key again"
-    if problem is not None:
-        raise AuthenticationFailed(f"The API key in the environment variable {name} {problem}.")
-
-
-def _is_loopback(base_url: str) -> bool:
-    from ipaddress import ip_address  # noqa: PLC0415  # not needed for a server with a key
-    from urllib.parse import urlsplit  # noqa: PLC0415
-
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _connection_limit(wanted: int) -> int:
-    """Keep a quarter of the file descriptors, and 64, for everything else: `ulimit -n` is 256 on some systems."""
-    try:
-        import resource  # noqa: PLC0415  # not on Windows
-    except ImportError:
-        return wanted
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft in (resource.RLIM_INFINITY, -1):
-        return wanted
-    return max(1, min(wanted, math.floor((soft - 64) * 0.75)))
+def _cause(error: UpstreamError) -> str:
+    if isinstance(error, RateLimited):
+        return "rate limited"
+    return "not connected" if isinstance(error, ConnectionFailed) else "the API failed"

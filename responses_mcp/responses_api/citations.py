@@ -13,9 +13,17 @@ from responses_mcp.protocol.jsonrpc import JsonObject
 
 # The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line.
 _MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
-_UTM = re.compile(r"([?&])utm_source=(?:openai|chatgpt\.com)(&|(?![\w.%+-]))")
-_SOURCES_HEADER = re.compile(r"^[ \t>#*_-]*Sources[ \t*_]*[:：]", re.MULTILINE)  # the full-width colon is meant
-_ISO_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
+_URL = re.compile(r"https?://[^\s<>\"]+")
+# The value must end here: at a word character of a URL, or at a point that goes on, it is another value.
+_UTM = re.compile(r"([?&])(?:utm_source=(?:openai|chatgpt\.com)(&|(?![A-Za-z0-9_%+~-]|\.[A-Za-z0-9])))+")
+# A header with what stands on its line, the lines right below, and list items even behind empty lines.
+_SOURCES_BLOCK = re.compile(
+    r"^[ \t>#*_-]*Sources[ \t*_]*[:：].*"  # the full-width colon is meant
+    r"(?:\n[^\S\n]*\S.*|(?:\n[^\S\n]*)+(?:[-*+•・]|[0-9]+[.)]).*)*",
+    re.MULTILINE,
+)
+_ADDRESS = re.compile(r"https?://[^\s()（）<>\[\]]+")
+_ISO_DATE = re.compile(r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +59,7 @@ def without_markers(text: str) -> str:
 
 def without_tracking(text: str) -> str:
     """Drop `utm_source=openai` and `utm_source=chatgpt.com` from every URL in `text`, keeping the rest of the query."""
-
-    def rest_of_query(match: re.Match[str]) -> str:
-        return match[1] if match[2] else ""
-
-    return _UTM.sub(rest_of_query, text)
+    return _URL.sub(lambda url: _UTM.sub(lambda found: found[1] if found[2] else "", url[0]), text)
 
 
 def choose_citations(
@@ -66,20 +70,25 @@ def choose_citations(
     `cited` are (url, title) pairs of the answer's annotations. When the cut would drop every named source, the last
     place goes to the first of them, so that where the facts came from stays visible.
     """
-    urls = _merge((without_tracking(url), title) for url, title in cited)
+    limit = max(1, limit)
+    urls = _merge_pages((without_tracking(url), title) for url, title in cited)
     if not urls:
-        urls = _merge((without_tracking(source.name), None) for source in sources if source.is_url)
-    names = _merge((source.name, source.kind) for source in sources if not source.is_url)
+        urls = _merge_pages((without_tracking(source.name), None) for source in sources if source.is_url)
+    named: dict[str, str | None] = {}
+    for source in sources:
+        if not source.is_url:
+            named.setdefault(source.name, source.kind)
+    names = list(named.items())
     chosen = (urls + names)[:limit]
     if names and len(urls) >= limit:
         chosen[-1] = names[0]
     return tuple(Citation(url, title, date) for url, title in chosen)
 
 
-def _merge(pairs: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
+def _merge_pages(mentions: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
     """Join mentions of one page: the first form of its URL, and the first title that says anything."""
     merged: dict[str, tuple[str, str | None]] = {}
-    for url, title in pairs:
+    for url, title in mentions:
         page = url.partition("#")[0]
         first, known_title = merged.get(page, (url, None))
         merged[page] = (first, known_title or title or None)
@@ -87,18 +96,20 @@ def _merge(pairs: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | Non
 
 
 def with_sources(text: str, citations: Sequence[Citation], date: str) -> str:
-    """Make sure that `text` ends in a `Sources:` block with dates.
+    """Make sure that `text` has a `Sources:` block with dates, at its end unless the model put one elsewhere.
 
     A block that the model wrote with dates stays as it is; one without dates gets ours added; with no source known,
     the search itself is named.
     """
-    block = None
-    for header in _SOURCES_HEADER.finditer(text):
-        block = text[header.start() :]
-    if block is not None and _ISO_DATE.search(block):
+    lines = "\n".join(f"- {citation.url} ({citation.published_at})" for citation in citations)
+    lines = lines or f"- web_search ({date})"
+    blocks = list(_SOURCES_BLOCK.finditer(text))
+    if not blocks:
+        head = text.rstrip()
+        return f"{head}\n\nSources:\n{lines}" if head else f"Sources:\n{lines}"
+    block = blocks[-1]
+    # A date within an address says when a page appeared, not when it was read.
+    if _ISO_DATE.search(_ADDRESS.sub("", block[0])):
         return text
-    lines = [f"- {citation.url} ({citation.published_at})" for citation in citations] or [f"- web_search ({date})"]
-    head = text.rstrip()
-    if block is None:
-        head = f"{head}\n\nSources:" if head else "Sources:"
-    return "\n".join([head, *lines])
+    head, rest = text[: block.end()].rstrip(), text[block.end() :]
+    return f"{head}\n{lines}{rest if rest.strip() else ''}"

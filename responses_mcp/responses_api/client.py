@@ -3,19 +3,22 @@
 httpx's connection pool looks at every connection it has at each request and each release, so its cost grows with the
 square of the calls at once. Here each connection is a client of its own with a pool of one; free ones are kept on a
 stack, and a limiter lets calls through in the order in which they came. The SSL context, which is slow to build, is
-shared.
+shared, also with a proxy that is reached over TLS.
 """
 
 from __future__ import annotations
 
 import ssl
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 import trio
 
 from responses_mcp.errors import ConnectionFailed, UnusableReply
+from responses_mcp.responses_api.connections import Listener, Reply
 
 CONNECT_TIMEOUT = 10.0  # seconds until a TCP and TLS connection must stand
 KEPT_IDLE = 16  # connections kept open for the next call; more are left over only by a burst
@@ -23,52 +26,53 @@ MAX_REPLY_BYTES = 64 * 1024 * 1024
 CLOSE_GRACE = 1.0  # seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP response, read whole. Header names are lower-case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class HttpConnections:
     """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there.
 
-    Proxy and certificate settings come from the usual environment variables, which httpx reads when a connection is
-    set up. Cancelling a request closes its socket.
+    `proxy` is the URL of the proxy to go through, if there is one. Cancelling a request closes its socket.
     """
 
-    def __init__(self, tls: ssl.SSLContext, *, limit: int) -> None:
+    def __init__(self, tls: ssl.SSLContext, proxy: str | None, *, limit: int) -> None:
         self._tls = tls
+        self._proxy = proxy
         self._slots = trio.CapacityLimiter(limit)
         self._idle: list[httpx.AsyncClient] = []
+        self._kept_idle = KEPT_IDLE
 
     @classmethod
-    async def open(cls, *, limit: int) -> HttpConnections:
-        """Prepare for requests; nothing is connected yet. Raises `ConnectionFailed` for unusable certificate files."""
+    async def open(cls, url: str, *, limit: int) -> HttpConnections:
+        """Prepare for requests to the server of `url`; nothing is connected yet.
+
+        Certificates and proxy are those that the usual environment variables name. Raises `ConnectionFailed` for
+        certificate files that cannot be used.
+        """
         try:
             # Reading the certificate store takes tens of milliseconds, in which pings want an answer.
             tls = await trio.to_thread.run_sync(httpx.create_ssl_context, abandon_on_cancel=True)
+            proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True)
         except OSError as error:  # ssl.SSLError is one
             raise ConnectionFailed(
                 f"The CA certificates cannot be read ({type(error).__name__}); "
                 "check the files that SSL_CERT_FILE and SSL_CERT_DIR name."
             ) from error
-        return cls(tls, limit=limit)
+        return cls(tls, proxy, limit=limit)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send one request and read the whole reply, whatever its status.
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None = None) -> Reply:
+        """Send one request and read the whole reply, whatever its status, or let `listener` hear it.
 
         Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and `UnusableReply`
         for a reply over 64 MiB.
         """
         async with self._slots:
             client = self._idle.pop() if self._idle else self._new_client()
+            whole = False
             try:
-                return await _exchange(client, url, headers, body)
+                reply = await _exchange(client, url, headers, body, listener)
+                whole = True
+                return reply
             finally:
-                if len(self._idle) < KEPT_IDLE:
+                # After anything but a whole reply the client is not trusted to be in order, and must let go at once.
+                if whole and len(self._idle) < self._kept_idle:
                     self._idle.append(client)
                 else:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
@@ -78,6 +82,8 @@ class HttpConnections:
         try:
             return httpx.AsyncClient(
                 verify=self._tls,
+                proxy=self._proxy_settings(),
+                trust_env=False,  # read once, by `open`
                 timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
                 limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
             )
@@ -87,56 +93,150 @@ class HttpConnections:
                 "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (http and https proxies work, socks does not)."
             ) from error
 
+    def _proxy_settings(self) -> httpx.Proxy | None:
+        if self._proxy is None:
+            return None
+        # Without a context, one would be built for each connection to the proxy, which holds up everything else.
+        over_tls = self._proxy.lower().startswith("https:")
+        return httpx.Proxy(self._proxy, ssl_context=self._tls if over_tls else None)
+
     async def aclose(self) -> None:
-        """Close the idle connections. Those in use are closed by cancelling their requests."""
+        """Close the idle connections; those in use are closed when their requests end, by a cancel at the latest."""
+        self._kept_idle = 0
         idle, self._idle = self._idle, []
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
             for client in idle:
                 await client.aclose()
 
 
-async def _exchange(client: httpx.AsyncClient, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
+def proxy_for(url: str) -> str | None:
+    """Return the proxy through which `url` is reached, by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    host = parts.hostname or ""
+    if not proxy or proxy_bypass(host) or (parts.port and proxy_bypass(f"{host}:{parts.port}")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+class _Body(httpx.AsyncByteStream):
+    """A request body for one use. httpx's own is an async generator, of which a cancel leaves a loose end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._pieces = [data]
+
+    def __aiter__(self) -> _Body:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._pieces:
+            raise StopAsyncIteration
+        return self._pieces.pop()
+
+
+async def _exchange(
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None
+) -> Reply:
+    request = client.build_request("POST", url, headers={"accept-encoding": "gzip", **headers}, content=body)
+    request.stream = _Body(body)
     try:
-        async with client.stream("POST", url, headers=headers, content=body) as response:
-            received = bytearray()
-            async for chunk in response.aiter_bytes():
-                received += chunk
-                if len(received) > MAX_REPLY_BYTES:
-                    raise UnusableReply(
-                        f"The API's reply is longer than {MAX_REPLY_BYTES} bytes; check openai.base_url.",
-                        status=response.status_code,
-                    )
-            return Reply(response.status_code, dict(response.headers), bytes(received))
+        response = await client.send(request, stream=True)
+        try:
+            heard = listener is not None and listener.begin(response.status_code, response.headers)
+            data = await _read(response, listener if heard else None)
+        finally:
+            await response.aclose()
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise ConnectionFailed(_connect_failure(error), retryable=True) from error
+        raise _connect_failure(error) from error
     except httpx.ProxyError as error:
+        # The request itself was not sent yet, so an outage of the proxy is worth another try; a refusal is not.
         raise ConnectionFailed(
             f"The proxy did not connect ({error}); check HTTPS_PROXY and HTTP_PROXY, "
-            "and NO_PROXY for hosts to reach directly."
-        ) from error
-    except httpx.DecodingError as error:
-        raise UnusableReply(
-            "The API's reply is compressed in a broken way; check what lies between here and openai.base_url."
+            "and NO_PROXY for hosts to reach directly.",
+            retryable=str(error).startswith("5"),
         ) from error
     except (httpx.TransportError, httpx.InvalidURL) as error:
         raise ConnectionFailed(
             f"The connection broke before the answer was complete ({type(error).__name__}); it is not repeated "
             "by itself, as it may have been paid for: ask again."
         ) from error
+    return Reply(response.status_code, dict(response.headers), _unpacked(data, response))
 
 
-def _connect_failure(error: httpx.TransportError) -> str:
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return (
-            "The API's TLS certificate is not trusted (CERTIFICATE_VERIFY_FAILED); behind a company proxy, "
-            "set SSL_CERT_FILE to the company's CA certificates."
+async def _read(response: httpx.Response, listener: Listener | None) -> bytes:
+    data = bytearray()
+    size = 0
+    # Leaving the loop would leave httpx's generators unfinished; a cancel runs through all of them.
+    with trio.CancelScope() as reading:
+        async for chunk in response.aiter_raw():
+            size += len(chunk)
+            if listener is None:
+                data += chunk
+            if size > MAX_REPLY_BYTES or (listener is not None and listener.hear(chunk)):
+                reading.cancel()
+    if size > MAX_REPLY_BYTES:
+        raise _too_long(response)
+    return bytes(data)
+
+
+def _unpacked(data: bytes, response: httpx.Response) -> bytes:
+    """Return the body as it was before compression, of which only gzip was offered."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding == "identity":
+        return data
+    unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        unpacked = unpacker.decompress(data, MAX_REPLY_BYTES + 1) if coding in ("gzip", "x-gzip") else b""
+    except zlib.error:
+        unpacked = b""
+    if len(unpacked) > MAX_REPLY_BYTES:
+        raise _too_long(response)
+    if not unpacker.eof:
+        raise UnusableReply(
+            "The API's reply is compressed in a broken or unknown way; check what lies between here and "
+            "openai.base_url.",
+            status=response.status_code,
+        )
+    return unpacked
+
+
+def _too_long(response: httpx.Response) -> UnusableReply:
+    return UnusableReply(
+        f"The API's reply is longer than {MAX_REPLY_BYTES} bytes; check openai.base_url.", status=response.status_code
+    )
+
+
+def _connect_failure(error: httpx.TransportError) -> ConnectionFailed:
+    tls = _tls_error(error)
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        return ConnectionFailed(
+            f"The API's TLS certificate is not trusted (CERTIFICATE_VERIFY_FAILED: {tls.verify_message}); behind a "
+            "company proxy, set SSL_CERT_FILE to the company's CA certificates."
+        )
+    if tls is not None:
+        return ConnectionFailed(
+            f"No TLS connection to the API ({tls.reason or type(tls).__name__}); check openai.base_url, its port, and "
+            "HTTPS_PROXY if you need a proxy.",
+            retryable=True,
         )
     if isinstance(error, httpx.ConnectTimeout):
-        return (
+        return ConnectionFailed(
             f"No connection to the API within {CONNECT_TIMEOUT:g} s; check the network, openai.base_url, "
-            "and HTTPS_PROXY if you need a proxy."
+            "and HTTPS_PROXY if you need a proxy.",
+            retryable=True,
         )
-    return (
+    return ConnectionFailed(
         f"The API cannot be reached ({str(error) or type(error).__name__}); check the network, openai.base_url, "
-        "and HTTPS_PROXY if you need a proxy."
+        "and HTTPS_PROXY if you need a proxy.",
+        retryable=True,
     )
+
+
+def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the TLS failure at the bottom; Trio's own error above it says no more than that a stream broke."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return error
+        error = error.__cause__ or error.__context__  # httpcore hides the cause of what it raises
+    return None

@@ -10,8 +10,8 @@ from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.models import clamp_effort, model_traits
 from responses_mcp.settings.model import Profile
 
-MAX_DOMAINS = 100
-_HOST = re.compile(r"^(?:[a-z][a-z0-9+.-]*://)?([^/:?#\s]+)", re.IGNORECASE)
+MAX_DOMAINS = 100  # what the search tool takes
+_HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,9 @@ def request_body(
     """
     traits = model_traits(profile.model)
     tool: JsonObject = {"type": "web_search"}
-    if strict_domains and question.domains:
-        tool["filters"] = {"allowed_domains": [_bare_host(domain) for domain in question.domains][:MAX_DOMAINS]}
+    hosts = dict.fromkeys(_bare_host(domain) for domain in _words(question.domains))
+    if strict_domains and hosts:
+        tool["filters"] = {"allowed_domains": list(hosts)[:MAX_DOMAINS]}
     body: JsonObject = {
         "model": profile.model,
         "instructions": instructions,
@@ -56,11 +57,22 @@ def input_text(question: Question, today: str) -> str:
         f"recency_days={question.recency_days}",
         f"max_results={question.max_results}",
     ]
-    if question.domains:
-        hints.append("domains=" + " ".join(question.domains))
+    domains = _words(question.domains)
+    if domains:
+        hints.append("domains=" + " ".join(domains))
     return replace_lone_surrogates(f"{question.query}\n\n[Hints] {', '.join(hints)}")
 
 
+def _words(domains: Sequence[str]) -> list[str]:
+    """Return what was given without blanks, which would break the line of hints."""
+    return replace_lone_surrogates(" ".join(domains)).split()
+
+
 def _bare_host(domain: str) -> str:
-    host = _HOST.match(domain.strip())
-    return (host[1] if host else domain).lower()
+    """Return the host alone, in the form that DNS knows; what has no such form stays, for the API to judge."""
+    match = _HOST.match(domain)
+    host = (match[1] if match else domain).rstrip(".").lower()
+    try:
+        return host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host

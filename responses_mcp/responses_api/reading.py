@@ -6,11 +6,12 @@ several parts and phases, and statuses other than success with HTTP 200, so each
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from responses_mcp.errors import QuotaExhausted, RequestRefused, ServiceFailed, UnusableReply, UpstreamError
+from responses_mcp.errors import RequestRefused, UnusableReply, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.citations import (
     Citation,
@@ -20,11 +21,14 @@ from responses_mcp.responses_api.citations import (
     without_markers,
     without_tracking,
 )
-from responses_mcp.responses_api.retry import is_quota
+from responses_mcp.responses_api.refusals import Redact, failed_response
 
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
 )
+# What may be repeated in a message; anything else in these places is not ours to quote.
+_KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
+_ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,10 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     `UpstreamError` when there is no answer in it, retryable when asking again may help.
     """
     check_status(response)
+    model = replace_lone_surrogates(model)
     items = list(_objects(response.get("output")))
     parts = list(_answer_parts(items))
-    text = without_tracking(without_markers(_joined(parts, "output_text", "text"))).strip()
+    text = (without_markers(_joined(parts, "output_text", "text"))).strip()
     text = text or _joined(parts, "refusal", "refusal").strip()
     truncated = response.get("status") == "incomplete"
     if not text:
@@ -71,11 +76,14 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     return Answer(with_sources(text, citations, date), used_search=True, citations=citations, model=model)
 
 
-def check_status(response: JsonObject) -> None:
-    """Raise the `UpstreamError` that a Response which ended badly stands for; missing statuses pass."""
+def check_status(response: JsonObject, redact: Redact = str) -> None:
+    """Raise the `UpstreamError` that a Response which ended badly stands for; missing statuses pass.
+
+    What the API said is quoted after `redact`.
+    """
     status = response.get("status")
     if status == "failed":
-        raise _failure(_object(response.get("error")))
+        raise failed_response(_object(response.get("error")), redact)
     if status == "incomplete":
         reason = _object(response.get("incomplete_details")).get("reason")
         if reason == "content_filter":
@@ -83,24 +91,11 @@ def check_status(response: JsonObject) -> None:
                 "The API's content filter stopped the answer; ask in other words.", code="content_filter"
             )
     elif status not in (None, "completed"):
+        known = f"status {status}" if status in _KNOWN_STATUSES else "an unknown status"
         raise UnusableReply(
-            f"The API returned a response that is not finished (status {status!r:.40}); ask again, "
+            f"The API returned a response that is not finished ({known}); ask again, "
             "and if it happens again check that openai.base_url is a Responses API."
         )
-
-
-def _failure(error: JsonObject) -> UpstreamError:
-    code = str(error.get("code") or "unknown")
-    message = str(error.get("message") or "no reason given")
-    if is_quota(code) or "quota" in message:
-        return QuotaExhausted(
-            f"The account's quota is used up: {message} Check plan and billing with the provider.", code=code
-        )
-    if code in ("server_error", "rate_limit_exceeded"):
-        return ServiceFailed(
-            f"The API could not finish the answer ({code}): {message} Try again later.", code=code, retryable=True
-        )
-    return RequestRefused(f"The API did not answer ({code}): {message} Change the question or the model.", code=code)
 
 
 def _no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
@@ -110,7 +105,8 @@ def _no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
             "or ask for less.",
             code="max_output_tokens",
         )
-    kinds = ", ".join(sorted({str(item.get("type"))[:40] for item in items})) or "nothing"
+    names = (_text(item, "type") for item in items)
+    kinds = ", ".join(sorted({name if _ITEM_KIND.fullmatch(name) else "other" for name in names})[:5]) or "nothing"
     return UnusableReply(
         f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile."
     )
@@ -125,6 +121,7 @@ def _answer_parts(items: list[JsonObject]) -> Iterator[JsonObject]:
 
 
 def _joined(parts: list[JsonObject], kind: str, member: str) -> str:
+    # Joined first: a character may have been cut into its two surrogates between two parts.
     return replace_lone_surrogates("".join(_text(part, member) for part in parts if part.get("type") == kind))
 
 
@@ -132,16 +129,16 @@ def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
     for part in parts:
         for annotation in _objects(part.get("annotations")):
             # Citations of files name nothing that a reader could open, so only URLs count.
-            url = _text(annotation, "url").strip()
+            url = _line(annotation, "url")
             if annotation.get("type") == "url_citation" and url:
-                yield replace_lone_surrogates(url), replace_lone_surrogates(_text(annotation, "title").strip()) or None
+                yield url, _line(annotation, "title") or None
 
 
 def _sources(search: JsonObject) -> Iterator[Source]:
     for source in _objects(_object(search.get("action")).get("sources")):
-        kind = _text(source, "type") or "source"
-        url = replace_lone_surrogates(_text(source, "url").strip())
-        name = replace_lone_surrogates((_text(source, "name") or _text(source, "id")).strip())
+        kind = _line(source, "type") or "source"
+        url = _line(source, "url")
+        name = _line(source, "name") or _line(source, "id")
         if url:
             yield Source(url, kind, is_url=True)
         elif name:
@@ -162,3 +159,8 @@ def _objects(value: Any) -> Iterator[JsonObject]:
 def _text(mapping: JsonObject, key: str) -> str:
     value = mapping.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _line(mapping: JsonObject, key: str) -> str:
+    """Return a text on one line: a line break in a URL would forge a line of the `Sources:` block."""
+    return " ".join(replace_lone_surrogates(_text(mapping, key)).split())

@@ -1,10 +1,14 @@
-"""From an HTTP response that is not a success to the error that tells what to do about it."""
+"""From what the API says instead of an answer to the error that tells what to do about it.
+
+Two ways lead here: an HTTP status that is not a success, and a Response with the status `failed` under HTTP 200.
+Whatever the API said is redacted before it is cut: half a key is still half a key.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from responses_mcp.errors import (
     AuthenticationFailed,
@@ -18,15 +22,22 @@ from responses_mcp.errors import (
 from responses_mcp.protocol.jsonrpc import JsonObject
 from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
 
-_LONGEST_QUOTE = 300
+Redact = Callable[[str], str]
+
+_LONGEST_TEXT = 300  # characters of a message, with what the API said in it; clients get 400 (contract 8.2)
+_LONGEST_WORD = 64  # characters of a type or a code
+_LONGEST_ID = 100
+_LONGEST_BODY = 300  # characters of a body in the debug log (contract 8.1)
 _LONGEST_READ = 64 * 1024  # bytes of an error body; the rest of an HTML page says nothing
+_LONGEST_SECRET = 4 * 1024  # bytes at the end of a body cut there that may be the beginning of a secret
 
 
-def read_body(status: int, headers: Mapping[str, str], body: bytes, redact: Callable[[str], str]) -> JsonObject:
+def read_body(status: int, headers: Mapping[str, str], body: bytes, redact: Redact) -> JsonObject:
     """Return the JSON object of a success, or raise the `UpstreamError` that anything else stands for.
 
-    `headers` has lower-case names. The error quotes at most 300 characters of what the API said, after `redact`.
+    `headers` has lower-case names. The error quotes little of what the API said, and after `redact`.
     """
+    request_id = redact(headers.get("x-request-id", ""))[:_LONGEST_ID] or None
     if 200 <= status < 300:
         value = _parse(body)
         if isinstance(value, dict):
@@ -35,88 +46,142 @@ def read_body(status: int, headers: Mapping[str, str], body: bytes, redact: Call
             f"The API answered {status} with something that is not a JSON object; "
             "check that openai.base_url is a Responses API and that no proxy rewrites it.",
             status=status,
-            request_id=headers.get("x-request-id"),
-            body=_quote(redact(body[:_LONGEST_READ].decode("utf-8", "replace"))),
+            request_id=request_id,
+            body=_excerpt(body, redact),
         )
-    # Redacted before anything is cut: half a key is still half a key.
-    text = redact(body[:_LONGEST_READ].decode("utf-8", "replace"))
-    raise _refusal(status, headers, text)
-
-
-def _refusal(status: int, headers: Mapping[str, str], body: str) -> UpstreamError:
-    said, kind, code = _error_words(_parse(body))
-    cause = f"{status}{f' {code}' if code else ''}"
-    told = f": {said}" if said else ""
+    said, kind, code, param = _words(_parse(body[:_LONGEST_READ]), redact)
     wait = asked_wait(headers)
-    error_class: type[UpstreamError] = RequestRefused
-    retryable = retryable_status(status) and headers.get("x-should-retry") != "false"
-    if status == 401:
-        error_class = AuthenticationFailed
-        text = f"The API refused the key ({cause}){told} Set a valid key in the variable that openai.api_key_env names."
-    elif status == 403:
-        text = f"The API key may not do this ({cause}){told} Check the key's project, its model access and your region."
-    elif status == 404:
-        text = f"The API does not know what was asked for ({cause}){told} Check the model and openai.base_url."
-    elif is_quota(kind, code):
-        error_class, retryable = QuotaExhausted, False
-        text = f"The account's quota is used up ({cause}){told} Check plan and billing with the provider."
-    elif status == 429:
-        error_class = RateLimited
-        text = f"The API limits the rate of requests ({cause}){told} Wait a while and ask again."
-    elif status >= 500:
-        error_class = ServiceFailed
-        text = f"The API failed ({cause}){told} Try again later, or check openai.base_url if it is not OpenAI's."
-    elif 300 <= status < 400:
-        text = (
-            f"The API redirects ({status}), which is not followed with a key; set openai.base_url to the final address."
-        )
-    else:
-        text = f"The API refused the request ({cause}){told} Check the profile's model and its parameters."
+    error_class, before, cure = _meaning(status, kind, code)
+    retryable = (
+        error_class is not QuotaExhausted
+        and retryable_status(status)
+        and headers.get("x-should-retry", "").strip().lower() != "false"
+    )
     if retryable and wait is not None:
-        text += f" It asks to wait {wait:.6g} s."
-    return error_class(
-        text,
+        cure += f" It asks to wait {_seconds(wait)} s."
+    raise error_class(
+        _message(f"{before} ({status}{f' {code}' if code else ''})", said, cure),
         status=status,
         type=kind,
         code=code,
-        request_id=headers.get("x-request-id"),
+        param=param,
+        request_id=request_id,
         retryable=retryable,
         retry_after=wait,
-        body=_quote(body),
+        body=_excerpt(body, redact),
     )
 
 
-def _parse(body: bytes | str) -> object:
+def _meaning(status: int, kind: str | None, code: str | None) -> tuple[type[UpstreamError], str, str]:
+    """Return the error for a status, what happened, and what to do."""
+    if is_quota(kind, code):
+        return QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."
+    if status == 401:
+        cure = "Set a valid key in the variable that openai.api_key_env names."
+        return AuthenticationFailed, "The API refused the key", cure
+    if status == 403:
+        cure = "Check the key's project, its model access and your region."
+        return RequestRefused, "The API key may not do this", cure
+    if status == 404:
+        return RequestRefused, "The API does not know what was asked for", "Check the model and openai.base_url."
+    if status == 407:
+        return RequestRefused, "The proxy wants to know who asks", "Check HTTPS_PROXY and HTTP_PROXY."
+    if status == 429:
+        return RateLimited, "The API limits the rate of requests", "Wait a while and ask again."
+    if status >= 500 or status in (408, 409):
+        cure = "Try again later, or check openai.base_url if it is not OpenAI's."
+        return ServiceFailed, "The API failed", cure
+    if 300 <= status < 400:
+        cure = "That is not followed with a key; set openai.base_url to the final address."
+        return RequestRefused, "The API redirects", cure
+    return RequestRefused, "The API refused the request", "Check the profile's model and its parameters."
+
+
+def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
+    """Return the error for the member `error` of a Response that failed after the request had been accepted."""
+    said, kind, code, param = _words(error, redact)
+    why = f" ({code})" if code else ""
+    if is_quota(kind, code) or "quota" in said.lower():
+        text = _message(f"The account's quota is used up{why}", said, "Check plan and billing with the provider.")
+        return QuotaExhausted(text, type=kind, code=code, param=param)
+    if code in ("server_error", "rate_limit_exceeded"):
+        error_class = RateLimited if code == "rate_limit_exceeded" else ServiceFailed
+        text = _message(f"The API could not finish the answer{why}", said, "Try again later.")
+        return error_class(text, type=kind, code=code, param=param, retryable=True)
+    said = said or "no reason given."
+    return RequestRefused(
+        _message(f"The API did not answer{why}", said, "Change the question or the model."),
+        type=kind,
+        code=code,
+        param=param,
+    )
+
+
+def _parse(body: bytes) -> object:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
         return None
 
 
-def _error_words(value: object) -> tuple[str, str | None, str | None]:
-    """Return what an error body says, its type and its code; gateways have many forms, HTML says nothing here."""
-    if not isinstance(value, dict):
-        return "", None, None
-    body = cast(dict[str, Any], value)
-    error: object = body.get("error", body)
+class _Words(NamedTuple):
+    """What an error says, redacted."""
+
+    said: str
+    type: str | None = None
+    code: str | None = None
+    param: str | None = None
+
+
+def _words(value: object, redact: Redact) -> _Words:
+    """Find the words of an error; gateways have many forms, and HTML says nothing here."""
+    error: object = value
+    if isinstance(error, dict):
+        error = cast(dict[str, Any], error).get("error", error)
     if isinstance(error, str):
-        return _sentence(error), None, None
+        return _Words(_sentence(redact(error)))
     if not isinstance(error, dict):
-        return "", None, None
-    words = cast(dict[str, Any], error)
-    said = words.get("message") or words.get("detail") or ""
-    kind, code = words.get("type"), words.get("code")
-    return (
-        _sentence(said if isinstance(said, str) else json.dumps(said)),
-        kind if isinstance(kind, str) else None,
-        str(code) if isinstance(code, str | int) and not isinstance(code, bool) else None,
-    )
+        return _Words("")
+    given = cast(dict[str, Any], error)
+    said: object = given.get("message") or given.get("detail") or ""
+    text = redact(said if isinstance(said, str) else _dump(said))
+    return _Words(_sentence(text), *(_word(given.get(name), redact) for name in ("type", "code", "param")))
+
+
+def _word(value: object, redact: Redact) -> str | None:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return None
+    return redact(str(value))[:_LONGEST_WORD]
+
+
+def _dump(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""
 
 
 def _sentence(text: str) -> str:
-    text = " ".join(text.split())[:_LONGEST_QUOTE]
+    text = " ".join(text.split())
     return text if not text or text[-1] in ".!?。" else text + "."
 
 
-def _quote(body: str) -> str:
-    return " ".join(body.split())[:_LONGEST_QUOTE]
+def _message(before: str, said: str, cure: str) -> str:
+    """Put a message together in which the cure has its place, however much the API said."""
+    if not said:
+        return f"{before}. {cure}"
+    room = _LONGEST_TEXT - len(before) - len(cure)
+    if len(said) > room:
+        said = said[: max(0, room - 1)] + "…"
+    return f"{before}: {said} {cure}"
+
+
+def _seconds(wait: float) -> str:
+    return f"{wait:.3f}".rstrip("0").rstrip(".")
+
+
+def _excerpt(body: bytes, redact: Redact) -> str:
+    text = redact(body[:_LONGEST_READ].decode("utf-8", "replace"))
+    if len(body) > _LONGEST_READ:
+        text = text[:-_LONGEST_SECRET]
+    return " ".join(text.split())[:_LONGEST_BODY]

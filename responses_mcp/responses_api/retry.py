@@ -7,7 +7,7 @@ better, and the last may have been paid for already.
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,6 +15,8 @@ from email.utils import parsedate_to_datetime
 LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no retry, and the caller is told
 _FIRST_WAIT = 0.5
 _LONGEST_BACKOFF = 8.0
+# float() would also take nan, 1_000 and the digits of other scripts.
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
 
 def backoff(retries_done: int, random: float) -> float:
@@ -29,32 +31,25 @@ def backoff(retries_done: int, random: float) -> float:
 def asked_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
     """Return the seconds that a response asks to wait, None when it does not say.
 
-    Reads `retry-after-ms` first, then `retry-after` as seconds or as an HTTP date. `headers` has lower-case names.
+    Reads `retry-after-ms` first, then `retry-after` as seconds or as an HTTP date. Zero, a date that has passed and
+    what cannot be read say nothing: obeying them would repeat requests without a pause. `headers` has lower-case names.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return max(0.0, milliseconds / 1000)
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is not None:
-        return max(0.0, seconds)
-    if value is None:
-        return None
+    told = headers.get("retry-after", "").strip()
+    for wait in (_number(headers.get("retry-after-ms", "").strip()) / 1000, _number(told)):
+        if wait > 0:
+            return wait
     try:
-        date = parsedate_to_datetime(value)
-    except (ValueError, TypeError, OverflowError):
+        date = parsedate_to_datetime(told)
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=UTC)
+        seconds = (date - (now or datetime.now(UTC))).total_seconds()
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+    return seconds if seconds > 0 else None
 
 
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value) if value is not None else math.nan
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+def _number(text: str) -> float:
+    return float(text) if _NUMBER.fullmatch(text) else 0.0
 
 
 def retryable_status(status: int) -> bool:

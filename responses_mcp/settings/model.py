@@ -1,8 +1,8 @@
 """What the server is told: one frozen tree of settings, whatever it was read from.
 
-Nothing here reads files or the environment; `responses_mcp.settings.load` is the only reader. A tree made by hand is
-as good as one that was loaded, which is how embedding hosts and tests configure the server. Names and defaults are
-those of the contract, section 5.3.
+Nothing here reads files or the environment; `responses_mcp.settings.load` is the only reader. A tree made by
+hand is as good as one that was loaded, which is how embedding hosts and tests configure the server. Names and
+defaults are those of the contract, section 5.3.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OpenAISettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSettings:
-    """Bounds of one call: the whole time in milliseconds, retries after the first request, connections at once."""
+    """Bounds: milliseconds for a whole call, retries after the first request, connections at once."""
 
     timeout_ms: int = 300_000
     max_retries: int = 3
@@ -64,7 +64,10 @@ class SystemPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicySettings:
-    """Citations shown at most (1 to 10), and the instructions; `instructions` is the resolved text, None the built-in."""
+    """Citations shown at most (1 to 10), and the model's instructions.
+
+    `instructions` is the text resolved from `system` at load; None stands for the built-in text.
+    """
 
     max_citations: int = 3
     system: SystemPolicy = field(default_factory=SystemPolicy)
@@ -90,7 +93,11 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients."""
+    """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients.
+
+    `debug` says whether there is a debug log; `debug_file` says which file gets it too and means nothing without it.
+    `toolsets` None stands for the usual choice.
+    """
 
     debug: bool = False
     debug_file: str | None = None

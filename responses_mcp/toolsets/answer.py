@@ -110,7 +110,9 @@ class AnswerToolset:
         """Close the connections to the API."""
         await self._answers.aclose()
 
-    async def _call(self, name: str, schema: JsonObject, _: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+    async def _call(
+        self, name: str, schema: JsonObject, context: CallContext, arguments: Mapping[str, Any]
+    ) -> ToolSuccess:
         query = arguments.get("query")
         log.debug(
             "server: tools/call name=%s argsKeys=%s queryLen=%d",
@@ -119,8 +121,9 @@ class AnswerToolset:
             len(query) if isinstance(query, str) else 0,
         )
         try:
+            text = _read_query(query)
             hints = _read_hints({key: arguments.get(key) for key in schema["properties"]})
-            answer = await self._answers.answer(_read_query(query), profile=name, **hints)
+            answer = await self._answers.answer(text, profile=name, on_phase=context.report, **hints)
         except ResponsesMcpError as error:
             raise ToolError(self._failure(error)) from error
         result = answer.as_json()
@@ -159,8 +162,8 @@ def _read_hints(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_number(name: str, value: object, *, least: int, most: int) -> int | None:
-    """Return a hint as a whole number within bounds; None, "" and absent mean the default."""
-    if value is None or value == "":
+    """Return a hint as a whole number within bounds; None, a blank text and absent mean the default."""
+    if value is None or (isinstance(value, str) and not value.strip()):
         return None
     number = math.nan
     if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -172,19 +175,15 @@ def _read_number(name: str, value: object, *, least: int, most: int) -> int | No
 
 
 def _read_domains(value: object) -> tuple[str, ...] | None:
-    """Return domains from a list, a JSON list in a string, or a string with commas or blanks between."""
-    if isinstance(value, str):
-        try:
+    """Return domains from a list, a JSON list in a text, or a text with commas or blanks between; None is absent."""
+    if isinstance(value, str) and value.lstrip().startswith(("[", '"')):
+        with suppress(ValueError, RecursionError):
             value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = str(value).replace(",", " ").split()
-    if value is None or value == "":
-        return None
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in cast(list[object], value)):
+    listed = cast(list[object], value) if isinstance(value, list) else [value]
+    words = [each for each in listed if each is not None]
+    if not all(isinstance(each, str) for each in words):
         raise BadArgument(
             'domains is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
         )
-    words = " ".join(cast(list[str], value)).replace(",", " ").split()
-    return tuple(dict.fromkeys(words)) or None
+    domains = " ".join(cast(list[str], words)).replace(",", " ").split()
+    return tuple(dict.fromkeys(domains)) or None

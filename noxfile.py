@@ -1,0 +1,163 @@
+"""Sessions of the project: what a change must pass, and how a release is built. `nox -l` lists them.
+
+Versions of Python and dependencies live in pyproject.toml; this file reads them there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nox
+
+nox.needs_version = ">=2025.11.12"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+# Machines differ, and each tests the Pythons that it has: by default, nox fails without the others where CI is set, and
+# fetches them elsewhere.
+nox.options.error_on_missing_interpreters = False
+nox.options.download_python = "never"
+
+ROOT = Path(__file__).parent
+PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+
+# Off, because each asks for what would not make the code better:
+NO_FLAKE8_ASYNC = [
+    "ASYNC91",  # a checkpoint on every path through every async function; where one matters it is tested
+    "ASYNC114",  # a list of all functions for nursery.start(), to find calls of them in __aenter__; here are none
+    "ASYNC127",  # something other than httpx, which was chosen and which one module imports
+    "ASYNC128",  # a call of started() in the function itself, although it hands task_status on to one that calls it
+]
+
+# Succeeds where Trio's own types are seen; the stubs of trio-typing would hide them from every checker.
+NO_TRIO_STUBS = """\
+import pathlib, sys
+found = [stubs for entry in sys.path for stubs in pathlib.Path(entry).glob("trio*-stubs")]
+sys.exit(f"these stubs hide the types of Trio itself: {found}" if found else 0)
+"""
+
+NOT_THE_CHECKOUT = """\
+import pathlib, sys, responses_mcp
+where = pathlib.Path(responses_mcp.__file__).resolve()
+sys.exit(0 if pathlib.Path(sys.prefix).resolve() in where.parents else f"the wheel is not what is imported: {where}")
+"""
+
+
+def group(*names: str) -> list[str]:
+    """Return the requirements of dependency groups of pyproject.toml."""
+    return list(nox.project.dependency_groups(PYPROJECT, *names))
+
+
+def starts(*command: str) -> bool:
+    """Return whether a Python can be started; a shim of pyenv may exist for one that is not switched on."""
+    executable = shutil.which(command[0])
+    return executable is not None and not subprocess.call(
+        [executable, *command[1:], "-c", ""], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def installed_pythons() -> list[str] | None:
+    """Return the Pythons of the classifiers that are here, or None for the one running nox."""
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return [
+        version
+        for version in nox.project.python_versions(PYPROJECT)
+        if version == running or starts(f"python{version}") or starts("py", f"-{version}")
+    ] or None
+
+
+@nox.session(python=installed_pythons())
+def tests(session: nox.Session) -> None:
+    """Run the tests on every supported Python that is installed."""
+    session.install("-e", ".", *group("test"))
+    elsewhere = [f"--ignore=tests/{folder}" for folder in ("interop", "bench")]  # sessions of their own
+    session.run("pytest", "-m", "not smoke", *elsewhere, *session.posargs)
+
+
+@nox.session(reuse_venv=False)
+def smoke(session: nox.Session) -> None:
+    """Check the protocol with real processes of an installed wheel; `-- --real` also asks the real API."""
+    session.install(*PYPROJECT["build-system"]["requires"])
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        session.run("python", "-m", "hatchling", "build", "-t", "wheel", "-d", folder, silent=True)
+        session.install(*map(str, Path(folder).glob("*.whl")), *group("smoke"))
+        # Tests are copied without the package, so that what they import and start can only be the wheel.
+        shutil.copytree("tests", Path(folder, "tests"), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy("pyproject.toml", folder)
+        session.env["PYTHONPATH"] = None
+        with session.chdir(folder):
+            session.run("python", "-c", NOT_THE_CHECKOUT, log=False)
+            session.run("pytest", "-m", "smoke", "tests/smoke", *session.posargs)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types of the package, its tests and this file with mypy, and of the package with pyright."""
+    session.install("-e", ".", *group("types"))
+    session.run("python", "-c", NO_TRIO_STUBS, log=False)
+    session.run("mypy")
+    session.run("pyright", env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})  # it would announce its own new versions
+
+
+@nox.session(reuse_venv=False)
+def typing_compat(session: nox.Session) -> None:
+    """Run and type-check, without mypy's plugin, an embedder that still uses trio-typing."""
+    session.install(".", *group("typing-compat"))
+    embedder = "embedder_trio_typing.py"
+    # Elsewhere and without our settings of mypy, so that the installed package is used as any embedder uses it.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        shutil.copy(Path("tests", "typing", embedder), folder)
+        session.env["PYTHONPATH"] = None
+        with session.chdir(folder):
+            session.run("python", "-c", NOT_THE_CHECKOUT, log=False)
+            session.run("python", "-W", "error", embedder)
+            session.run("mypy", "--strict", "--config-file=", embedder)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, formatting and the use of Trio."""
+    session.install(*group("lint"))
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    files = [str(file) for folder in ("responses_mcp", "tests") for file in sorted(Path(folder).rglob("*.py"))]
+    session.run("flake8-async", "--disable", ",".join(NO_FLAKE8_ASYNC), *files, log=False)
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Build the sdist and, from it, the wheel into dist/; list and check what is in them."""
+    session.install(*group("build"))
+    shutil.rmtree("dist", ignore_errors=True)
+    session.run("python", "-m", "build", silent=True)
+    wheels, sdists = map(str, Path("dist").glob("*.whl")), map(str, Path("dist").glob("*.tar.gz"))
+    for wheel in wheels:
+        session.run("python", "-m", "zipfile", "-l", wheel)
+    for sdist in sdists:
+        session.run("python", "-m", "tarfile", "-l", sdist)
+    session.run("twine", "check", "--strict", *map(str, Path("dist").iterdir()))
+    session.run("pytest", "--noconftest", "tests/test_distribution.py", env={"DISTRIBUTIONS": str(ROOT / "dist")})
+
+
+@nox.session(default=False)
+def interop(session: nox.Session) -> None:
+    """Run the tests against official MCP clients."""
+    if not Path("tests/interop").exists():
+        session.skip("there are no tests/interop yet")
+    session.install("-e", ".", *group("test", "interop"))
+    session.run("pytest", "tests/interop", *session.posargs)
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Run all benchmarks of tests/bench, or with `-- NAME OPTIONS` one; each prints what it measured."""
+    modules = sorted(Path("tests/bench").glob("*.py"))
+    benchmarks = [module.stem for module in modules if "__main__" in module.read_text(encoding="utf-8")]
+    if not benchmarks:
+        session.skip("there are no benchmarks in tests/bench yet")
+    session.install("-e", ".", *group("test"))
+    for benchmark in session.posargs[:1] or benchmarks:
+        session.run("python", "-m", f"tests.bench.{benchmark}", *session.posargs[1:])

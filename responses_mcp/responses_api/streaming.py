@@ -1,0 +1,166 @@
+"""A streamed response put together again, and the phases it goes through on the way.
+
+The result is the Response that the terminal event carries. Some servers send that event with an empty `output`; then
+the items that were finished stand in for it, and then the pieces of text. Whatever is not understood is passed over:
+new kinds of events appear all the time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from responses_mcp.errors import ConnectionFailed
+from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.responses_api.sse import EventStream
+
+_TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+
+
+class ResponseStream:
+    """Collects the events of one streamed response.
+
+    `response` is None until the stream's terminal event has come.
+    """
+
+    def __init__(self) -> None:
+        self.response: JsonObject | None = None
+        self._events = EventStream()
+        self._items: dict[int, JsonObject] = {}
+        self._parts: dict[tuple[int, int], JsonObject] = {}
+        self._writing = False
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """Take the next bytes and return the phases they begin, in words for a person."""
+        phases: list[str] = []
+        for data in self._events.feed(chunk):
+            if self.response is None and (phase := self._take(data)) is not None:
+                phases.append(phase)
+        return phases
+
+    def finish(self) -> JsonObject:
+        """Return the response. Raises `ConnectionFailed` when the stream ended before it was complete."""
+        if self.response is None:
+            raise ConnectionFailed(
+                "The API's stream ended before the answer was complete; it is not repeated by itself, as it may have "
+                "been paid for: ask again."
+            )
+        return self.response
+
+    def _take(self, data: str) -> str | None:
+        try:
+            value: object = json.loads(data)
+        except (ValueError, RecursionError):
+            return None  # `[DONE]`, and whatever else is no event
+        if not isinstance(value, dict):
+            return None
+        event = cast(JsonObject, value)
+        kind = event.get("type")
+        if kind in _TERMINAL:
+            self.response = self._complete(_object(event.get("response")), str(kind))
+            return None
+        if kind == "error" or (kind is None and "error" in event):
+            error = _object(event.get("error")) or event
+            self.response = {"status": "failed", "error": {"code": error.get("code"), "message": error.get("message")}}
+            return None
+        return self._phase(str(kind), event)
+
+    def _phase(self, kind: str, event: JsonObject) -> str | None:
+        if kind == "response.output_item.done":
+            item = _object(event.get("item"))
+            self._items[_index(event, "output_index")] = item
+            return _searched(item) if item.get("type") == "web_search_call" else None
+        if kind == "response.web_search_call.searching":
+            return "searching"
+        if kind == "response.output_text.annotation.added":
+            self._part(event)["annotations"].append(event.get("annotation"))
+        elif kind == "response.output_text.delta":
+            self._part(event)["text"] += _text(event.get("delta"))
+            if not self._writing:
+                self._writing = True
+                return "writing"
+        elif kind == "response.output_item.added" and _object(event.get("item")).get("type") == "reasoning":
+            return "thinking"
+        return None
+
+    def _part(self, event: JsonObject) -> JsonObject:
+        place = (_index(event, "output_index"), _index(event, "content_index"))
+        return self._parts.setdefault(place, {"type": "output_text", "text": "", "annotations": []})
+
+    def _complete(self, response: JsonObject, kind: str) -> JsonObject:
+        output = response.get("output")
+        if not output:
+            output = [item for _, item in sorted(self._items.items())]
+        has_message = any(_object(item).get("type") == "message" for item in cast(list[object], output))
+        if not has_message and self._parts:
+            parts = [part for _, part in sorted(self._parts.items())]
+            output = [*cast(list[object], output), {"type": "message", "role": "assistant", "content": parts}]
+        status = response.get("status") or kind.removeprefix("response.")
+        return {**response, "status": status, "output": output}
+
+
+class StreamListener:
+    """Hears a reply and, if it is an event stream, tells its phases; see `connections.Listener`."""
+
+    def __init__(self, on_phase: Callable[[str], None]) -> None:
+        self._on_phase = on_phase
+        self._stream = ResponseStream()
+        self.heard = False
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> bool:
+        """Accept successful replies that say they are event streams and are not compressed."""
+        kind, coding = headers.get("content-type", "").lower(), headers.get("content-encoding", "identity")
+        self.heard = is_success(status) and kind.startswith("text/event-stream") and coding == "identity"
+        return self.heard
+
+    def hear(self, chunk: bytes) -> bool:
+        """Take a piece of the stream; enough is when the response is complete."""
+        for phase in self._stream.feed(chunk):
+            self._on_phase(phase)
+        return self._stream.response is not None
+
+    def finish(self) -> JsonObject:
+        """Return the response; see `ResponseStream.finish`."""
+        return self._stream.finish()
+
+
+def is_success(status: int) -> bool:
+    """Tell whether `status` is of the 200 class."""
+    return 200 <= status < 300
+
+
+def looks_like_events(body: bytes) -> bool:
+    """Tell whether a body is an event stream, whatever its content type says: no JSON text begins so."""
+    return body.lstrip().startswith((b"event:", b"data:", b":", b"id:", b"retry:"))
+
+
+def _searched(item: JsonObject) -> str | None:
+    """Say what a finished search did: the query it asked or the page it read."""
+    action = _object(item.get("action"))
+    if action.get("type") in ("open_page", "find_in_page"):
+        try:
+            host = urlsplit(_text(action.get("url"))).hostname
+        except ValueError:
+            host = None
+        return f"reading {host}" if host else "reading a page"
+    queries = action.get("queries")
+    asked = (
+        [query for query in cast(list[object], queries) if isinstance(query, str)] if isinstance(queries, list) else []
+    )
+    query = asked[0] if asked else _text(action.get("query"))
+    return f"searched: {query}" if query else "searched"
+
+
+def _object(value: object) -> JsonObject:
+    return cast(JsonObject, value) if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _index(event: JsonObject, key: str) -> int:
+    value = event.get(key)
+    return value if type(value) is int else 0

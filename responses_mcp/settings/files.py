@@ -1,0 +1,45 @@
+"""Reading the files that a configuration names: with a size limit, and a reason in words when it fails."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Unread(NamedTuple):
+    """Why there is no content: `reason` follows "got" in a message; `missing` means there is no such file."""
+
+    reason: str
+    missing: bool = False
+
+
+def expanded(text: str, home: Path | None, *, windows: bool = False) -> Path:
+    """Return a path with a leading `~` replaced by the home folder; other users' homes are not looked up."""
+    if home is not None and (text == "~" or text.startswith("~/") or (windows and text.startswith("~\\"))):
+        return home / text[2:]
+    return Path(text)
+
+
+def read_text(path: Path, limit: int) -> str | Unread:
+    """Read a UTF-8 file of at most `limit` bytes, without its byte order mark; never raises."""
+    try:
+        # Opening a pipe would wait for somebody to write, and standard input belongs to the client.
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and str(path) != os.devnull:
+            return Unread("a folder" if stat.S_ISDIR(mode) else "something that is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(limit + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return Unread("no such file", missing=True)
+    except OSError as error:
+        return Unread(f"a failure to read it, {(error.strerror or type(error).__name__).lower()}")
+    except ValueError:  # a NUL in the path
+        return Unread("no such file", missing=True)
+    if len(content) > limit:
+        return Unread(f"a file over {limit // 1024} KiB")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return Unread(f"bytes that are not UTF-8, the first at offset {error.start}")

@@ -1,0 +1,117 @@
+"""One setting at a time: environment over YAML file over default (contract 5.1), and where the value came from.
+
+A wrong value is a problem, and its default takes its place, not the value of the layer below: what a person tried to
+override should not come back unseen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from responses_mcp.settings import schema
+from responses_mcp.settings.files import expanded
+from responses_mcp.settings.values import Refusal, from_text, from_yaml
+from responses_mcp.settings.yaml_file import ConfigFile, Given
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from responses_mcp.settings.findings import Findings, Part
+
+
+class Layers:
+    """The values decided so far, and what to decide the others from."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        file: ConfigFile | None,
+        home: Path | None,
+        findings: Findings,
+        *,
+        windows: bool,
+    ) -> None:
+        self.environ = environ
+        self.file = file
+        self.findings = findings
+        self.values: dict[str, Any] = {}
+        self.sources: dict[str, str] = {}
+        self._home = home
+        self._windows = windows
+
+    def env(self, name: str | None) -> str:
+        """Return a variable without surrounding blanks; an empty one counts as unset."""
+        return self.environ.get(name, "").strip() if name is not None else ""
+
+    def given(self, key: str) -> Given | None:
+        """Return what the file says for a key."""
+        return self.file.values.get(key) if self.file is not None else None
+
+    def pick(self, setting: schema.Setting) -> None:
+        """Decide one setting: environment, else file, else default."""
+        # DEBUG sets two keys at once and is decided elsewhere.
+        text = self.env(setting.env) if setting.kind != "debug" else ""
+        if setting.kind == "boolean" and text != "1":
+            # MCP_LINE_MODE: "1" switches it on, anything else says nothing (contract 5.4).
+            text = ""
+        if text:
+            value = True if setting.kind == "boolean" else from_text(setting, text, self.findings)
+            self.accept(setting.key, value, f"env {setting.env}")
+            return
+        given = self.given(setting.key)
+        if given is None:
+            self.accept(setting.key, setting.default, "default")
+        else:
+            self.accept(setting.key, from_yaml(setting, given.value, self.findings), given)
+
+    def accept(self, key: str, value: object, origin: str | Given) -> None:
+        """Take a value and its origin; a refused one becomes a problem, and its default takes its place."""
+        setting = schema.BY_KEY[key]
+        if isinstance(value, Refusal):
+            self.problem(key, value, origin)
+            self.values[key], self.sources[key] = setting.default, "default"
+            return
+        if setting.kind == "path" and isinstance(value, str):
+            value = self._path(value, origin)
+        self.values[key], self.sources[key] = value, self.source_of(origin)
+
+    def problem(self, key: str, refusal: Refusal, origin: str | Given) -> None:
+        """Add the problem of one value, with its place and cure."""
+        expected = refusal.expected or schema.BY_KEY[key].expected
+        cure = refusal.cure or _cure(schema.BY_KEY[key], origin)
+        self.findings.problem(
+            f"{key}: expected {expected}, got ", *refusal.got, " (from ", *self.where(origin), f"); {cure}."
+        )
+
+    def where(self, origin: str | Given) -> tuple[Part, ...]:
+        """Return the place a value came from, as message parts."""
+        if isinstance(origin, str):
+            return (origin,)
+        return self.file.where(origin) if self.file is not None else ()
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Return the decided values right below a section, by their last name."""
+        return {key.rpartition(".")[2]: value for key, value in self.values.items() if key.rpartition(".")[0] == name}
+
+    def source_of(self, origin: str | Given) -> str:
+        """Return the place a value came from, as `sources` has it."""
+        if isinstance(origin, Given):
+            return self.file.source if self.file is not None else "default"
+        if origin.startswith("env "):
+            return f"env:{origin.removeprefix('env ')}"
+        return f"cli:{origin}" if origin.startswith("--") else origin
+
+    def _path(self, text: str, origin: str | Given) -> str:
+        path = expanded(text, self._home, windows=self._windows)
+        if isinstance(origin, Given) and self.file is not None:
+            path = self.file.path.parent / path
+        return str(path)
+
+
+def _cure(setting: schema.Setting, origin: str | Given) -> str:
+    if isinstance(origin, Given):
+        return "correct or remove that line"
+    if origin.startswith("--"):
+        return "correct the option or leave it out"
+    return "set it to a number or unset it" if setting.kind == "integer" else "correct it or unset it"

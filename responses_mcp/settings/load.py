@@ -1,0 +1,282 @@
+"""Loading: command line over environment over YAML file over defaults (contract 5.1), decided once at start.
+
+`layers` decides one setting at a time; this file decides those that lean on others and builds the tree. Nothing
+here raises for what a user may write: a wrong value is a problem, and its default takes its place.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from responses_mcp.settings import schema
+from responses_mcp.settings.files import Unread, expanded
+from responses_mcp.settings.findings import Findings, Raw
+from responses_mcp.settings.layers import Layers
+from responses_mcp.settings.model import (
+    OpenAISettings,
+    PolicySettings,
+    Profile,
+    RequestSettings,
+    SearchDefaults,
+    SearchSettings,
+    ServerSettings,
+    Settings,
+    SystemPolicy,
+)
+from responses_mcp.settings.values import Refusal, from_text
+from responses_mcp.settings.yaml_file import ConfigFile, Given, read_config
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDER: Final = "openai-responses-mcp"
+FILE: Final = "config.yaml"
+
+_ON: Final = frozenset({"1", "true", "yes", "on"})
+_OFF: Final = frozenset({"", "0", "false", "no", "off"})
+_YES: Final = True
+_PROFILE_FIELDS: Final = ("model", "reasoning_effort", "verbosity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSettings:
+    """Settings with their history.
+
+    `sources` maps every dotted key of the effective configuration to `env:NAME`, `yaml:PATH`, `cli:OPTION` or
+    `default`. `problems` (the same as `settings.problems`) make each call fail; `warnings` change nothing.
+    """
+
+    settings: Settings
+    sources: Mapping[str, str]
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def load_settings(
+    environ: Mapping[str, str],
+    *,
+    config_path: str | None = None,
+    debug: bool | str | None = None,
+    toolsets: str | None = None,
+    home: Path | None = None,
+    windows: bool | None = None,
+) -> LoadedSettings:
+    """Read the configuration; never raises for anything that a user wrote.
+
+    `environ` is the only environment that is read. `config_path`, `debug` and `toolsets` are what the command
+    line gave, None if nothing: `debug` is True for a bare `--debug` and a path for `--debug PATH`. `home` stands
+    for `~`, and `windows` asks for the second place to look for the file, `%APPDATA%`; both are found out when
+    left out.
+    """
+    on_windows = os.name == "nt" if windows is None else windows
+    findings = Findings()
+    base = home or _home(environ)
+    file = _config_file(environ, config_path, base, findings, windows=on_windows)
+    layers = Layers(environ, file, base, findings, windows=on_windows)
+    values = layers.values
+    openai = _openai(layers)
+    for setting in schema.SETTINGS:
+        if setting.key not in values and not setting.key.startswith("model_profiles."):
+            layers.pick(setting)
+    _decide_debug(layers, debug)
+    if toolsets is not None:
+        layers.accept("server.toolsets", from_text(schema.BY_KEY["server.toolsets"], toolsets, findings), "--toolsets")
+    profiles = _profiles(layers)
+    policy = _policy(layers)
+    for name in schema.DROPPED_ENV:
+        if environ.get(name, "").strip():
+            findings.warning(f"{name}: v0.9 dropped this variable, so it does nothing (from env {name}); unset it.")
+    problems = findings.problems
+    settings = Settings(
+        openai=openai,
+        request=RequestSettings(**layers.section("request")),
+        model_profiles=profiles,
+        policy=policy,
+        search=SearchSettings(defaults=SearchDefaults(**layers.section("search.defaults")), **layers.section("search")),
+        server=ServerSettings(**layers.section("server")),
+        problems=problems,
+    )
+    sources = MappingProxyType(layers.sources)
+    return LoadedSettings(settings=settings, sources=sources, problems=problems, warnings=findings.warnings)
+
+
+def _home(environ: Mapping[str, str]) -> Path | None:
+    for name in ("HOME", "USERPROFILE"):
+        if environ.get(name):
+            return Path(environ[name])
+    try:
+        return Path.home()
+    except RuntimeError:  # a user without a home
+        return None
+
+
+def _config_file(
+    environ: Mapping[str, str],
+    config_path: str | None,
+    home: Path | None,
+    findings: Findings,
+    *,
+    windows: bool,
+) -> ConfigFile | None:
+    """Read the file: the one asked for, or the first of the usual places that has one (contract 5.2)."""
+    if config_path is not None:
+        asked = expanded(config_path, home, windows=windows)
+        found = read_config(asked, findings)
+        if isinstance(found, Unread):
+            findings.warning(
+                "config file: there is no such file, so none is used (from --config, ",
+                Raw(str(asked), quoted=False, limit=300),
+                "); correct the path.",
+            )
+            return None
+        return found
+    places = [home / ".config" / FOLDER / FILE] if home is not None else []
+    if windows and environ.get("APPDATA"):
+        places.append(Path(environ["APPDATA"]) / FOLDER / FILE)
+    for place in places:
+        found = read_config(place, findings)
+        if not isinstance(found, Unread):
+            return found
+    return None
+
+
+def _openai(layers: Layers) -> OpenAISettings:
+    """Decide the section of secrets first, so that every later message knows what to mask."""
+    from_env = layers.environ.get(OpenAISettings().api_key_env)
+    if from_env:
+        layers.findings.keep_secret(from_env)
+    for name in ("api_key_env", "headers_env", "allow_http", "base_url"):
+        layers.pick(schema.BY_KEY[f"openai.{name}"])
+    values, sources = layers.values, layers.sources
+    variable: str = values["openai.api_key_env"]
+    # A key is taken as it is: what is wrong with its form is said by the call that needs it.
+    api_key = layers.environ.get(variable) or None
+    if api_key is not None:
+        layers.findings.keep_secret(api_key)
+    sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else "default"
+    names, headers = _headers(layers)
+    if sources["openai.base_url"] != "default":
+        _check_base_url(layers)
+    return OpenAISettings(
+        api_key_env=variable,
+        base_url=values["openai.base_url"],
+        allow_http=values["openai.allow_http"],
+        headers_env=MappingProxyType(names),
+        api_key=api_key,
+        headers=MappingProxyType(headers),
+    )
+
+
+def _headers(layers: Layers) -> tuple[dict[str, str], dict[str, str]]:
+    given = layers.given("openai.headers_env")
+    if given is None or layers.sources["openai.headers_env"] == "default":
+        return {}, {}
+    from responses_mcp.settings.headers import header_values  # noqa: PLC0415 - most servers have none
+
+    names, headers = header_values(
+        layers.values["openai.headers_env"], layers.environ, layers.findings, layers.where(given)
+    )
+    source = layers.sources.pop("openai.headers_env") if names else "default"
+    layers.sources.update({f"openai.headers_env.{name}": source for name in names} or {"openai.headers_env": source})
+    return names, headers
+
+
+def _check_base_url(layers: Layers) -> None:
+    from responses_mcp.settings.address import checked_base_url  # noqa: PLC0415 - the default needs no check
+
+    key = "openai.base_url"
+    setting = schema.BY_KEY[key]
+    text = layers.env(setting.env)
+    origin: str | Given | None = f"env {setting.env}" if text else layers.given(key)
+    if origin is not None:
+        checked = checked_base_url(layers.values[key], allow_http=layers.values["openai.allow_http"])
+        layers.accept(key, checked, origin)
+
+
+def _decide_debug(layers: Layers, option: bool | str | None) -> None:
+    """Decide once whether there is a debug log and which file gets it too (contract 8.1)."""
+    text = layers.env("DEBUG")
+    if "*" in text or "," in text:
+        layers.findings.warning(
+            "DEBUG: ignored, because ",
+            Raw(text),
+            " looks like a filter meant for other programs (from env DEBUG); use 1, 0 or the path of a file.",
+        )
+    elif "DEBUG" in layers.environ and text.lower() in _ON | _OFF:
+        layers.accept("server.debug", text.lower() in _ON, "env DEBUG")
+    elif text:
+        path = from_text(schema.BY_KEY["server.debug_file"], text, layers.findings)
+        layers.accept("server.debug_file", path, "env DEBUG")
+        if not isinstance(path, Refusal):
+            layers.accept("server.debug", _YES, "env DEBUG")
+    if isinstance(option, str) and option.strip():
+        path = from_text(schema.BY_KEY["server.debug_file"], option, layers.findings)
+        layers.accept("server.debug_file", path, "--debug")
+    if option is not None and option is not False:
+        layers.accept("server.debug", _YES, "--debug")
+
+
+def _profiles(layers: Layers) -> Mapping[str, Profile]:
+    """Decide the profiles: one exists if the file holds it or a variable names its model.
+
+    The first exists by default too, unless the file removes it with null. Fields that a profile lacks are those of
+    the first, with their source.
+    """
+    profiles: dict[str, Profile] = {}
+    first = schema.PROFILES[0]
+    for name in schema.PROFILES:
+        at = f"model_profiles.{name}"
+        given = layers.given(at)
+        removed = given is not None and given.value is None
+        if layers.env(schema.BY_KEY[f"{at}.model"].env) or (given is not None and not removed):
+            exists = True
+        else:
+            exists = name == first and not removed
+        if not exists:
+            if removed and given is not None:
+                layers.sources[at] = layers.source_of(given)
+            continue
+        for field in _PROFILE_FIELDS:
+            _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
+        profiles[name] = Profile(**layers.section(at))
+    return MappingProxyType(profiles)
+
+
+def _pick_field(layers: Layers, key: str, fallback: str) -> None:
+    layers.pick(schema.BY_KEY[key])
+    if layers.values[key] is None:
+        layers.values[key] = layers.values.get(fallback, schema.BY_KEY[fallback].default)
+        layers.sources[key] = layers.sources.get(fallback, "default")
+
+
+def _policy(layers: Layers) -> PolicySettings:
+    from responses_mcp.settings.policy_file import instructions_from  # noqa: PLC0415
+
+    system = SystemPolicy(**layers.section("policy.system"))
+    instructions = None
+    given = layers.given("policy.system.path")
+    source = layers.given("policy.system.source")
+    if system.source == "file" and system.path is None:
+        where: str | Given = source if source is not None else "default"
+        refusal = Refusal(("none",), expected="the path of a file, because policy.system.source is file")
+        if given is None:
+            layers.problem(
+                "policy.system.path",
+                refusal._replace(cure="add the path or set the source to builtin"),
+                where,
+            )
+    elif system.source == "file" and system.path is not None and given is not None:
+        instructions = instructions_from(Path(system.path), system.merge, layers.where(given), layers.findings)
+    elif system.path is not None and given is not None:
+        layers.findings.warning(
+            "policy.system.path: this file is not used, because policy.system.source is builtin (from ",
+            *layers.where(given),
+            "); set the source to file or remove the path.",
+        )
+    for name in ("revision", "sha256", "length"):
+        layers.sources[f"policy.instructions.{name}"] = layers.sources["policy.system.source"]
+    return PolicySettings(system=system, instructions=instructions, **layers.section("policy"))

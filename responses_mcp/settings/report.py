@@ -1,0 +1,86 @@
+"""The document that `--show-config` prints: what the server will do, and where each value came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from responses_mcp.settings.findings import masked, printable
+from responses_mcp.settings.model import Settings
+from responses_mcp.settings.schema import SETTINGS, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from responses_mcp.settings.load import LoadedSettings
+    from responses_mcp.settings.model import PolicySettings
+
+
+def show_config(loaded: LoadedSettings, version: str) -> str:
+    """Return one JSON document: version, sources, effective, warnings, and problems if there are any.
+
+    No secret is in it: of the key it says whether there is one, of headers the names, of the instructions a digest.
+    """
+    import json  # noqa: PLC0415 - one command needs it
+
+    settings = loaded.settings
+    document: dict[str, Any] = {
+        "version": version,
+        "sources": {key: loaded.sources[key] for key in sorted(loaded.sources, key=_section)},
+        "effective": _effective(settings, loaded.sources),
+        "warnings": list(loaded.warnings),
+    }
+    if loaded.problems:
+        document["problems"] = list(loaded.problems)
+    secrets = [settings.openai.api_key or "", *settings.openai.headers.values()]
+    return json.dumps(_clean(document, secrets), ensure_ascii=False, indent=2)
+
+
+def _section(key: str) -> int:
+    return list(Settings.__dataclass_fields__).index(key.partition(".")[0])
+
+
+def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]:
+    effective: dict[str, Any] = {}
+    for setting in SETTINGS:
+        section, name = setting.key.split(".")[:2]
+        if section != "model_profiles" or name in settings.model_profiles:
+            _put(effective, setting.key, value_of(settings, setting.key))
+    headers = settings.openai.headers_env
+    effective["openai"]["headers_env"] = dict(headers)
+    effective["openai"]["api_key_present"] = settings.openai.api_key is not None
+    for key in sources:
+        if key.startswith("model_profiles.") and key.count(".") == 1:
+            _put(effective, key, None)
+    effective["policy"]["instructions"] = _instructions(settings.policy)
+    return effective
+
+
+def _instructions(policy: PolicySettings) -> dict[str, Any]:
+    from hashlib import sha256  # noqa: PLC0415 - one command needs it
+
+    from responses_mcp.settings.system_policy import SYSTEM_POLICY_REV, instructions_for  # noqa: PLC0415
+
+    text = instructions_for(policy)
+    whole = policy.instructions is not None and policy.system.merge == "replace"
+    return {
+        "revision": None if whole else SYSTEM_POLICY_REV,
+        "sha256": sha256(text.encode()).hexdigest()[:12],
+        "length": len(text),
+    }
+
+
+def _put(tree: dict[str, Any], key: str, value: object) -> None:
+    *path, last = key.split(".")
+    for part in path:
+        tree = tree.setdefault(part, {})
+    tree[last] = list(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _clean(value: Any, secrets: Iterable[str]) -> Any:
+    if isinstance(value, str):
+        return printable(masked(value, secrets))
+    if isinstance(value, dict):
+        return {_clean(key, secrets): _clean(item, secrets) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list):
+        return [_clean(item, secrets) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value

@@ -1,0 +1,299 @@
+"""Every setting there is, one row each: the only list that the loader, `--show-config` and the reference page read.
+
+How to add a setting: give it a field with a default in `model`, then a row here. Keys are dotted paths through the
+`Settings` tree, so a default is never written twice. The keys and environment names of contract 5.3 and 5.4 come
+first in their section; the others are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, cast
+
+from responses_mcp.settings.model import EFFORTS, VERBOSITIES, Settings
+
+Kind = Literal[
+    "integer",
+    "boolean",
+    "choice",
+    "text",
+    "env_name",
+    "url",
+    "path",
+    "domains",
+    "headers",
+    "toolsets",
+    "debug",
+]
+
+TOOLSETS: Final = ("answer",)
+"""Names that `server.toolsets` may hold."""
+
+PROFILES: Final = ("answer", "answer_detailed", "answer_quick")
+"""Names that `model_profiles` may hold (contract 3.0); the first is the one that the others lean on."""
+
+MAX_DOMAINS: Final = 100
+"""The web search tool takes no more allowed domains than this."""
+
+DEFAULTS: Final = Settings()
+
+_LARGE: Final = 2**40
+
+
+class Setting(NamedTuple):
+    """One setting: where it sits, what it may be, which environment variable sets it, and what it means."""
+
+    key: str
+    kind: Kind
+    doc: str
+    env: str | None = None
+    low: int = 0
+    high: int = 0
+    choices: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> object:
+        """The value without any configuration; None where the value comes from elsewhere (see `doc`)."""
+        return value_of(DEFAULTS, self.key)
+
+    @property
+    def expected(self) -> str:
+        """What a value has to be, as the words after "expected" in a message."""
+        if self.kind == "integer":
+            return f"an integer from {self.low} to {self.high}"
+        if self.kind == "choice":
+            return f"one of {', '.join(self.choices)}"
+        if self.kind == "toolsets":
+            return f"a list of toolset names ({', '.join(TOOLSETS)})"
+        return _EXPECTED[self.kind]
+
+
+_EXPECTED: Final[dict[str, str]] = {
+    "boolean": "true or false",
+    "debug": "true or false",
+    "text": "text without blanks",
+    "env_name": "the name of an environment variable",
+    "url": "an absolute https URL with a host and without query or fragment",
+    "path": "the path of a file",
+    "domains": f"a list of at most {MAX_DOMAINS} domain names",
+    "headers": "a mapping of header names to names of environment variables",
+}
+
+
+def value_of(settings: Settings, key: str) -> object:
+    """Return the value at a dotted key of a tree; None when a profile on the way is absent."""
+    value: object = settings
+    for part in key.split("."):
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, object]", value).get(part)
+        else:
+            value = getattr(value, part, None)
+    return value
+
+
+def _integer(key: str, low: int, high: int, doc: str, env: str | None = None) -> Setting:
+    return Setting(key, "integer", doc, env, low, high)
+
+
+def _choice(key: str, choices: tuple[str, ...], doc: str, env: str | None = None) -> Setting:
+    return Setting(key, "choice", doc, env, choices=choices)
+
+
+_PROFILE_ENV: Final = {
+    "answer.model": "MODEL_ANSWER",
+    "answer.reasoning_effort": "ANSWER_EFFORT",
+    "answer.verbosity": "ANSWER_VERBOSITY",
+    "answer_detailed.model": "MODEL_DETAILED",
+    "answer_quick.model": "MODEL_QUICK",
+}
+
+
+def _profile_rows() -> list[Setting]:
+    rows: list[Setting] = []
+    for name in PROFILES:
+        end = "" if name == PROFILES[0] else f"; without it, that of `{PROFILES[0]}`"
+        at = f"model_profiles.{name}"
+        env = _PROFILE_ENV.get
+        rows += [
+            Setting(f"{at}.model", "text", f"Model id that the tool `{name}` calls{end}.", env(f"{name}.model")),
+            _choice(
+                f"{at}.reasoning_effort",
+                EFFORTS,
+                f"Reasoning effort, clamped to what the model knows{end}.",
+                env(f"{name}.reasoning_effort"),
+            ),
+            _choice(
+                f"{at}.verbosity",
+                VERBOSITIES,
+                f"Length of the answer, for models that know it{end}.",
+                env(f"{name}.verbosity"),
+            ),
+        ]
+    return rows
+
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "openai.api_key_env",
+        "env_name",
+        "Name of the environment variable that holds the API key. The key itself never goes into a file.",
+    ),
+    Setting(
+        "openai.base_url",
+        "url",
+        "Where the Responses API is. Must be https unless the host is loopback or `openai.allow_http` is true.",
+        "OPENAI_BASE_URL",
+    ),
+    Setting("openai.allow_http", "boolean", "Let `openai.base_url` be http on a host that is not loopback."),
+    Setting(
+        "openai.headers_env",
+        "headers",
+        "Extra request headers: header name to the name of the environment variable that holds its value.",
+    ),
+    _integer(
+        "request.timeout_ms",
+        1,
+        86_400_000,
+        "Milliseconds that one call may take in all, retries and waits included.",
+        "OPENAI_API_TIMEOUT",
+    ),
+    _integer(
+        "request.max_retries",
+        0,
+        10,
+        "Retries after the first request, for 429, 5xx and lost connections.",
+        "OPENAI_MAX_RETRIES",
+    ),
+    _integer(
+        "request.max_connections",
+        1,
+        10_000,
+        "Upstream connections at once; further calls wait their turn.",
+        "OPENAI_MAX_CONNECTIONS",
+    ),
+    *_profile_rows(),
+    _integer("policy.max_citations", 1, 10, "Citations in an answer at most.", "MAX_CITATIONS"),
+    _choice(
+        "policy.system.source",
+        ("builtin", "file"),
+        "Where the model's instructions come from: the built-in policy, or `policy.system.path`.",
+    ),
+    Setting(
+        "policy.system.path",
+        "path",
+        "Text file (UTF-8, at most 256 KiB) with instructions; relative to the folder of the YAML file.",
+    ),
+    _choice(
+        "policy.system.merge",
+        ("replace", "prepend", "append"),
+        "How the file meets the built-in policy: in its place, before it, or after it.",
+    ),
+    _integer(
+        "search.defaults.recency_days",
+        0,
+        36_500,
+        "Hint sent when a call gives none: how many days back counts as recent.",
+        "SEARCH_RECENCY_DAYS",
+    ),
+    _integer(
+        "search.defaults.max_results",
+        1,
+        10,
+        "Hint sent when a call gives none: how many results to look at.",
+        "SEARCH_MAX_RESULTS",
+    ),
+    Setting("search.defaults.domains", "domains", "Domains to prefer when a call gives none."),
+    Setting("search.strict_domains", "boolean", "Search only the given domains instead of merely preferring them."),
+    Setting(
+        "server.debug",
+        "debug",
+        "Debug log on stderr. `DEBUG` takes 1, true, yes, on; 0, false, no, off; or the path of a log file.",
+        "DEBUG",
+    ),
+    Setting(
+        "server.debug_file",
+        "path",
+        "File that receives the debug log too, while it is on; relative to the folder of the YAML file.",
+    ),
+    Setting("server.show_config_on_start", "boolean", "Print the effective configuration on stderr, then serve."),
+    Setting(
+        "server.line_mode",
+        "boolean",
+        "Answer in lines of JSON from the start. Only the value 1 of the variable switches it on.",
+        "MCP_LINE_MODE",
+    ),
+    Setting(
+        "server.toolsets",
+        "toolsets",
+        "Toolsets to offer; `answer` is always among them. The variable takes names separated by commas.",
+        "MCP_TOOLSETS",
+    ),
+    _choice(
+        "server.tool_errors",
+        ("error", "result"),
+        "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`.",
+        "MCP_TOOL_ERRORS",
+    ),
+    _integer(
+        "server.max_message_bytes",
+        0,
+        _LARGE,
+        "Largest message that is read, in bytes; 0 means no limit.",
+        "MCP_MAX_MESSAGE_BYTES",
+    ),
+    _integer(
+        "server.max_unsent_bytes",
+        1,
+        _LARGE,
+        "Bytes of output that may wait for a client that does not read, before input waits too.",
+        "MCP_MAX_UNSENT_BYTES",
+    ),
+    _integer("server.max_in_flight", 1, 1_000_000, "Tool calls accepted at once.", "MCP_MAX_IN_FLIGHT"),
+    _integer(
+        "server.drain_timeout_ms",
+        0,
+        3_600_000,
+        "Milliseconds that running calls get to finish after the end of input.",
+        "MCP_DRAIN_TIMEOUT_MS",
+    ),
+)
+
+BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
+
+SECTIONS: Final = frozenset(
+    setting.key.rsplit(".", depth)[0] for setting in SETTINGS for depth in range(1, setting.key.count(".") + 1)
+)
+"""Keys that hold further keys."""
+
+DROPPED_KEYS: Final = frozenset(
+    {
+        "openai.model",
+        "policy.prefer_search_when_unsure",
+        "policy.requery_attempts",
+        "policy.require_dates_iso",
+        "policy.search_triggers",
+        "policy.style",
+        "responses",
+        "search.defaults.style",
+        "server.transport",
+        "style",
+    }
+)
+"""Keys of v0.5 that v0.9 dropped; what lies below them went with them."""
+
+DROPPED_ENV: Final = ("REQUERY_ATTEMPTS",)
+"""Environment variables of v0.5 whose setting v0.9 dropped."""
+
+KEY_IN_FILE: Final = frozenset(
+    {
+        "openai.api_key",
+        "openai.apikey",
+        "openai.apiKey",
+        "openai.api-key",
+        "openai.key",
+        "api_key",
+        "apiKey",
+        "OPENAI_API_KEY",
+    }
+)
+"""Places where people write the API key into a file, which contract 8 forbids."""

@@ -1,0 +1,248 @@
+"""Inside the YAML file: from text to the values that the table of settings knows, with the line of each.
+
+The file is composed into nodes and never constructed into objects. Only keys that the table knows are looked at, so
+tags, dates, endless aliases and deep nesting have nothing to work on, and every finding has a line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from responses_mcp.settings.findings import Raw
+from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
+from responses_mcp.settings.values import Odd, described
+from responses_mcp.settings.yaml_file import Given, place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from responses_mcp.settings.findings import Findings
+
+_MOST_MERGED: Final = 20_000
+_DEEPEST_MERGE: Final = 16
+_MOST_ITEMS: Final = 1_000
+_LONGEST_NAME: Final = 80
+_MOST_SUGGESTIONS: Final = 50
+
+_TAG: Final = "tag:yaml.org,2002:"
+_TRUE: Final = frozenset({"yes", "true", "on"})
+_FALSE: Final = frozenset({"no", "false", "off"})
+_INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9_]{0,29})")
+_FLOAT: Final = re.compile(r"[+-]?[0-9][0-9_]{0,29}\.[0-9_]{0,30}([eE][+-]?[0-9]{1,3})?")
+
+
+def values_in(path: Path, text: str, findings: Findings) -> dict[str, Given]:
+    """Return the known values in a file's text by dotted key; all that is wrong with it becomes findings."""
+    walk = _Walk(path, findings)
+    root = _root(path, text, findings)
+    if root is not None:
+        walk.mapping(root, "")
+    return walk.values
+
+
+def _root(path: Path, text: str, findings: Findings) -> yaml.MappingNode | None:
+    try:
+        node: Any = yaml.SafeLoader(text).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        findings.problem(
+            "config file: expected valid YAML, got an error there, ",
+            Raw(" ".join(filter(None, (error.context, error.problem))), limit=160),
+            " (from ",
+            *(place(path) if mark is None else place(path, mark.line + 1, mark.column + 1)),
+            "); correct the file.",
+        )
+        return None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # The check of characters knows only an offset, and escapes beyond Unicode fail inside Python.
+        offset = getattr(error, "position", None)
+        findings.problem(
+            "config file: expected printable text, got a character or escape that YAML forbids (from ",
+            *place(path, 0 if offset is None else text.count("\n", 0, offset) + 1),
+            "); remove it.",
+        )
+        return None
+    except RecursionError:
+        findings.problem("config file: expected a few levels, got far too many (from ", *place(path), "); flatten it.")
+        return None
+    if isinstance(node, yaml.MappingNode):
+        return node
+    if node is not None and node.tag != f"{_TAG}null":
+        findings.problem(
+            "config file: expected a mapping of sections, got ",
+            *described(_plain(node)),
+            " (from ",
+            *place(path, node.start_mark.line + 1),
+            '); start it with a section such as "request:".',
+        )
+    return None
+
+
+class _Walk:
+    """Goes through the nodes along the table of settings."""
+
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self.values: dict[str, Given] = {}
+        self._path = path
+        self._findings = findings
+        self._merges_left = _MOST_MERGED
+        self._suggestions_left = _MOST_SUGGESTIONS
+
+    def mapping(self, node: yaml.MappingNode, prefix: str) -> None:
+        """Take the values below one section."""
+        for name, value, line in self._pairs(node, prefix):
+            # A dot inside a name would pass for a path.
+            key = f"{prefix}{name}" if "." not in name else ""
+            if key in BY_KEY:
+                plain = self._names(value, f"{key}.") if BY_KEY[key].kind == "headers" else _plain(value)
+                if plain is not None:
+                    self.values[key] = Given(plain, line)
+            elif key in SECTIONS:
+                self._section(key, value, line)
+            else:
+                self._unknown(f"{prefix}{name}", value, line)
+
+    def _names(self, node: yaml.Node, prefix: str) -> object:
+        if not isinstance(node, yaml.MappingNode):
+            return _plain(node)
+        pairs = ((name, _plain(value)) for name, value, _ in self._pairs(node, prefix))
+        return {name: value for name, value in pairs if value is not None}
+
+    def _section(self, key: str, node: yaml.Node, line: int) -> None:
+        profile = key.startswith("model_profiles.") and key.removeprefix("model_profiles.") in PROFILES
+        if isinstance(node, yaml.MappingNode):
+            if profile:
+                self.values[key] = Given({}, line)
+            self.mapping(node, f"{key}.")
+            return
+        plain = _plain(node)
+        if plain is not None:
+            self._problem(
+                Raw(key, quoted=False),
+                ": expected a mapping of settings, got ",
+                *described(plain),
+                line=line,
+                cure="indent its settings below it or remove it",
+            )
+        elif profile:
+            self.values[key] = Given(None, line)
+
+    def _unknown(self, key: str, node: yaml.Node, line: int) -> None:
+        shown = Raw(key, quoted=False, limit=_LONGEST_NAME)
+        value = _plain(node)
+        if key in KEY_IN_FILE and value is not None:
+            self._findings.keep_secret(str(value))
+            self._problem(
+                shown,
+                ": expected no API key in a file, got one (not shown)",
+                line=line,
+                cure="remove it from the file and put the key into the environment variable OPENAI_API_KEY, "
+                "or the one that openai.api_key_env names",
+            )
+            return
+        if key in DROPPED_KEYS:
+            what, cure = "v0.9 dropped this key", "remove it."
+        else:
+            what, cure = "unknown key", self._suggestion(key) or "remove it."
+        self._findings.warning(shown, f": {what}, so it does nothing (from ", *place(self._path, line), f"); {cure}")
+
+    def _suggestion(self, key: str) -> str:
+        if key in BY_KEY or key in SECTIONS:
+            return "write it as nested mappings, one level a line."
+        # Comparing costs time in proportion to the table, and a file can hold a hundred thousand unknown keys.
+        if self._suggestions_left == 0 or len(key) > _LONGEST_NAME:
+            return ""
+        self._suggestions_left -= 1
+        from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
+
+        names = [*BY_KEY, *SECTIONS]
+        parent, _, last = key.rpartition(".")
+        siblings = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == parent}
+        near = [siblings[name] for name in get_close_matches(last, siblings, n=1, cutoff=0.6)]
+        near += [name for name in names if name.rpartition(".")[2] == last]
+        near += get_close_matches(key, names, n=1, cutoff=0.6)
+        return f"did you mean {near[0]}?" if near else ""
+
+    def _pairs(self, node: yaml.MappingNode, prefix: str, depth: int = 0) -> Iterator[tuple[str, yaml.Node, int]]:
+        """Yield name, value and line of each pair once; a mapping's own pairs win over merged ones (`<<`)."""
+        seen: set[str] = set()
+        merges: list[yaml.Node] = []
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if key.tag == f"{_TAG}merge":
+                merges.append(value)
+            elif not isinstance(key, yaml.ScalarNode) or key.tag != f"{_TAG}str":
+                self._problem(
+                    "config file: expected names as keys, got ",
+                    *described(_plain(key)),
+                    line=line,
+                    cure="put it in quotes if it is a name",
+                )
+            elif key.value in seen:
+                self._problem(
+                    Raw(f"{prefix}{key.value}", quoted=False, limit=_LONGEST_NAME),
+                    ": expected each key once, got it again",
+                    line=line,
+                    cure="remove one of the two",
+                )
+            else:
+                seen.add(key.value)
+                yield key.value, value, line
+        for merge in merges:
+            yield from self._merged(merge, prefix, seen, depth)
+
+    def _merged(
+        self, merge: yaml.Node, prefix: str, seen: set[str], depth: int
+    ) -> Iterator[tuple[str, yaml.Node, int]]:
+        sources: list[yaml.Node] = merge.value if isinstance(merge, yaml.SequenceNode) else [merge]
+        for source in sources:
+            if self._merges_left < 0:
+                return
+            # Merges of merges grow by powers, with or without a pair in them, so every visit counts.
+            self._merges_left -= 1 + len(source.value)
+            if not isinstance(source, yaml.MappingNode) or depth == _DEEPEST_MERGE or self._merges_left < 0:
+                self._merges_left = -1
+                self._problem(
+                    "config file: expected << to merge a few mappings, got something else or far too many",
+                    line=source.start_mark.line + 1,
+                    cure="write the keys out",
+                )
+                return
+            for name, value, line in self._pairs(source, prefix, depth + 1):
+                if name not in seen:
+                    seen.add(name)
+                    yield name, value, line
+
+    def _problem(self, *parts: str | Raw, line: int, cure: str) -> None:
+        self._findings.problem(*parts, " (from ", *place(self._path, line), f"); {cure}.")
+
+
+def _plain(node: yaml.Node, depth: int = 0) -> object:
+    """Return a node as text, number, boolean, None or a list of these, or as `Odd` if it is none of them."""
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node)
+    if depth == 0 and node.tag == f"{_TAG}seq":
+        return [_plain(item, depth + 1) for item in node.value[:_MOST_ITEMS]]
+    return Odd("a mapping" if isinstance(node, yaml.MappingNode) else "a list")
+
+
+def _scalar(node: yaml.ScalarNode) -> object:
+    kind = node.tag.removeprefix(_TAG)
+    text: str = node.value
+    if kind == "str":
+        return text
+    if kind == "null":
+        return None
+    if kind == "bool" and text.lower() in _TRUE | _FALSE:
+        return text.lower() in _TRUE
+    if kind == "int" and _INTEGER.fullmatch(text):
+        return int(text.replace("_", ""))
+    if kind == "float" and _FLOAT.fullmatch(text):
+        return float(text.replace("_", ""))
+    if kind in {"int", "float"}:
+        return Odd("a number in another form than plain decimal", text)
+    return Odd("a date", text) if kind == "timestamp" else Odd("a value with a tag of its own")

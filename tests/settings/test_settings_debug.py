@@ -1,0 +1,146 @@
+"""The debug log and the toolsets: decided once, command line over environment over file (contract 8.1)."""
+
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.settings import load_settings
+
+from .loading import clean, load, problem, usual_place, warning
+
+Decision = tuple[bool, str | None, str, str]
+
+
+def decision(home: Path, yaml: str = "", env: str | None = None, option: bool | str | None = None) -> Decision:
+    environ = {"DEBUG": env} if env is not None else {}
+    loaded = clean(load(home, f"server: {{{yaml}}}\n", environ, debug=option))
+    server, sources = loaded.settings.server, loaded.sources
+    file = f"yaml:{usual_place(home)}"
+    origins = (sources[key].replace(file, "yaml") for key in ("server.debug", "server.debug_file"))
+    on, path = origins
+    return server.debug, server.debug_file, on, path
+
+
+@pytest.mark.parametrize("word", ["1", "true", "yes", "on", "TRUE", "Yes", " on "])
+def test_words_switch_the_log_on(word: str, tmp_path: Path) -> None:
+    assert decision(tmp_path, env=word) == (True, None, "env:DEBUG", "default")
+
+
+@pytest.mark.parametrize("word", ["0", "false", "no", "off", "FALSE", "Off"])
+def test_words_switch_the_log_off_over_the_file(word: str, tmp_path: Path) -> None:
+    assert decision(tmp_path, "debug: true", word) == (False, None, "env:DEBUG", "default")
+
+
+def test_the_variable_set_to_nothing_switches_the_log_off_and_unset_leaves_it_to_the_file(tmp_path: Path) -> None:
+    assert decision(tmp_path, "debug: true") == (True, None, "yaml", "default")
+    for nothing in ("", " "):
+        assert decision(tmp_path, "debug: true", nothing) == (False, None, "env:DEBUG", "default")
+
+
+@pytest.mark.parametrize("path", ["/var/log/x.log", "x.log", "C:\\logs\\x.log", "2", "truely", "ログ.txt"])
+def test_anything_else_is_the_path_of_the_log(path: str, tmp_path: Path) -> None:
+    assert decision(tmp_path, env=path) == (True, path, "env:DEBUG", "env:DEBUG")
+
+
+@pytest.mark.parametrize("text", ["*", "app:*", "express:*,http", "a,b", "-,", "*.log"])
+def test_filters_of_other_programs_are_ignored_with_one_line(text: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, "server: {debug: true}\n", {"DEBUG": text})
+    assert warning(loaded) == (
+        f'DEBUG: ignored, because "{text}" looks like a filter meant for other programs (from env DEBUG); '
+        "use 1, 0 or the path of a file."
+    )
+    assert loaded.settings.server.debug
+    assert loaded.sources["server.debug"] == f"yaml:{usual_place(tmp_path)}"
+    assert not load(tmp_path, "", {"DEBUG": text}).settings.server.debug
+
+
+def test_a_bare_option_keeps_the_file_of_a_lower_level(tmp_path: Path) -> None:
+    yaml = "debug_file: /y.log"
+    assert decision(tmp_path, option=True) == (True, None, "cli:--debug", "default")
+    assert decision(tmp_path, yaml, option=True) == (True, "/y.log", "cli:--debug", "yaml")
+    assert decision(tmp_path, yaml, "0", True) == (True, "/y.log", "cli:--debug", "yaml")
+    assert decision(tmp_path, yaml, "/e.log", True) == (True, "/e.log", "cli:--debug", "env:DEBUG")
+    assert decision(tmp_path, yaml, "1") == (True, "/y.log", "env:DEBUG", "yaml")
+
+
+def test_an_option_with_a_path_wins_over_everything(tmp_path: Path) -> None:
+    found = decision(tmp_path, "debug: false, debug_file: /y.log", "/e.log", "/c.log")
+    assert found == (True, "/c.log", "cli:--debug", "cli:--debug")
+
+
+@pytest.mark.parametrize("option", [None, False])
+def test_no_option_decides_nothing(option: bool | None, tmp_path: Path) -> None:
+    assert decision(tmp_path, env="1", option=option) == (True, None, "env:DEBUG", "default")
+
+
+def test_a_file_alone_does_not_switch_the_log_on(tmp_path: Path) -> None:
+    assert decision(tmp_path, "debug_file: /y.log") == (False, "/y.log", "default", "yaml")
+
+
+def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path: Path) -> None:
+    home = str(tmp_path / "x.log")
+    assert decision(tmp_path, env="~/x.log")[1] == home
+    assert decision(tmp_path, option="~/x.log")[1] == home
+    assert decision(tmp_path, "debug: true, debug_file: ~/x.log")[1] == home
+    assert decision(tmp_path, "debug: true, debug_file: x.log")[1] == str(usual_place(tmp_path).parent / "x.log")
+    assert decision(tmp_path, env="~other/x.log")[1] == "~other/x.log"
+
+
+def test_a_backslash_after_the_tilde_counts_on_windows(tmp_path: Path) -> None:
+    environ = {"DEBUG": "~\\x.log"}
+    assert load_settings(environ, home=tmp_path, windows=True).settings.server.debug_file == str(tmp_path / "x.log")
+    assert load_settings(environ, home=tmp_path, windows=False).settings.server.debug_file == "~\\x.log"
+
+
+def test_deciding_opens_nothing(tmp_path: Path) -> None:
+    decision(tmp_path, env=str(tmp_path / "logs" / "x.log"))
+    assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("text", ["a\nb", "nul\0", "x" * 5000, "${LOG}"])
+def test_what_cannot_be_a_path_is_a_problem_and_leaves_the_log_off(text: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"DEBUG": text})
+    assert problem(loaded).startswith("server.debug_file: expected the path of a file, got ")
+    assert "(from env DEBUG)" in problem(loaded)
+    assert not loaded.settings.server.debug
+
+
+def test_a_bad_path_on_the_command_line_still_asks_for_the_log(tmp_path: Path) -> None:
+    loaded = load(tmp_path, debug="a\nb")
+    assert "(from --debug); correct the option or leave it out." in problem(loaded)
+    assert loaded.settings.server.debug
+
+
+def test_toolsets_come_from_the_option_then_the_variable_then_the_file(tmp_path: Path) -> None:
+    yaml, environ = "server: {toolsets: [answer]}\n", {"MCP_TOOLSETS": "answer"}
+    for text, variables, option, source in (
+        (yaml, environ, "answer", "cli:--toolsets"),
+        (yaml, environ, None, "env:MCP_TOOLSETS"),
+        (yaml, {}, None, f"yaml:{usual_place(tmp_path)}"),
+    ):
+        loaded = clean(load(tmp_path, text, variables, toolsets=option))
+        assert loaded.settings.server.toolsets == ("answer",)
+        assert loaded.sources["server.toolsets"] == source
+    assert clean(load(tmp_path, "")).settings.server.toolsets is None
+
+
+@pytest.mark.parametrize("yaml", ["[]", "answer", "'answer, answer'", "[answer, answer]", "','"])
+def test_answer_is_always_among_the_toolsets_and_once(yaml: str, tmp_path: Path) -> None:
+    assert clean(load(tmp_path, f"server: {{toolsets: {yaml}}}\n")).settings.server.toolsets == ("answer",)
+
+
+def test_an_explicit_list_keeps_its_order_behind_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("responses_mcp.settings.values.TOOLSETS", ("answer", "one", "two"))
+    assert clean(load(tmp_path, toolsets="two , one,")).settings.server.toolsets == ("answer", "two", "one")
+
+
+def test_an_unknown_toolset_is_a_problem_that_lists_the_known_ones(tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"MCP_TOOLSETS": "answer,weather"})
+    assert problem(loaded) == (
+        'server.toolsets: expected a list of toolset names (answer), got "weather" in it (from env MCP_TOOLSETS); '
+        "correct it or unset it."
+    )
+    assert loaded.settings.server.toolsets is None
+    assert 'got "weather" in it (from --toolsets)' in problem(load(tmp_path, toolsets="weather"))
+    assert "got 5 (a number) in it" in problem(load(tmp_path, "server: {toolsets: [5]}\n"))
+    assert "got 5 (a number) (" in problem(load(tmp_path, "server: {toolsets: 5}\n"))

@@ -1,0 +1,160 @@
+"""Where the API is and how to be let in: addresses, the key's variable, extra headers (contract 8)."""
+
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.settings import OpenAISettings
+
+from .loading import clean, load, problem, usual_place
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("https://api.openai.com/v1", "https://api.openai.com/v1"),
+        ("https://res.openai.azure.com/openai/v1/", "https://res.openai.azure.com/openai/v1"),
+        ("https://proxy.example:8443", "https://proxy.example:8443"),
+        ("HTTPS://Proxy.Example/v1//", "HTTPS://Proxy.Example/v1"),
+        ("https://[2001:db8::1]:8443/v1", "https://[2001:db8::1]:8443/v1"),
+        ("http://localhost:11434/v1", "http://localhost:11434/v1"),
+        ("http://LOCALHOST/v1", "http://LOCALHOST/v1"),
+        ("http://127.0.0.1:1234/v1/", "http://127.0.0.1:1234/v1"),
+        ("http://127.8.9.10/v1", "http://127.8.9.10/v1"),
+        ("http://[::1]:8080/v1", "http://[::1]:8080/v1"),
+    ],
+)
+def test_https_anywhere_and_http_on_loopback_are_good_addresses(text: str, url: str, tmp_path: Path) -> None:
+    assert clean(load(tmp_path, environ={"OPENAI_BASE_URL": text})).settings.openai.base_url == url
+    assert clean(load(tmp_path, f"openai: {{base_url: '{text}'}}\n")).settings.openai.base_url == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://api.openai.com/v1",
+        "http://127.0.0.1.example.com/v1",
+        "http://localhost.example.com/v1",
+        "http://128.0.0.1/v1",
+        "http://0x7f000001/v1",
+        "http://[::2]/v1",
+        "http://10.0.0.5:8080/v1",
+    ],
+)
+def test_http_elsewhere_needs_a_word_of_the_user(text: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"OPENAI_BASE_URL": text})
+    assert "which would carry the key unencrypted (from env OPENAI_BASE_URL); use https, or set" in problem(loaded)
+    assert loaded.settings.openai == OpenAISettings()
+    assert loaded.sources["openai.base_url"] == "default"
+    loaded = clean(load(tmp_path, "openai: {allow_http: true}\n", {"OPENAI_BASE_URL": text}))
+    assert loaded.settings.openai.base_url == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api.openai.com/v1",
+        "/v1",
+        "//api.openai.com/v1",
+        "ftp://api.openai.com/v1",
+        "file:///etc/hosts",
+        "https://",
+        "https:///v1",
+        "https://:443/v1",
+        "https://host:0/v1",
+        "https://host:99999/v1",
+        "https://host:port/v1",
+        "https://[::1/v1",
+        "https://host/v1?api-version=1",
+        "https://host/v1?",
+        "https://host/v1#top",
+        "https://ho st/v1",
+        "https://host/\x00v1",
+        "https://host\\@evil.example/v1",
+        "https://${HOST}/v1",
+        "https://" + "x" * 300,
+    ],
+)
+def test_what_is_no_plain_absolute_address_is_a_problem(text: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, "openai: {allow_http: true}\n", {"OPENAI_BASE_URL": text})
+    assert problem(loaded).startswith("openai.base_url: expected an absolute https URL with a host")
+    assert loaded.settings.openai.base_url == OpenAISettings().base_url
+
+
+def test_credentials_in_the_address_are_a_problem_that_points_to_headers(tmp_path: Path) -> None:
+    for text in ("https://user:hunter22@host/v1", "https://hunter22@host/v1", "https://host/v1?key=hunter22"):
+        found = problem(load(tmp_path, environ={"OPENAI_BASE_URL": text}))
+        assert "hunter22" not in found
+        assert "openai.headers_env" in found or "with a query" in found
+
+
+def test_the_address_in_the_file_is_named_by_its_line(tmp_path: Path) -> None:
+    found = problem(load(tmp_path, "openai:\n  base_url: http://host.example/v1\n"))
+    assert f"(from {usual_place(tmp_path)} line 2)" in found
+
+
+def test_the_key_comes_from_the_variable_that_the_setting_names(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "one", "TEAM_KEY": " two\n"}
+    loaded = clean(load(tmp_path, environ=environ))
+    assert loaded.settings.openai.api_key == "one"
+    assert loaded.sources["openai.api_key_present"] == "env:OPENAI_API_KEY"
+    loaded = clean(load(tmp_path, "openai: {api_key_env: TEAM_KEY}\n", environ))
+    assert loaded.settings.openai.api_key == " two\n"
+    assert loaded.sources["openai.api_key_present"] == "env:TEAM_KEY"
+
+
+def test_a_missing_key_is_no_problem_of_the_configuration(tmp_path: Path) -> None:
+    loaded = clean(load(tmp_path, "openai: {api_key_env: TEAM_KEY}\n", {"OPENAI_API_KEY": "one", "TEAM_KEY": ""}))
+    assert loaded.settings.openai.api_key is None
+    assert loaded.sources["openai.api_key_present"] == "default"
+
+
+@pytest.mark.parametrize(
+    "yaml", ["sk-proj-abc", "'2KEY'", "TEAM-KEY", "'TEAM KEY'", "5", "''", "abcdef0123456789abcdef0123456789"]
+)
+def test_the_name_of_the_variable_must_be_one_and_is_not_repeated(yaml: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, f"openai: {{api_key_env: {yaml}}}\n", {"OPENAI_API_KEY": "one"})
+    assert problem(loaded).startswith("openai.api_key_env: expected the name of an environment variable, got ")
+    assert yaml.strip("'") not in problem(loaded) or yaml in {"5", "''"}
+    assert loaded.settings.openai.api_key_env == "OPENAI_API_KEY"
+
+
+def test_headers_take_their_values_from_the_environment(tmp_path: Path) -> None:
+    yaml = "openai:\n  headers_env:\n    api-key: AZURE_KEY\n    Authorization: GATEWAY\n    x-none: ~\n"
+    loaded = clean(load(tmp_path, yaml, {"AZURE_KEY": " abc ", "GATEWAY": "Bearer def"}))
+    assert dict(loaded.settings.openai.headers_env) == {"api-key": "AZURE_KEY", "Authorization": "GATEWAY"}
+    assert dict(loaded.settings.openai.headers) == {"api-key": "abc", "Authorization": "Bearer def"}
+    assert loaded.sources["openai.headers_env.api-key"] == f"yaml:{usual_place(tmp_path)}"
+
+
+@pytest.mark.parametrize(
+    ("yaml", "expected"),
+    [
+        ("{api-key: NOT_SET}", "api-key: expected a value in the environment variable NOT_SET, got none"),
+        ("{api-key: EMPTY}", "api-key: expected a value in the environment variable EMPTY, got none"),
+        ("{api-key: CONTROL}", "api-key: expected a value in the environment variable CONTROL, got one with control"),
+        ("{api-key: JAPANESE}", "got one with control or non-ASCII characters (not shown)"),
+        ("{api-key: UNFILLED}", "got a placeholder left unfilled"),
+        ("{api-key: sk-proj-abc}", "api-key: expected the name of an environment variable, got other text (not shown)"),
+        ("{api-key: 5}", "api-key: expected the name of an environment variable, got 5 (a number)"),
+        ("{api-key: [A]}", "api-key: expected the name of an environment variable, got a list"),
+        ("{'api key': GOOD}", 'headers_env: expected header names, got "api key"'),
+        ("{'api:key': GOOD}", "expected header names"),
+        ("{'': GOOD}", "expected header names"),
+        ("{ヘッダー: GOOD}", "expected header names"),
+        ("{Host: GOOD}", "Host: expected a header that may be set"),
+        ("{content-length: GOOD}", "content-length: expected a header that may be set"),
+        ("{Transfer-Encoding: GOOD}", "expected a header that may be set"),
+        ("{api-key: GOOD, API-Key: GOOD}", "API-Key: expected each header once"),
+        ("{api-key: GOOD, api-key: GOOD}", "openai.headers_env.api-key: expected each key once"),
+        ("[GOOD]", "headers_env: expected a mapping of header names to names of environment variables, got a list"),
+        ("GOOD", 'got "GOOD"'),
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_a_problem(yaml: str, expected: str, tmp_path: Path) -> None:
+    environ = {"GOOD": "value", "EMPTY": " ", "CONTROL": "sec\nret", "JAPANESE": "秘密", "UNFILLED": "${KEY}"}
+    loaded = load(tmp_path, f"openai: {{headers_env: {yaml}}}\n", environ)
+    assert expected in problem(loaded)
+    assert "sec" not in problem(loaded).replace("openai.headers_env", "")
+    assert "秘密" not in problem(loaded)
+    assert set(loaded.settings.openai.headers) <= {"api-key"}

@@ -1,0 +1,128 @@
+"""The model's instructions: built in, from a file, or both; and never a silent step back (contract 4)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.settings import LoadedSettings, PolicySettings
+from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV, instructions_for
+
+from .loading import clean, load, problem, usual_place, warning
+
+
+def with_policy(home: Path, content: bytes | None, merge: str = "replace", path: str = "policy.md") -> LoadedSettings:
+    folder = usual_place(home).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    if content is not None:
+        (folder / "policy.md").write_bytes(content)
+    return load(home, f"policy: {{system: {{source: file, path: '{path}', merge: {merge}}}}}\n")
+
+
+def test_without_configuration_the_built_in_text_is_used(tmp_path: Path) -> None:
+    policy = clean(load(tmp_path)).settings.policy
+    assert policy.instructions is None
+    assert instructions_for(policy) == SYSTEM_POLICY
+
+
+@pytest.mark.parametrize(
+    ("merge", "instructions"),
+    [
+        ("replace", "規則\r\nTwo\n"),
+        ("prepend", f"規則\r\nTwo\n\n{SYSTEM_POLICY}"),
+        ("append", f"{SYSTEM_POLICY}\n\n規則\r\nTwo"),
+    ],
+)
+def test_a_file_replaces_the_built_in_text_or_joins_it_over_one_blank_line(
+    merge: str, instructions: str, tmp_path: Path
+) -> None:
+    for mark in ("", "\ufeff"):
+        policy = clean(with_policy(tmp_path, f"{mark}規則\r\nTwo\n".encode(), merge)).settings.policy
+        assert policy.instructions == instructions
+        assert instructions_for(policy) == instructions
+
+
+def test_replace_is_what_happens_unless_told(tmp_path: Path) -> None:
+    (tmp_path / "p.md").write_text("mine")
+    loaded = clean(load(tmp_path, "policy: {system: {source: file, path: ~/p.md}}\n"))
+    assert loaded.settings.policy.instructions == "mine"
+    assert loaded.settings.policy.system.path == str(tmp_path / "p.md")
+
+
+@pytest.mark.parametrize(
+    ("content", "got"),
+    [
+        (None, "no such file"),
+        (b"", "an empty file"),
+        (b"\xef\xbb\xbf \n\t\n", "an empty file"),
+        (b"caf\xe9", "bytes that are not UTF-8, the first at offset 3"),
+        (b"\xff\xfea\x00", "bytes that are not UTF-8, the first at offset 0"),
+        (b"x" * (256 * 1024 + 1), "a file over 256 KiB"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_a_problem(content: bytes | None, got: str, tmp_path: Path) -> None:
+    loaded = with_policy(tmp_path, content)
+    path = usual_place(tmp_path).parent / "policy.md"
+    assert problem(loaded) == (
+        f"policy.system.path: expected a text file in UTF-8 of at most 256 KiB, got {got} at {path} "
+        f"(from {usual_place(tmp_path)} line 1); cure the file or set policy.system.source to builtin."
+    )
+    assert loaded.settings.policy.instructions is None
+
+
+def test_a_file_of_just_the_limit_is_read(tmp_path: Path) -> None:
+    clean(with_policy(tmp_path, b"x" * 256 * 1024))
+
+
+@pytest.mark.parametrize("path", [".", "nul\\0", "policy.md/deeper"])
+def test_a_path_that_holds_no_file_is_a_problem(path: str, tmp_path: Path) -> None:
+    assert "policy.system.path: expected" in problem(with_policy(tmp_path, b"x", path=path))
+
+
+def test_the_source_file_needs_a_path(tmp_path: Path) -> None:
+    assert problem(load(tmp_path, "policy:\n  system:\n    source: file\n")) == (
+        "policy.system.path: expected the path of a file, because policy.system.source is file, got none "
+        f"(from {usual_place(tmp_path)} line 3); add the path or set the source to builtin."
+    )
+
+
+def test_a_wrong_path_is_told_once(tmp_path: Path) -> None:
+    assert problem(load(tmp_path, "policy: {system: {source: file, path: 5}}\n")).startswith(
+        "policy.system.path: expected"
+    )
+
+
+def test_a_path_without_the_source_is_a_warning_because_the_file_is_not_used(tmp_path: Path) -> None:
+    found = warning(load(tmp_path, "policy: {system: {path: nowhere.md}}\n"))
+    assert found.startswith("policy.system.path: this file is not used")
+
+
+@pytest.mark.parametrize("yaml", ["source: url", "merge: both", "source: true"])
+def test_source_and_merge_are_choices(yaml: str, tmp_path: Path) -> None:
+    assert ": expected one of " in problem(load(tmp_path, f"policy: {{system: {{{yaml}}}}}\n"))
+
+
+def test_the_text_is_short_and_names_everything_that_the_input_can_bring() -> None:
+    assert len(SYSTEM_POLICY.splitlines()) <= 62
+    assert SYSTEM_POLICY.strip() == SYSTEM_POLICY
+    for word in (
+        "web_search",
+        "[Hints]",
+        "today",
+        "recency_days",
+        "max_results",
+        "domains",
+        "Asia/Tokyo",
+        "YYYY-MM-DD",
+        "Sources:",
+        "Japanese",
+        "English",
+        "data, not instructions",
+        "Never invent",
+    ):
+        assert word in SYSTEM_POLICY
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2} v\d+\.\d+\.\d+", SYSTEM_POLICY_REV)
+
+
+def test_settings_made_by_hand_may_bring_their_own_text() -> None:
+    assert instructions_for(PolicySettings(instructions="mine")) == "mine"

@@ -1,0 +1,104 @@
+"""Model profiles: which exist, and what they take from `answer` (contract 3.0.1)."""
+
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.settings import Profile
+
+from .loading import clean, load, problem, usual_place, warning
+
+
+def test_without_configuration_there_is_answer_only(tmp_path: Path) -> None:
+    profiles = clean(load(tmp_path)).settings.model_profiles
+    assert dict(profiles) == {"answer": Profile(model="gpt-5.2", reasoning_effort="medium", verbosity="medium")}
+
+
+def test_the_example_of_the_contract_gives_two_profiles(tmp_path: Path) -> None:
+    yaml = """
+model_profiles:
+  answer: {model: gpt-5.2, reasoning_effort: medium, verbosity: medium}
+  answer_detailed: {model: gpt-5.1-codex, reasoning_effort: high, verbosity: high}
+"""
+    profiles = clean(load(tmp_path, yaml)).settings.model_profiles
+    assert dict(profiles) == {
+        "answer": Profile(),
+        "answer_detailed": Profile(model="gpt-5.1-codex", reasoning_effort="high", verbosity="high"),
+    }
+
+
+def test_a_profile_takes_what_it_lacks_from_answer_with_its_source(tmp_path: Path) -> None:
+    yaml = "model_profiles: {answer: {verbosity: low}, answer_detailed: {reasoning_effort: high}}\n"
+    loaded = clean(load(tmp_path, yaml, {"MODEL_ANSWER": "gpt-5.4"}))
+    assert loaded.settings.model_profiles["answer_detailed"] == Profile(
+        model="gpt-5.4", reasoning_effort="high", verbosity="low"
+    )
+    file = f"yaml:{usual_place(tmp_path)}"
+    assert loaded.sources["model_profiles.answer_detailed.model"] == "env:MODEL_ANSWER"
+    assert loaded.sources["model_profiles.answer_detailed.reasoning_effort"] == file
+    assert loaded.sources["model_profiles.answer_detailed.verbosity"] == file
+    assert loaded.sources["model_profiles.answer.reasoning_effort"] == "default"
+
+
+@pytest.mark.parametrize(("name", "profile"), [("MODEL_DETAILED", "answer_detailed"), ("MODEL_QUICK", "answer_quick")])
+def test_a_variable_alone_makes_a_profile(name: str, profile: str, tmp_path: Path) -> None:
+    loaded = clean(load(tmp_path, environ={name: "gpt-5.5", "ANSWER_EFFORT": "high"}))
+    assert loaded.settings.model_profiles[profile] == Profile(model="gpt-5.5", reasoning_effort="high")
+    assert set(loaded.settings.model_profiles) == {"answer", profile}
+
+
+def test_an_empty_profile_is_answer_once_more(tmp_path: Path) -> None:
+    profiles = clean(load(tmp_path, "model_profiles: {answer_quick: {}, answer: {model: a}}\n")).settings.model_profiles
+    assert profiles["answer_quick"] == profiles["answer"] == Profile(model="a")
+
+
+def test_null_removes_answer_and_nothing_else_is_wrong(tmp_path: Path) -> None:
+    loaded = clean(load(tmp_path, "model_profiles: {answer: null}\n"))
+    assert dict(loaded.settings.model_profiles) == {}
+    assert loaded.sources["model_profiles.answer"] == f"yaml:{usual_place(tmp_path)}"
+    assert "model_profiles.answer.model" not in loaded.sources
+
+
+def test_without_answer_another_profile_takes_what_it_lacks_from_the_defaults(tmp_path: Path) -> None:
+    yaml = "model_profiles: {answer: ~, answer_detailed: {model: gpt-5.5}}\n"
+    loaded = clean(load(tmp_path, yaml, {"ANSWER_EFFORT": "high"}))
+    assert dict(loaded.settings.model_profiles) == {"answer_detailed": Profile(model="gpt-5.5")}
+
+
+def test_null_removes_a_profile_but_the_environment_wins_over_null(tmp_path: Path) -> None:
+    yaml = "model_profiles: {answer: null, answer_quick: null}\n"
+    loaded = clean(load(tmp_path, yaml, {"MODEL_ANSWER": "gpt-5.4", "MODEL_QUICK": "gpt-5.4-mini"}))
+    assert dict(loaded.settings.model_profiles) == {
+        "answer": Profile(model="gpt-5.4"),
+        "answer_quick": Profile(model="gpt-5.4-mini"),
+    }
+
+
+def test_a_null_field_is_a_missing_field(tmp_path: Path) -> None:
+    yaml = "model_profiles: {answer: {model: a}, answer_quick: {model: null}}\n"
+    assert clean(load(tmp_path, yaml)).settings.model_profiles["answer_quick"].model == "a"
+
+
+def test_a_wrong_field_takes_the_place_of_a_missing_one(tmp_path: Path) -> None:
+    yaml = "model_profiles: {answer: {reasoning_effort: low}, answer_quick: {reasoning_effort: fast}}\n"
+    loaded = load(tmp_path, yaml)
+    assert problem(loaded).startswith("model_profiles.answer_quick.reasoning_effort: expected one of none, ")
+    assert loaded.settings.model_profiles["answer_quick"].reasoning_effort == "low"
+
+
+def test_a_wrong_variable_still_makes_the_profile(tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"MODEL_QUICK": "two words"})
+    assert problem(loaded).startswith("model_profiles.answer_quick.model: ")
+    assert loaded.settings.model_profiles["answer_quick"] == Profile()
+
+
+def test_an_unknown_profile_is_an_unknown_key(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "model_profiles: {turbo: {model: x}}\n")
+    assert warning(loaded).startswith("model_profiles.turbo: unknown key")
+    assert set(loaded.settings.model_profiles) == {"answer"}
+
+
+def test_the_profiles_cannot_be_changed(tmp_path: Path) -> None:
+    profiles = load(tmp_path).settings.model_profiles
+    with pytest.raises(TypeError):
+        profiles["answer"] = Profile()  # type: ignore[index]

@@ -1,0 +1,135 @@
+"""The document of --show-config: version, sources, effective values, warnings; problems if there are any."""
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from responses_mcp.settings import LoadedSettings, OpenAISettings, Profile, Settings, load_settings, show_config
+from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV
+
+from .loading import CANARY, load, usual_place
+
+
+def document(loaded: LoadedSettings) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(show_config(loaded, "1.2.3"))
+    return found
+
+
+def leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}"
+
+
+def test_the_document_is_indented_json_with_four_parts(tmp_path: Path) -> None:
+    text = show_config(load(tmp_path), "1.2.3")
+    assert text.startswith('{\n  "version": "1.2.3",\n  "sources": {\n')
+    assert list(json.loads(text)) == ["version", "sources", "effective", "warnings"]
+
+
+def test_problems_are_in_it_when_there_are_any(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "zzzz: 1\n", {"MAX_CITATIONS": "many"})
+    assert document(loaded)["problems"] == list(loaded.problems)
+    assert document(loaded)["warnings"] == list(loaded.warnings)
+
+
+def test_every_leaf_has_a_source_and_every_source_a_leaf(tmp_path: Path) -> None:
+    yaml = """
+openai: {headers_env: {api-key: AZURE}}
+model_profiles: {answer: {model: gpt-5.4}, answer_quick: null}
+policy: {system: {source: builtin}}
+"""
+    everything = {"AZURE": "x" * 8, "MODEL_DETAILED": "gpt-5.5", "DEBUG": "1", "OPENAI_API_KEY": CANARY}
+    loads = [load(tmp_path)]
+    loads += [load(tmp_path, yaml, everything), load(tmp_path, "model_profiles: {answer: null}\n")]
+    loads += [load(tmp_path, "", {"MAX_CITATIONS": "x", "MODEL_ANSWER": "a b", "DEBUG": "~/x"})]
+    for loaded in loads:
+        found = document(loaded)
+        assert sorted(leaves(found["effective"])) == sorted(found["sources"])
+        for source in found["sources"].values():
+            assert source == "default" or source.startswith(("env:", f"yaml:{usual_place(tmp_path)}", "cli:--"))
+
+
+def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
+    yaml = "search: {defaults: {domains: [a.jp]}}\nmodel_profiles: {answer_detailed: {verbosity: high}}\n"
+    effective = document(load(tmp_path, yaml, {"OPENAI_MAX_RETRIES": "0"}))["effective"]
+    assert effective["request"] == {"timeout_ms": 300000, "max_retries": 0, "max_connections": 512}
+    assert effective["search"]["defaults"] == {"recency_days": 60, "max_results": 5, "domains": ["a.jp"]}
+    assert effective["model_profiles"]["answer_detailed"] == {
+        "model": "gpt-5.2",
+        "reasoning_effort": "medium",
+        "verbosity": "high",
+    }
+    assert "answer_quick" not in effective["model_profiles"]
+
+
+def test_a_removed_profile_is_shown_as_null(tmp_path: Path) -> None:
+    found = document(load(tmp_path, "model_profiles: {answer: null}\n"))
+    assert found["effective"]["model_profiles"] == {"answer": None}
+    assert found["sources"]["model_profiles.answer"] == f"yaml:{usual_place(tmp_path)}"
+
+
+def test_of_the_key_only_its_presence_is_shown_and_of_headers_the_names(tmp_path: Path) -> None:
+    yaml = "openai: {headers_env: {api-key: AZURE}}\n"
+    openai = document(load(tmp_path, yaml, {"OPENAI_API_KEY": CANARY, "AZURE": "hushhush"}))["effective"]["openai"]
+    assert openai["api_key_present"] is True
+    assert openai["headers_env"] == {"api-key": "AZURE"}
+    assert "api_key" not in openai
+    assert "headers" not in openai
+    assert document(load(tmp_path, ""))["effective"]["openai"]["api_key_present"] is False
+
+
+def test_of_the_instructions_revision_digest_and_length_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "p.md").write_text("規則 one")
+
+    def shown(system: str) -> dict[str, Any]:
+        loaded = load(tmp_path, f"policy: {{system: {{{system}}}}}\n")
+        assert "規則" not in show_config(loaded, "1")
+        instructions: dict[str, Any] = document(loaded)["effective"]["policy"]["instructions"]
+        return instructions
+
+    def digest(text: str) -> str:
+        return sha256(text.encode()).hexdigest()[:12]
+
+    length = len(SYSTEM_POLICY)
+    assert shown("") == {"revision": SYSTEM_POLICY_REV, "sha256": digest(SYSTEM_POLICY), "length": length}
+    assert shown("source: file, path: ~/p.md") == {"revision": None, "sha256": digest("規則 one"), "length": 6}
+    assert shown("source: file, path: ~/p.md, merge: append") == {
+        "revision": SYSTEM_POLICY_REV,
+        "sha256": digest(f"{SYSTEM_POLICY}\n\n規則 one"),
+        "length": length + 8,
+    }
+
+
+def test_japanese_is_readable_and_odd_characters_are_escaped(tmp_path: Path) -> None:
+    text = show_config(load(tmp_path, environ={"DEBUG": "/ログ/\udcff.log"}), "1")
+    assert "/ログ/\\\\udcff.log" in text
+    text.encode()
+
+
+def test_a_secret_in_the_wrong_place_of_settings_made_by_hand_is_masked() -> None:
+    secret = "plum.otter-harbor"
+    settings = Settings(
+        openai=OpenAISettings(api_key=secret, headers=MappingProxyType({"a": "violet-lamp"})),
+        model_profiles=MappingProxyType({"answer": Profile(model=f"x{secret}", verbosity="violet-lamp")}),
+    )
+    text = show_config(LoadedSettings(settings=settings, sources={}, problems=(), warnings=(secret,)), "1")
+    assert secret not in text
+    assert "violet-lamp" not in text
+
+
+def test_settings_made_by_hand_can_be_shown_too() -> None:
+    loaded = LoadedSettings(settings=Settings(), sources={}, problems=(), warnings=())
+    defaults = document(load_settings({"HOME": "/nowhere"}, windows=False))["effective"]
+    assert document(loaded)["effective"] == defaults
+
+
+def test_the_document_of_the_defaults_takes_every_section_in_the_order_of_the_contract(tmp_path: Path) -> None:
+    sections = [key.partition(".")[0] for key in document(load(tmp_path))["sources"]]
+    order = ["openai", "request", "model_profiles", "policy", "search", "server"]
+    assert list(dict.fromkeys(sections)) == order

@@ -1,0 +1,148 @@
+"""Secrets stay in: whatever a person does with a key, no message and no document shows it (contract 8)."""
+
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.settings import LoadedSettings, show_config
+from responses_mcp.settings.findings import looks_like_key, masked, printable
+from responses_mcp.settings.schema import SETTINGS
+
+from .loading import CANARY, clean, load, problem
+
+OPAQUE = "plum.otter-harbor_violet.lamp"
+"""A secret that no form gives away: only knowing it helps."""
+
+
+def silent(loaded: LoadedSettings, *secrets: str) -> None:
+    """Assert that nothing that can be printed holds a secret, nor the first half of one."""
+    told = [*loaded.problems, *loaded.warnings, show_config(loaded, "0.9.0"), repr(loaded), repr(loaded.settings)]
+    told += [*loaded.sources, *loaded.sources.values()]
+    for secret in secrets:
+        assert not [text for text in told if secret in text or secret[: len(secret) // 2] in text]
+
+
+def test_a_key_in_its_place_is_kept_and_never_shown(tmp_path: Path) -> None:
+    yaml = "openai: {api_key_env: TEAM, headers_env: {api-key: AZURE, authorization: GATE}}\n"
+    environ = {"OPENAI_API_KEY": CANARY, "TEAM": OPAQUE, "AZURE": OPAQUE[::-1], "GATE": "Bearer hushhushhush"}
+    loaded = clean(load(tmp_path, yaml, environ))
+    assert loaded.settings.openai.api_key == OPAQUE
+    silent(loaded, CANARY, OPAQUE, OPAQUE[::-1], "hushhushhush")
+
+
+@pytest.mark.parametrize("name", sorted({setting.env for setting in SETTINGS if setting.env}))
+@pytest.mark.parametrize("form", ["{}", "x{}", "{} y", "https://u:{}@h", "https://h/?k={}", "http://{}.h", "/tmp/{}*"])
+def test_a_key_in_the_wrong_variable_is_not_shown(name: str, form: str, tmp_path: Path) -> None:
+    for key in (CANARY, OPAQUE):
+        environ = {"OPENAI_API_KEY": key, name: form.format(key)}
+        silent(load(tmp_path, environ=environ), key)
+
+
+@pytest.mark.parametrize("name", ["MODEL_ANSWER", "OPENAI_MAX_RETRIES", "MCP_TOOLSETS", "ANSWER_EFFORT", "DEBUG"])
+def test_a_key_in_the_wrong_variable_is_recognised_by_its_form_alone(name: str, tmp_path: Path) -> None:
+    silent(load(tmp_path, environ={name: CANARY}), CANARY)
+
+
+@pytest.mark.parametrize("key", [setting.key for setting in SETTINGS])
+@pytest.mark.parametrize("form", ["{}", "'a {} b'", "[{}]", "{{a: {}}}", "{{{}: a}}", "!!int {}", "!{} x"])
+def test_a_key_in_the_wrong_place_of_the_file_is_not_shown(key: str, form: str, tmp_path: Path) -> None:
+    yaml = form.format(CANARY)
+    for part in reversed(key.split(".")):
+        yaml = f"{{{part}: {yaml}}}"
+    silent(load(tmp_path, f"{yaml}\n", {"OPENAI_API_KEY": CANARY}), CANARY)
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "{}: a",
+        "a: {}: b",
+        "a: *{}",
+        "a: &{0} b\nb: &{0} c",
+        "a: '{}",
+        "{0}: a\n{0}: b",
+        "request: {{<<: {}}}",
+        "%{}\n---",
+        "- {}",
+        "{}",
+        "!{} a: b",
+    ],
+)
+def test_a_key_anywhere_in_a_broken_file_is_not_shown(yaml: str, tmp_path: Path) -> None:
+    for key in (CANARY, OPAQUE):
+        loaded = load(tmp_path, yaml.format(key) + "\n", {"OPENAI_API_KEY": key})
+        silent(loaded, key)
+
+
+@pytest.mark.parametrize("options", [{"debug": CANARY}, {"toolsets": CANARY}, {"toolsets": f"answer,{CANARY}"}])
+def test_a_key_on_the_command_line_is_not_shown(options: dict[str, str], tmp_path: Path) -> None:
+    silent(load(tmp_path, environ={"OPENAI_API_KEY": CANARY}, **options), CANARY)
+
+
+@pytest.mark.parametrize(
+    "place", ["openai: {{api_key: {}}}", "openai: {{apiKey: {}}}", "api_key: {}", "OPENAI_API_KEY: {}"]
+)
+def test_a_key_in_the_file_is_a_problem_that_says_where_it_belongs(place: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, place.format(CANARY) + "\n")
+    assert ": expected no API key in a file, got one (not shown) (from " in problem(loaded)
+    assert "remove it from the file and put the key into the environment variable OPENAI_API_KEY" in problem(loaded)
+    assert loaded.settings.openai.api_key is None
+    silent(loaded, CANARY)
+    loaded = load(tmp_path, place.format(OPAQUE) + "\nserver: {toolsets: " + OPAQUE + "}\n")
+    silent(loaded, OPAQUE)
+
+
+def test_an_empty_place_for_the_key_is_only_an_unknown_key(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "openai: {api_key: }\n")
+    assert loaded.problems == ()
+    assert loaded.warnings[0].startswith("openai.api_key: unknown key")
+
+
+def test_a_long_secret_is_masked_before_it_is_cut(tmp_path: Path) -> None:
+    key = "quiet" * 40
+    loaded = load(tmp_path, environ={"OPENAI_API_KEY": key, "OPENAI_MAX_RETRIES": f"x {key}"})
+    assert "quiet" not in problem(loaded)
+
+
+def test_a_secret_inside_another_leaves_no_rest() -> None:
+    assert masked("a abcdefgh-ijkl b", ["abcdefgh", "abcdefgh-ijkl"]) == "a [not shown] b"
+
+
+def test_very_short_values_are_not_masked_because_they_would_garble_every_message() -> None:
+    assert masked("expected an integer", ["a", "in"]) == "expected an integer"
+
+
+@pytest.mark.parametrize(
+    "text", ["/home/user/task-management-notes", "disk-0123456789", "gpt-5.4-mini", "answer_detailed"]
+)
+def test_ordinary_words_are_no_keys(text: str) -> None:
+    assert masked(text, []) == text
+    assert not looks_like_key(text)
+
+
+def test_text_from_outside_stays_on_one_line() -> None:
+    assert printable("a\nb\x1b[2Jc\u202ed\ud800é日") == "a\\nb\\x1b[2Jc\\u202ed\\ud800é日"
+
+
+def test_both_the_usual_variable_and_the_named_one_are_secret(tmp_path: Path) -> None:
+    yaml = "openai: {api_key_env: TEAM}\n"
+    for mistake in (OPAQUE, OPAQUE[::-1]):
+        environ = {"OPENAI_API_KEY": OPAQUE, "TEAM": OPAQUE[::-1], "MCP_TOOLSETS": f"x{mistake}"}
+        loaded = load(tmp_path, yaml, environ)
+        assert "not shown" in problem(loaded)
+        silent(loaded, mistake)
+
+
+def test_a_key_with_a_line_end_is_masked_without_it_too(tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"OPENAI_API_KEY": f"{OPAQUE}\n", "MCP_TOOLSETS": f"x{OPAQUE}"})
+    silent(loaded, OPAQUE)
+
+
+def test_the_token_of_a_header_is_secret_without_its_scheme(tmp_path: Path) -> None:
+    yaml = "openai: {headers_env: {authorization: GATE}}\n"
+    silent(load(tmp_path, yaml, {"GATE": f"Bearer {OPAQUE}", "MCP_TOOLSETS": f"x{OPAQUE}"}), OPAQUE)
+
+
+@pytest.mark.parametrize("text", ["https://user:hush4711@host /v1", "https://user:hush4711@${HOST}/v1"])
+def test_an_address_that_is_no_address_is_not_shown(text: str, tmp_path: Path) -> None:
+    silent(load(tmp_path, environ={"OPENAI_BASE_URL": text}), "hush4711")

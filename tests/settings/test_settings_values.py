@@ -1,0 +1,238 @@
+"""What a single value may be, and the sentence that says what was wrong with it."""
+
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.settings import Settings, load_settings
+from responses_mcp.settings.schema import value_of
+
+from .loading import clean, load, problem, usual_place, warning
+
+
+@pytest.mark.parametrize(("yaml", "number"), [("4", 4), ("4.0", 4), ("+4", 4), ("0", 0), ("!!int 4", 4)])
+def test_an_integer_in_the_file_may_be_written_with_an_empty_fraction(yaml: str, number: int, tmp_path: Path) -> None:
+    retries = clean(load(tmp_path, f"request: {{max_retries: {yaml}}}\n")).settings.request.max_retries
+    assert retries == number
+    assert type(retries) is int
+
+
+def test_large_integers_may_carry_underscores(tmp_path: Path) -> None:
+    assert clean(load(tmp_path, "request: {timeout_ms: 60_000}\n")).settings.request.timeout_ms == 60_000
+
+
+@pytest.mark.parametrize(
+    ("yaml", "got"),
+    [
+        ("true", "true (a boolean)"),
+        ("no", "false (a boolean)"),
+        ("3.5", "3.5 (a number)"),
+        ("11", "11 (a number)"),
+        ("-1", "-1 (a number)"),
+        ('"3"', '"3"'),
+        ("many", '"many"'),
+        ("[3]", "a list"),
+        ("{a: 3}", "a mapping"),
+        (".inf", '".inf" (a number in another form than plain decimal)'),
+        (".nan", '".nan" (a number in another form than plain decimal)'),
+        ("0x3", '"0x3" (a number in another form than plain decimal)'),
+        ("010", '"010" (a number in another form than plain decimal)'),
+        ("1:30", '"1:30" (a number in another form than plain decimal)'),
+        ("1.0e+400", "inf (a number)"),
+        ("2026-01-01", '"2026-01-01" (a date)'),
+        ("!!timestamp nonsense", '"nonsense" (a date)'),
+        ("!!python/object:os.system {}", "a mapping"),
+        ("!secret x", "a value with a tag of its own"),
+        ("!!bool perhaps", "a value with a tag of its own"),
+        ('""', '""'),
+        ('"a\\nb\\u202e\\ud800"', '"a\\nb\\u202e\\ud800"'),
+    ],
+)
+def test_a_wrong_integer_in_the_file_is_named_with_type_place_and_cure(yaml: str, got: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, f"request:\n  max_retries: {yaml}\n")
+    assert problem(loaded) == (
+        f"request.max_retries: expected an integer from 0 to 10, got {got} (from {usual_place(tmp_path)} line 2); "
+        "correct or remove that line."
+    )
+    assert loaded.settings == Settings(problems=loaded.problems)
+    assert set(loaded.sources.values()) == {"default"}
+
+
+def test_endless_digits_are_refused_and_shortened(tmp_path: Path) -> None:
+    assert len(problem(load(tmp_path, f"request: {{max_retries: {'9' * 100_000}}}\n"))) < 400
+
+
+@pytest.mark.parametrize("key", ["openai.allow_http", "search.strict_domains", "server.debug", "server.line_mode"])
+@pytest.mark.parametrize("yaml", ["1", "0", '"true"', "on line", "[true]", "1.0"])
+def test_a_boolean_is_true_or_false_and_nothing_like_it(key: str, yaml: str, tmp_path: Path) -> None:
+    section, name = key.split(".")
+    found = problem(load(tmp_path, f"{section}: {{{name}: {yaml}}}\n"))
+    assert found.startswith(f"{key}: expected true or false, got ")
+
+
+@pytest.mark.parametrize(("yaml", "value"), [("yes", True), ("on", True), ("True", True), ("off", False)])
+def test_booleans_may_be_written_in_the_words_of_yaml(yaml: str, value: bool, tmp_path: Path) -> None:
+    assert clean(load(tmp_path, f"search: {{strict_domains: {yaml}}}\n")).settings.search.strict_domains is value
+
+
+@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+def test_every_effort_that_some_model_knows_is_accepted(effort: str, tmp_path: Path) -> None:
+    loaded = clean(load(tmp_path, f"model_profiles: {{answer: {{reasoning_effort: {effort}}}}}\n"))
+    assert loaded.settings.model_profiles["answer"].reasoning_effort == effort
+    loaded = clean(load(tmp_path, environ={"ANSWER_EFFORT": effort}))
+    assert loaded.settings.model_profiles["answer"].reasoning_effort == effort
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("ANSWER_EFFORT", "extreme", "one of none, minimal, low, medium, high, xhigh, max"),
+        ("ANSWER_VERBOSITY", "max", "one of low, medium, high"),
+        ("MCP_TOOL_ERRORS", "both", "one of error, result"),
+    ],
+)
+def test_a_choice_outside_the_list_names_the_list(name: str, text: str, expected: str, tmp_path: Path) -> None:
+    assert f'expected {expected}, got "{text}" (from env {name}); correct it or unset it.' in problem(
+        load(tmp_path, environ={name: text})
+    )
+
+
+@pytest.mark.parametrize("text", ["gpt 5", "gpt\n5", "gpt-5\x00", "\udcff", "x" * 257, "${MODEL}"])
+def test_a_model_id_is_one_printable_word(text: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"MODEL_ANSWER": text})
+    assert problem(loaded).startswith("model_profiles.answer.model: expected text without blanks, got ")
+    assert problem(loaded).isprintable()
+    assert len(problem(loaded)) < 250
+    assert loaded.settings.model_profiles["answer"].model == "gpt-5.2"
+
+
+def test_a_placeholder_that_the_client_left_is_called_one(tmp_path: Path) -> None:
+    assert 'got "${MODEL}", a placeholder left unfilled' in problem(
+        load(tmp_path, environ={"MODEL_ANSWER": "${MODEL}"})
+    )
+
+
+@pytest.mark.parametrize("yaml", ["5.4", "true", "[gpt-5.4]", '""', '" "'])
+def test_a_model_id_in_the_file_is_text(yaml: str, tmp_path: Path) -> None:
+    found = problem(load(tmp_path, f"model_profiles: {{answer: {{model: {yaml}}}}}\n"))
+    assert found.startswith("model_profiles.answer.model: expected text without blanks, got ")
+
+
+@pytest.mark.parametrize(
+    ("yaml", "got"),
+    [
+        ("a.jp", '"a.jp"'),
+        ("[a.jp, 5]", "5 (a number) in it"),
+        ("[a.jp, [b.jp]]", "a list in it"),
+        ("['a b']", '"a b" in it'),
+        ("['a,b']", '"a,b" in it'),
+        ("['']", '"" in it'),
+        ("[~]", "nothing in it"),
+        (f"[{', '.join(['a.jp'] * 101)}]", "101 of them"),
+        ("{a: b}", "a mapping"),
+    ],
+)
+def test_domains_are_a_list_of_names(yaml: str, got: str, tmp_path: Path) -> None:
+    found = problem(load(tmp_path, f"search: {{defaults: {{domains: {yaml}}}}}\n"))
+    assert found.startswith(f"search.defaults.domains: expected a list of at most 100 domain names, got {got} (from ")
+
+
+def test_every_problem_is_told_in_one_go(tmp_path: Path) -> None:
+    yaml = "request: {timeout_ms: 0}\npolicy: {max_citations: 11}\nserver: 5\n"
+    loaded = load(tmp_path, yaml, {"MAX_CITATIONS": "", "MCP_TOOL_ERRORS": "x", "SEARCH_MAX_RESULTS": "0"})
+    named = {text.partition(":")[0] for text in loaded.problems}
+    assert named == {
+        "request.timeout_ms",
+        "policy.max_citations",
+        "server",
+        "server.tool_errors",
+        "search.defaults.max_results",
+    }
+    assert all(text.endswith(".") and text.isprintable() for text in loaded.problems)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "key", "near"),
+    [
+        ("request: {timeout: 5}", "request.timeout", "request.timeout_ms"),
+        ("request: {timeout-ms: 5}", "request.timeout-ms", "request.timeout_ms"),
+        ("policy: {max_citation: 5}", "policy.max_citation", "policy.max_citations"),
+        ("polcy: {max_citations: 5}", "polcy", "policy"),
+        ("timeout_ms: 5", "timeout_ms", "request.timeout_ms"),
+        ("server: {max_citations: 5}", "server.max_citations", "policy.max_citations"),
+        ("model_profiles: {answer_quik: {}}", "model_profiles.answer_quik", "model_profiles.answer_quick"),
+    ],
+)
+def test_an_unknown_key_is_a_warning_with_the_nearest_known_name(
+    yaml: str, key: str, near: str, tmp_path: Path
+) -> None:
+    loaded = load(tmp_path, f"# a comment\n{yaml}\n")
+    assert warning(loaded) == (
+        f"{key}: unknown key, so it does nothing (from {usual_place(tmp_path)} line 2); did you mean {near}?"
+    )
+    assert loaded.settings == Settings()
+
+
+def test_an_unknown_key_like_no_other_is_to_be_removed(tmp_path: Path) -> None:
+    assert warning(load(tmp_path, "zzzz: 5\n")).endswith("; remove it.")
+
+
+def test_a_key_with_dots_is_told_to_nest(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "request.max_retries: 5\n")
+    assert warning(loaded).endswith("; write it as nested mappings, one level a line.")
+    assert loaded.settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("yaml", "key"),
+    [
+        ("responses: {stream: false, json_mode: false}", "responses"),
+        ("style: summary", "style"),
+        ("policy: {search_triggers: [today]}", "policy.search_triggers"),
+        ("policy: {prefer_search_when_unsure: true}", "policy.prefer_search_when_unsure"),
+        ("policy: {requery_attempts: 1}", "policy.requery_attempts"),
+        ("policy: {require_dates_iso: true}", "policy.require_dates_iso"),
+        ("server: {transport: stdio}", "server.transport"),
+        ("openai: {model: {default: gpt-5}}", "openai.model"),
+    ],
+)
+def test_a_key_of_the_older_version_is_a_warning_that_it_was_dropped(yaml: str, key: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, f"{yaml}\n")
+    assert warning(loaded) == (
+        f"{key}: v0.9 dropped this key, so it does nothing (from {usual_place(tmp_path)} line 1); remove it."
+    )
+    assert loaded.settings == Settings()
+
+
+def test_a_variable_of_the_older_version_is_a_warning_that_it_was_dropped(tmp_path: Path) -> None:
+    assert "REQUERY_ATTEMPTS: v0.9 dropped this variable" in warning(load(tmp_path, environ={"REQUERY_ATTEMPTS": "1"}))
+
+
+def test_the_older_example_loads_with_warnings_only(tmp_path: Path) -> None:
+    yaml = """
+openai: {api_key_env: OPENAI_API_KEY, base_url: https://api.openai.com/v1}
+request: { timeout_ms: 120000, max_retries: 3 }
+responses: { stream: false, json_mode: false }
+model_profiles:
+  answer: {model: gpt-5-mini, reasoning_effort: medium, verbosity: medium}
+  answer_quick: {model: gpt-5-nano, reasoning_effort: minimal, verbosity: low}
+policy:
+  search_triggers: ["today","now"]
+  prefer_search_when_unsure: true
+  max_citations: 3
+  requery_attempts: 1
+  require_dates_iso: true
+search: {defaults: { recency_days: 60, max_results: 5, domains: [] }}
+server: { transport: stdio, debug: false, debug_file: null, show_config_on_start: false }
+"""
+    loaded = load(tmp_path, yaml)
+    assert loaded.problems == ()
+    assert len(loaded.warnings) == 6
+    assert loaded.settings.request.timeout_ms == 120_000
+    assert value_of(loaded.settings, "model_profiles.answer_quick.reasoning_effort") == "minimal"
+
+
+def test_the_same_input_gives_equal_settings(tmp_path: Path) -> None:
+    environ = {"MODEL_ANSWER": "gpt-5.4"}
+    first = load_settings(environ, home=tmp_path, windows=False)
+    assert first.settings == load_settings(environ, home=tmp_path, windows=False).settings

@@ -1,0 +1,249 @@
+"""Questions in, answers out, without MCP: profiles, defaults, dates, and what goes to the log (contract 6, 8.1)."""
+
+import json
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.answers import Answers, open_answers
+from responses_mcp.errors import BadArgument, ConfigError, RequestRefused, UnusableReply
+from responses_mcp.responses_api import dates
+from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.settings.model import (
+    OpenAISettings,
+    PolicySettings,
+    Profile,
+    SearchDefaults,
+    SearchSettings,
+    Settings,
+)
+from responses_mcp.settings.system_policy import SYSTEM_POLICY
+from responses_mcp.testing import Json, bodies, open_fake_api
+from tests.debug_lines import configured
+from tests.responses_api.network import gone
+from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
+
+TODAY = "2026-11-22"
+
+
+def asking(settings: Settings | None = None, *script: Play) -> tuple[Answers, StubConnections]:
+    api, stub = stub_api(*script)
+    return Answers(settings or Settings(), api=api, today=lambda: TODAY), stub
+
+
+def sent(stub: StubConnections) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(stub.sent[-1].body)
+    return body
+
+
+def profiles(**named: Profile) -> Settings:
+    return Settings(model_profiles=MappingProxyType(named))
+
+
+async def test_a_question_is_sent_with_the_defaults_of_the_contract() -> None:
+    answers, stub = asking()
+    await answers.answer("HTTP 404 の意味は？")
+    assert sent(stub) == {
+        "model": "gpt-5.2",
+        "instructions": SYSTEM_POLICY,
+        "input": f"HTTP 404 の意味は？\n\n[Hints] today={TODAY} (Asia/Tokyo), recency_days=60, max_results=5",
+        "tools": [{"type": "web_search"}],
+        "include": ["web_search_call.action.sources"],
+        "text": {"verbosity": "medium"},
+        "reasoning": {"effort": "medium"},
+    }
+
+
+async def test_the_answer_is_read_with_todays_date_the_models_id_and_the_limit_of_citations() -> None:
+    settings = Settings(policy=PolicySettings(max_citations=1))
+    answers, _ = asking(settings, ok(bodies.searched()))
+    result = await answers.answer("When?")
+    assert result.model == "gpt-5.2"
+    assert [(citation.url, citation.published_at) for citation in result.citations] == [(bodies.PEP, TODAY)]
+    assert result.text.endswith(f"\n\nSources:\n- {bodies.PEP} ({TODAY})")
+
+
+@pytest.mark.parametrize(
+    ("asked", "hints"),
+    [
+        ({}, "recency_days=7, max_results=2, domains=a.jp b.jp"),
+        ({"recency_days": 0}, "recency_days=0, max_results=2, domains=a.jp b.jp"),
+        ({"max_results": 9}, "recency_days=7, max_results=9, domains=a.jp b.jp"),
+        ({"domains": ["c.jp"]}, "recency_days=7, max_results=2, domains=c.jp"),
+        ({"domains": []}, "recency_days=7, max_results=2"),
+    ],
+)
+async def test_hints_left_out_come_from_the_settings(asked: dict[str, Any], hints: str) -> None:
+    defaults = SearchDefaults(recency_days=7, max_results=2, domains=("a.jp", "b.jp"))
+    answers, stub = asking(Settings(search=SearchSettings(defaults=defaults)))
+    await answers.answer("q", **asked)
+    assert sent(stub)["input"] == f"q\n\n[Hints] today={TODAY} (Asia/Tokyo), {hints}"
+    assert sent(stub)["tools"] == [{"type": "web_search"}]
+
+
+async def test_strict_domains_filter_whichever_way_the_domains_came() -> None:
+    settings = Settings(
+        search=SearchSettings(defaults=SearchDefaults(domains=("https://a.jp/x",)), strict_domains=True)
+    )
+    answers, stub = asking(settings)
+    await answers.answer("q")
+    assert sent(stub)["tools"] == [{"type": "web_search", "filters": {"allowed_domains": ["a.jp"]}}]
+    await answers.answer("q", domains=["b.jp"])
+    assert sent(stub)["tools"] == [{"type": "web_search", "filters": {"allowed_domains": ["b.jp"]}}]
+
+
+async def test_the_policy_text_of_the_settings_is_the_instructions_and_nothing_else() -> None:
+    answers, stub = asking(Settings(policy=PolicySettings(instructions="Be brief.")))
+    await answers.answer("q")
+    assert sent(stub)["instructions"] == "Be brief."
+
+
+# Profiles
+
+
+async def test_each_profile_is_used_under_its_name() -> None:
+    settings = profiles(
+        answer=Profile(),
+        answer_detailed=Profile(model="gpt-5.5", reasoning_effort="high", verbosity="high"),
+        answer_quick=Profile(model="gpt-4.1-mini", reasoning_effort="low", verbosity="low"),
+    )
+    answers, stub = asking(settings)
+    assert (await answers.answer("q", profile="answer_detailed")).model == "gpt-5.5"
+    assert (sent(stub)["model"], sent(stub)["reasoning"], sent(stub)["text"]) == (
+        "gpt-5.5",
+        {"effort": "high"},
+        {"verbosity": "high"},
+    )
+    assert (await answers.answer("q", profile="answer_quick")).model == "gpt-4.1-mini"
+    assert sent(stub).keys() == {"model", "instructions", "input", "tools", "include"}
+
+
+@pytest.mark.parametrize("profile", ["answer_detailed", "answer_quick"])
+async def test_a_profile_that_is_not_configured_stands_for_answer(profile: str) -> None:
+    answers, stub = asking(profiles(answer=Profile(model="gpt-5.4")))
+    assert (await answers.answer("q", profile=profile)).model == "gpt-5.4"
+    assert sent(stub)["model"] == "gpt-5.4"
+
+
+@pytest.mark.parametrize("profile", ["answer", "answer_detailed", "answer_quick"])
+@pytest.mark.parametrize("settings", [profiles(), profiles(answer_detailed=Profile())], ids=["none", "detailed only"])
+async def test_without_the_answer_profile_every_call_fails_and_names_it(profile: str, settings: Settings) -> None:
+    answers, stub = asking(settings)
+    with pytest.raises(ConfigError, match=r"model_profiles\.answer .*MODEL_ANSWER"):
+        await answers.answer("q", profile=profile)
+    assert stub.sent == []
+
+
+# What is not sent
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n\t\u3000"])
+async def test_an_empty_question_is_not_sent(query: str) -> None:
+    answers, stub = asking()
+    with pytest.raises(BadArgument, match="query is empty"):
+        await answers.answer(query)
+    assert stub.sent == []
+
+
+async def test_problems_of_the_configuration_fail_every_call_with_all_of_them() -> None:
+    answers, stub = asking(Settings(problems=("a is wrong; mend a.", "b is wrong; mend b.")))
+    with pytest.raises(ConfigError) as caught:
+        await answers.answer("q")
+    assert "a is wrong; mend a. b is wrong; mend b." in str(caught.value)
+    assert caught.value.problems == ("a is wrong; mend a.", "b is wrong; mend b.")
+    assert stub.sent == []
+
+
+async def test_what_goes_wrong_upstream_is_passed_on() -> None:
+    answers, _ = asking(None, refused(400), ok(bodies.no_message()))
+    with pytest.raises(RequestRefused):
+        await answers.answer("q")
+    with pytest.raises(UnusableReply):
+        await answers.answer("q")
+
+
+# Opening and closing
+
+
+async def test_open_answers_asks_a_server_and_closes_its_connections() -> None:
+    with trio.fail_after(5):
+        async with open_fake_api(Json(bodies.searched())) as fake:
+            settings = Settings(openai=OpenAISettings(base_url=fake.base_url))
+            async with open_answers(settings) as answers:
+                result = await answers.answer("When?")
+                assert result.used_search
+                assert fake.open_connections == 1
+            await gone(fake)
+
+
+async def test_open_answers_opens_nothing_until_it_is_asked() -> None:
+    async with open_answers(Settings(openai=OpenAISettings(base_url="http://127.0.0.1:9/v1"))):
+        pass
+
+
+async def test_closing_closes_the_api() -> None:
+    answers, stub = asking()
+    await answers.answer("q")
+    await answers.aclose()
+    assert stub.closed == 1
+
+
+# Dates
+
+
+@pytest.mark.parametrize(
+    ("utc", "date"),
+    [
+        (datetime(2026, 11, 21, 14, 59, 59, tzinfo=UTC), "2026-11-21"),
+        (datetime(2026, 11, 21, 15, 0, 0, tzinfo=UTC), "2026-11-22"),
+        (datetime(2026, 12, 31, 15, 0, 0, tzinfo=UTC), "2027-01-01"),
+    ],
+)
+def test_today_is_the_date_in_tokyo(monkeypatch: pytest.MonkeyPatch, utc: datetime, date: str) -> None:
+    class Clock:
+        @staticmethod
+        def now(zone: Any) -> datetime:
+            return utc.astimezone(zone)
+
+    monkeypatch.setattr(dates, "datetime", Clock)
+    assert today_in_tokyo() == date
+
+
+# The log
+
+
+async def test_the_log_tells_the_profile_and_what_it_takes_in_the_words_of_the_contract(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    answers, _ = asking(
+        profiles(answer=Profile(), answer_quick=Profile(model="gpt-4.1"), answer_detailed=Profile(model="o3"))
+    )
+    with configured():
+        for profile in ("answer", "answer_quick", "answer_detailed"):
+            await answers.answer("q", profile=profile)
+    lines = [line.partition(" DEBUG ")[2] for line in capfd.readouterr().err.splitlines()]
+    assert [line for line in lines if line.startswith("answer:")] == [
+        "answer: profile=answer model=gpt-5.2 supports={verbosity:true, reasoning:true}",
+        "answer: request summary tools=web_search(on) reasoning=on text.verbosity=on",
+        "answer: profile=answer_quick model=gpt-4.1 supports={verbosity:false, reasoning:false}",
+        "answer: request summary tools=web_search(on) reasoning=off text.verbosity=off",
+        "answer: profile=answer_detailed model=o3 supports={verbosity:false, reasoning:true}",
+        "answer: request summary tools=web_search(on) reasoning=on text.verbosity=off",
+    ]
+
+
+@pytest.mark.parametrize("debug", [True, False])
+async def test_neither_question_nor_policy_nor_key_is_logged_here_and_nothing_at_all_without_debug(
+    capfd: pytest.CaptureFixture[str], debug: bool
+) -> None:
+    settings = Settings(policy=PolicySettings(instructions="canary-policy"))
+    answers, _ = asking(settings, refused(503), ok(bodies.answer("canary-answer")))
+    with configured(debug=debug):
+        await answers.answer("canary-question", domains=["canary-domain"])
+    err = capfd.readouterr().err
+    assert "canary" not in err
+    assert KEY not in err
+    assert bool(err) is debug

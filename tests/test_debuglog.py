@@ -1,0 +1,281 @@
+"""Where log lines go, and that nothing which does not take them can stop the process (contract 8.1)."""
+
+import logging
+import os
+import re
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.debuglog import FLUSH_SECONDS, MAX_WAITING_LINES
+from responses_mcp.redaction import Redactor
+from tests.debug_lines import ROOT, configured, stderr_as
+
+log = logging.getLogger("responses_mcp.somewhere")
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """Give a pipe of which the test owns both ends."""
+    reader, writer = os.pipe()
+    yield reader, writer
+    for descriptor in (reader, writer):
+        os.close(descriptor)
+
+
+def read_all(reader: int, until: bytes) -> bytes:
+    data = b""
+    while until not in data:
+        piece = os.read(reader, 65536)
+        assert piece
+        data += piece
+    return data
+
+
+def raised(*args: object) -> ValueError:
+    """Return an error that has a traceback."""
+    with pytest.raises(ValueError) as caught:
+        raise ValueError(*args)
+    return caught.value
+
+
+def test_with_debug_every_line_goes_to_stderr_with_time_and_level(capfd: pytest.CaptureFixture[str]) -> None:
+    with configured():
+        log.debug("details n=%d", 5)
+        log.warning("careful")
+    out, err = capfd.readouterr()
+    assert re.fullmatch(rf"{TIME} DEBUG details n=5\n{TIME} WARNING careful\n", err)
+    assert out == ""
+
+
+def test_without_debug_only_warnings_and_worse_are_told_in_plain_words(capfd: pytest.CaptureFixture[str]) -> None:
+    with configured(debug=False):
+        log.debug("details")
+        log.info("more")
+        log.warning("careful")
+        log.error("bad")
+    assert capfd.readouterr().err == "openai-responses-mcp: careful\nopenai-responses-mcp: bad\n"
+
+
+def test_the_handler_hands_nothing_on_to_the_hosts_own_logging(caplog: pytest.LogCaptureFixture) -> None:
+    with configured():
+        log.warning("ours alone")
+    assert caplog.records == []
+
+
+def test_a_record_is_one_line_without_control_characters(capfd: pytest.CaptureFixture[str]) -> None:
+    with configured(debug=False):
+        log.warning("a\nb\r\nc\x1b[31md\x00e\u2028f\x85g\th 日本語🐍 \udcff")
+    shown = "a\\nb\\r\\nc\\x1b[31md\\x00e\\u2028f\\x85g\th 日本語🐍 \\udcff"
+    assert capfd.readouterr().err == f"openai-responses-mcp: {shown}\n"
+
+
+def test_a_traceback_is_one_line_too(capfd: pytest.CaptureFixture[str]) -> None:
+    with configured():
+        log.debug("it crashed", exc_info=raised("boom"))
+    (line,) = capfd.readouterr().err.splitlines()
+    assert r"it crashed\nTraceback" in line
+    assert line.endswith("ValueError: boom")
+
+
+def test_secrets_are_masked_in_messages_and_tracebacks_on_stderr_and_in_the_file(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    secret = "canary's-secret"
+    file = tmp_path / "debug.log"
+    with configured(debug_file=file, redact=Redactor([secret])):
+        log.debug("key=%s repr=%r", secret, {"key": secret})
+        log.debug("crash", exc_info=raised(secret, {"k": secret}))
+    err = capfd.readouterr().err
+    assert err == file.read_text()
+    assert "canary" not in err
+    assert err.count("[redacted]") >= 4
+
+
+def test_a_line_that_cannot_be_put_together_is_dropped_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    with configured(debug=False):
+        log.warning("%d", "no number")
+        log.warning("next")
+    assert capfd.readouterr().err == "openai-responses-mcp: next\n"
+
+
+# The file
+
+
+def test_the_file_gets_what_stderr_gets_and_belongs_to_its_owner_alone(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "not" / "yet" / "there" / "debug.log"
+    old = os.umask(0)
+    try:
+        with configured(debug_file=file):
+            log.debug("日本語 \udcff")
+    finally:
+        os.umask(old)
+    assert file.read_bytes().decode() == capfd.readouterr().err
+    assert "日本語 \\udcff\n" in file.read_text()
+    if sys.platform != "win32":
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_the_file_is_appended_to(tmp_path: Path) -> None:
+    file = tmp_path / "debug.log"
+    file.write_text("from last time\n")
+    for number in (1, 2):
+        with configured(debug_file=file):
+            log.debug("run %d", number)
+    lines = file.read_text().splitlines()
+    assert [line.rpartition(" DEBUG ")[2] for line in lines] == ["from last time", "run 1", "run 2"]
+
+
+def test_without_debug_there_is_no_file(tmp_path: Path) -> None:
+    with configured(debug=False, debug_file=tmp_path / "debug.log"):
+        log.warning("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["", "file/below", "nul\0name", "x" * 5000])
+def test_a_file_that_cannot_be_opened_is_a_warning_with_the_cure(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    with configured(debug_file=f"{tmp_path}/{where}"):
+        log.debug("still here")
+    warning, line = capfd.readouterr().err.splitlines()
+    assert " WARNING the debug file " in warning
+    assert "logging to stderr only" in warning
+    assert "--debug" in warning
+    assert line.endswith("still here")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_a_pipe_that_nobody_reads_is_no_file_and_does_not_hold_up_the_start(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with configured(debug_file=tmp_path / "fifo"):
+        log.debug("still here")
+    assert " WARNING the debug file " in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_stops_the_file_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    with configured(debug_file="/dev/full"):
+        log.debug("one")
+        log.debug("two")
+    assert len(capfd.readouterr().err.splitlines()) == 2
+
+
+# A stderr that does not take lines
+
+
+def test_a_stderr_that_nobody_reads_stops_nobody_and_dropped_lines_are_counted(pipe: tuple[int, int]) -> None:
+    reader, writer = pipe
+    with stderr_as(writer), configured(debug=False):
+        # The pipe takes 64 KiB, the queue 2,000 lines, and the rest is dropped; no call ever waits.
+        for number in range(MAX_WAITING_LINES * 2):
+            log.warning("%d %s", number, "x" * 500)
+        data = read_all(reader, b"dropped")
+        log.warning("the next one")
+        data += read_all(reader, b"the next one\n")
+    numbers = [int(number) for number in re.findall(rb": (\d+) x", data)]
+    (dropped,) = re.findall(rb"\((\d+) lines dropped here: nobody read them\)\n", data)
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) + int(dropped) == MAX_WAITING_LINES * 2
+    assert len(numbers) > MAX_WAITING_LINES
+
+
+def test_a_stderr_that_nobody_reads_does_not_keep_lines_from_the_file(pipe: tuple[int, int], tmp_path: Path) -> None:
+    file = tmp_path / "debug.log"
+    with stderr_as(pipe[1]), configured(debug_file=file):
+        for number in range(1000):
+            log.debug("%d %s", number, "x" * 500)
+    # Leaving the block waits a moment for the writers; the file's has nobody to wait for.
+    assert len(file.read_text().splitlines()) == 1000
+
+
+def test_closing_does_not_wait_long_for_a_stderr_that_nobody_reads(pipe: tuple[int, int]) -> None:
+    with stderr_as(pipe[1]), configured() as handler:
+        log.debug("x" * 1_000_000)
+        closer = threading.Thread(target=handler.close)
+        closer.start()
+        closer.join(FLUSH_SECONDS + 5)
+        assert not closer.is_alive()
+        log.debug("after the end")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such mode")
+def test_a_stderr_that_somebody_made_non_blocking_gets_every_line_whole(pipe: tuple[int, int]) -> None:
+    # Trio does that to a terminal, which stdin, stdout and stderr share.
+    reader, writer = pipe
+    os.set_blocking(writer, False)
+    with stderr_as(writer), configured(debug=False):
+        for number in range(50):
+            log.warning("%d %s.", number, "x" * 10_000)
+        log.warning("end")
+        data = read_all(reader, b"end\n")
+    assert [len(line) for line in data.splitlines()[:-1]] == [
+        len(f"openai-responses-mcp: {number} ") + 10_001 for number in range(50)
+    ]
+
+
+def test_a_stderr_whose_reader_is_gone_is_given_up_and_the_file_goes_on(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    file = tmp_path / "debug.log"
+    with stderr_as(writer):
+        os.close(writer)
+        os.close(reader)
+        with configured(debug_file=file):
+            log.debug("one")
+            log.debug("two")
+    assert len(file.read_text().splitlines()) == 2
+
+
+def test_a_process_without_stderr_logs_to_the_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Descriptor 2 may belong to any file by now.
+    monkeypatch.setattr(sys, "__stderr__", None)
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    with stderr_as(writer), configured(debug_file=tmp_path / "debug.log"):
+        log.debug("one")
+    os.close(writer)
+    assert os.read(reader, 100) == b""
+    os.close(reader)
+    assert len((tmp_path / "debug.log").read_text().splitlines()) == 1
+
+
+def test_lines_written_by_many_threads_stay_whole(tmp_path: Path) -> None:
+    with configured(debug_file=tmp_path / "debug.log"):
+
+        def log_lines() -> None:
+            for _ in range(50):
+                log.debug("x" * 300)
+
+        threads = [threading.Thread(target=log_lines) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    lines = (tmp_path / "debug.log").read_text().splitlines()
+    assert len(lines) == 400
+    assert {line.rpartition(" ")[2] for line in lines} == {"x" * 300}
+
+
+def test_closing_leaves_no_thread_no_handler_and_no_open_file(tmp_path: Path) -> None:
+    before = threading.active_count(), list(ROOT.handlers)
+    with configured(debug_file=tmp_path / "debug.log") as handler:
+        log.debug("x")
+        assert threading.active_count() > before[0]
+        handler.close()
+        assert (threading.active_count(), ROOT.handlers) == before
+
+
+def test_no_thread_runs_before_the_first_line() -> None:
+    before = threading.active_count()
+    with configured():
+        assert threading.active_count() == before

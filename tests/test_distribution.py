@@ -1,0 +1,203 @@
+"""What is published: the wheel, the sdist and their metadata, the lock file, and the command by which others run this.
+
+Builds both distributions from the checkout, or checks those in the folder that the environment names in DISTRIBUTIONS.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from email.message import Message
+from email.parser import BytesParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import responses_mcp
+
+ROOT = Path(__file__).parent.parent
+VERSION = responses_mcp.__version__
+DIST_INFO = f"openai_responses_mcp-{VERSION}.dist-info"
+EXAMPLES = {
+    "config/config.yaml.example": "responses_mcp/examples/config.yaml.example",
+    "config/policy.md.example": "responses_mcp/examples/policy.md.example",
+}
+REPOSITORY = "https://github.com/uchimanajet7/openai-responses-mcp"
+TEST_COMMAND = "python3 -m venv .venv-dev && .venv-dev/bin/pip install nox && .venv-dev/bin/nox -s tests"
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    given = os.environ.get("DISTRIBUTIONS")
+    if given:
+        return Path(given)
+    folder = tmp_path_factory.mktemp("dist")
+    # Without an isolated environment: nothing is downloaded.
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(distributions: Path) -> dict[str, bytes]:
+    """Return the files of the wheel, by name."""
+    with zipfile.ZipFile(distributions / f"openai_responses_mcp-{VERSION}-py3-none-any.whl") as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture(scope="session")
+def sdist(distributions: Path) -> dict[str, bytes]:
+    """Return the files of the sdist, by their name below its folder."""
+    folder = f"openai_responses_mcp-{VERSION}"
+    files: dict[str, bytes] = {}
+    with tarfile.open(distributions / f"{folder}.tar.gz") as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None, f"{member.name} is no plain file"
+            files[member.name.removeprefix(f"{folder}/")] = content.read()
+    return files
+
+
+@pytest.fixture(scope="session")
+def metadata(wheel: dict[str, bytes]) -> Message:
+    return BytesParser().parsebytes(wheel[f"{DIST_INFO}/METADATA"])
+
+
+def source_files() -> set[str]:
+    files = (ROOT / "responses_mcp").rglob("*")
+    return {file.relative_to(ROOT).as_posix() for file in files if file.is_file() and "__pycache__" not in file.parts}
+
+
+def test_the_wheel_holds_the_package_the_examples_and_nothing_else(wheel: dict[str, bytes]) -> None:
+    package = {name for name in wheel if not name.startswith(f"{DIST_INFO}/")}
+    assert package == source_files() | set(EXAMPLES.values())
+
+
+def test_the_wheel_carries_the_sources_and_the_examples_as_they_are_here(wheel: dict[str, bytes]) -> None:
+    pairs = {name: name for name in source_files()} | EXAMPLES
+    assert [source for source, name in pairs.items() if wheel[name] != (ROOT / source).read_bytes()] == []
+
+
+def test_the_wheel_carries_the_system_policy_and_the_marker_of_typed_packages(wheel: dict[str, bytes]) -> None:
+    assert b"SYSTEM_POLICY_REV" in wheel["responses_mcp/settings/system_policy.py"]
+    assert "responses_mcp/py.typed" in wheel
+
+
+def test_the_wheel_carries_the_licence(wheel: dict[str, bytes]) -> None:
+    assert wheel[f"{DIST_INFO}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
+
+
+def test_installing_the_wheel_gives_the_one_command(wheel: dict[str, bytes]) -> None:
+    lines = wheel[f"{DIST_INFO}/entry_points.txt"].decode().splitlines()
+    assert [line for line in lines if line] == [
+        "[console_scripts]",
+        "openai-responses-mcp = responses_mcp.__main__:main",
+    ]
+
+
+def test_the_metadata_names_the_distribution_as_agreed(metadata: Message) -> None:
+    assert metadata["Name"] == "openai-responses-mcp"
+    assert metadata["Version"] == VERSION
+    assert metadata["Summary"] == "Lightweight MCP server (Responses API core). OpenAI integration + web_search."
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["License-File"] == "LICENSE"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert "mcp" in metadata["Keywords"].split(",")
+
+
+def test_the_version_is_a_semantic_one() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", VERSION)
+
+
+def test_the_metadata_links_to_the_repository(metadata: Message) -> None:
+    links = dict(link.split(", ", 1) for link in metadata.get_all("Project-URL", []))
+    assert links == {
+        "Homepage": f"{REPOSITORY}#readme",
+        "Repository": REPOSITORY,
+        "Issues": f"{REPOSITORY}/issues",
+        "Changelog": f"{REPOSITORY}/blob/main/docs/changelog.md",
+    }
+
+
+def test_installing_brings_three_packages_and_offers_no_extras(metadata: Message) -> None:
+    requirements = metadata.get_all("Requires-Dist", [])
+    assert sorted(re.split(r"[^\w-]", requirement)[0] for requirement in requirements) == ["httpx", "pyyaml", "trio"]
+    assert not [requirement for requirement in requirements if ";" in requirement]
+    assert metadata.get_all("Provides-Extra") is None
+
+
+def test_the_readme_is_the_description_on_pypi(metadata: Message) -> None:
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    payload = metadata.get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    assert "\n".join(payload.decode().splitlines()).strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
+
+
+def test_the_sdist_can_be_built_tested_and_read(sdist: dict[str, bytes]) -> None:
+    assert sdist.keys() >= {*EXAMPLES, *source_files(), "README.md", "LICENSE", "pyproject.toml", "noxfile.py"}
+    assert any(name.startswith("tests/") for name in sdist)
+
+
+def test_the_sdist_holds_only_what_the_project_consists_of(sdist: dict[str, bytes]) -> None:
+    folders = {"responses_mcp", "config", "docs", "tests"}
+    files = {"README.md", "LICENSE", "pyproject.toml", "noxfile.py", "PKG-INFO", ".gitignore"}
+    assert {name.partition("/")[0] for name in sdist} - folders - files == set()
+    assert [name for name in sdist if "__pycache__" in name or name.endswith(".pyc")] == []
+
+
+def test_the_command_for_the_tests_is_the_one_that_is_run_on_every_change() -> None:
+    # An unpacked sdist has no .ci, and this holds for each of the two that is there.
+    texts = {
+        name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", ".ci/run") if (ROOT / name).exists()
+    }
+    assert [name for name, text in texts.items() if TEST_COMMAND not in text] == []
+
+
+@pytest.fixture(scope="session")
+def lock() -> dict[str, Any]:
+    file = ROOT / "uv.lock"
+    if not file.exists() and not (ROOT / ".git").exists():
+        pytest.skip("the lock file is for developers: an sdist has none")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def test_the_lock_file_takes_everything_from_the_public_index(lock: dict[str, Any]) -> None:
+    others = [package for package in lock["package"] if package["name"] != "openai-responses-mcp"]
+    assert {tuple(package["source"].items()) for package in others} == {(("registry", "https://pypi.org/simple"),)}
+    files = [file for package in others for file in [*package.get("wheels", []), package.get("sdist")] if file]
+    assert {urlsplit(file["url"])[:2] for file in files} == {("https", "files.pythonhosted.org")}
+    assert all(file["hash"].startswith("sha256:") for file in files)
+
+
+def test_the_lock_file_knows_every_dependency_and_group_of_the_project(lock: dict[str, Any]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    [own] = [package for package in lock["package"] if package["name"] == "openai-responses-mcp"]
+
+    def stated(requirements: list[dict[str, Any]]) -> set[tuple[str, frozenset[str]]]:
+        return {(entry["name"], bounds(entry.get("specifier", ""))) for entry in requirements}
+
+    def bounds(specifier: str) -> frozenset[str]:
+        return frozenset(part.strip() for part in specifier.split(",") if part.strip())
+
+    def wanted(requirements: list[str | dict[str, str]]) -> set[tuple[str, frozenset[str]]]:
+        found: set[tuple[str, frozenset[str]]] = set()
+        for requirement in requirements:
+            if isinstance(requirement, dict):
+                found |= wanted(project["dependency-groups"][requirement["include-group"]])
+                continue
+            match = re.match(r"[\w-]+", requirement)
+            assert match is not None
+            found.add((match[0].lower(), bounds(requirement[match.end() :])))
+        return found
+
+    assert stated(own["metadata"]["requires-dist"]) == wanted(project["project"]["dependencies"])
+    groups = own["metadata"]["requires-dev"]
+    assert groups.keys() == project["dependency-groups"].keys()
+    for name, requirements in project["dependency-groups"].items():
+        assert stated(groups[name]) == wanted(requirements), f"{name}: run `uv lock`"

@@ -1,0 +1,332 @@
+"""The README and the pages under docs: what they name exists, what they show is what happens."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import trio
+
+import responses_mcp
+from responses_mcp.answers import Answers
+from responses_mcp.settings import OpenAISettings, RequestSettings, ServerSettings, Settings
+from responses_mcp.settings.schema import BY_KEY, SETTINGS
+from responses_mcp.testing import Error, open_fake_api
+from responses_mcp.testing.client import McpClient, connected_client
+from responses_mcp.toolsets.answer import AnswerToolset
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+TRANSPORTS = ROOT / "docs/reference/transports.md"
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+
+SET_UP = [
+    "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/openai-responses-mcp demo",
+    "python3 -m venv .venv-dev && .venv-dev/bin/pip install nox && .venv-dev/bin/nox -s tests",
+]
+# Read by clients, by httpx and by Python's TLS, and none of ours.
+VARIABLES_OF_OTHERS = {
+    *("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+}
+WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+
+every_page = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reach the fake API directly, wherever the tests run."""
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "127.0.0.1")
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str = r"\w*") -> list[str]:
+    """Return what stands in the fenced blocks of a language, by default of any."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def between(text: str, mark: str) -> str:
+    """Return the one fenced block between `<!-- mark: begin -->` and `<!-- mark: end -->`."""
+    found = re.search(rf"<!-- {mark}: begin -->\n```text\n(.*?)```\n<!-- {mark}: end -->", text, re.DOTALL)
+    assert found is not None, f"the marks of {mark} are missing"
+    return found[1]
+
+
+def section(text: str, title: str) -> str:
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"there is no section {title}"
+    return found[1]
+
+
+def rows(table: str) -> list[list[str]]:
+    """Return the cells of a Markdown table, without its head."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def words_in_code(text: str) -> Iterator[str]:
+    """Yield what stands between backticks outside of fenced blocks."""
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+
+
+def anchor(heading: str) -> str:
+    """Return the fragment that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@every_page
+def test_every_relative_link_leads_to_a_file_and_a_heading(name: str) -> None:
+    page = ROOT / name
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text_of(name)):
+        if "://" in target:
+            continue
+        file, _, fragment = target.partition("#")
+        there = (page.parent / unquote(file)).resolve() if file else page
+        headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.MULTILINE) if there.is_file() else []
+        if not there.exists() or (fragment and fragment not in map(anchor, headings)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_the_index_names_every_page() -> None:
+    index = text_of("docs/README.md")
+    others = [page for page in PAGES if page != ROOT / "docs/README.md"]
+    missing = [
+        page.name for page in others if f"]({os.path.relpath(page, ROOT / 'docs')})".replace(os.sep, "/") not in index
+    ]
+    assert missing == []
+
+
+@every_page
+def test_every_path_of_the_repository_that_a_page_names_exists(name: str) -> None:
+    pattern = r"(?<![\w/.-])(?:responses_mcp|tests|config|docs|\.github|\.ci)/[\w./-]*"
+    paths = {path.rstrip(".") for path in re.findall(pattern, text_of(name))}
+    # The wheel alone has this folder; test_distribution looks into it.
+    paths = {path for path in paths if not path.startswith("responses_mcp/examples/")}
+    here = {path for path in paths if (ROOT / path).exists()}
+    not_shipped = {path for path in paths if path.startswith((".ci", ".github")) and not (ROOT / ".git").exists()}
+    assert sorted(paths - here - not_shipped) == []
+
+
+@every_page
+def test_every_module_and_member_that_a_page_names_exists(name: str) -> None:
+    missing = []
+    for dotted in re.findall(r"(?<![\w./])(?:responses_mcp|tests)(?:\.\w+)+", text_of(name)):
+        module, member = dotted, ""
+        while find_spec_or_none(module) is None:
+            module, _, last = module.rpartition(".")
+            member = f"{last}.{member}".rstrip(".")
+        found: Any = import_module(module) if member else None
+        for part in filter(None, member.split(".")):
+            found = getattr(found, part, None)
+        if member and found is None:
+            missing.append(dotted)
+    assert missing == []
+
+
+def find_spec_or_none(module: str) -> object:
+    try:
+        return find_spec(module)
+    except ModuleNotFoundError:  # its parent is a module, not a package
+        return None
+
+
+def test_every_method_that_the_architecture_names_exists() -> None:
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "responses_mcp").rglob("*.py")))
+    named = {word for word in words_in_code(text_of("docs/architecture.md")) if re.fullmatch(r"_?[A-Z]\w+\.\w+", word)}
+    ours = {word for word in named if not word.startswith("Trio")}
+    missing = []
+    for word in sorted(ours):
+        owner, method = word.split(".")
+        body = re.search(rf"^class {owner}\b.*?(?=^(?:class|def|async def|@)|\Z)", sources, re.MULTILINE | re.DOTALL)
+        if body is None or not re.search(rf"def {method}\(", body[0]):
+            missing.append(word)
+    assert named
+    assert missing == []
+
+
+def test_the_readme_gives_exactly_two_commands_to_set_up_each_in_a_block_of_its_own() -> None:
+    assert blocks(section(text_of("README.md"), "Set up"), "sh") == [f"{command}\n" for command in SET_UP]
+
+
+def test_the_demo_prints_what_the_readme_shows() -> None:
+    def without_figures(line: str) -> str:
+        return re.sub(r"[0-9]+", "0", line.strip())
+
+    command = [sys.executable, "-m", "responses_mcp", "demo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=60, check=True)
+    printed = [without_figures(line) for line in done.stdout.splitlines()]
+    shown = [without_figures(line) for line in between(text_of("README.md"), "demo").splitlines()]
+    shown = [line for line in shown if line != "…"]
+    places = [printed.index(line) for line in shown if line in printed]
+    assert [line for line in shown if line not in printed] == []
+    assert places == sorted(places)
+
+
+def test_the_help_in_the_pages_is_what_the_command_prints() -> None:
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "responses_mcp", "--help"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=60, check=True
+    )
+    assert between(text_of("docs/reference/environment-setup.md"), "help") == done.stdout
+
+
+@pytest.mark.parametrize(("name", "title"), [("README.md", "Tools"), ("docs/spec.md", "3. Tools")])
+def test_the_tables_of_tools_are_those_that_are_listed(name: str, title: str) -> None:
+    tools = AnswerToolset(Answers(Settings())).tools
+    found = [row for row in rows(section(text_of(name), title)) if row[0].startswith("`answer")]
+    found = [row for row in found if "`query`" in "".join(row)]
+    assert [row[0] for row in found] == [f"`{tool.name}`" for tool in tools]
+    for row, tool in zip(found, tools, strict=True):
+        arguments = ", ".join(f"`{argument}`" for argument in tool.input_schema["properties"])
+        assert arguments in row
+        assert name == "README.md" or tool.description in row
+
+
+def test_the_settings_in_the_readme_are_as_the_schema_has_them() -> None:
+    found = rows(section(text_of("README.md"), "Configuration"))
+    assert len(found) > 5
+    for key, env, default in found:
+        setting = BY_KEY[key.strip("`")]
+        shown = str(setting.default).lower() if isinstance(setting.default, bool) else str(setting.default)
+        assert (env, default) == (f"`{setting.env}`", f"`{shown}`")
+
+
+@every_page
+def test_every_environment_variable_that_a_page_names_is_read_by_somebody(name: str) -> None:
+    ours = {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}
+    given_as_examples = {"AZURE_OPENAI_KEY", "YOUR_KEY"}
+    known = ours | VARIABLES_OF_OTHERS | given_as_examples
+    pattern = r"\b(?:OPENAI|MCP|SEARCH|MODEL|ANSWER|MAX|HTTPS?|ALL|NO|SSL|AZURE|YOUR)_[A-Z_]+\b|\bDEBUG(?==)"
+    assert sorted({found for found in re.findall(pattern, text_of(name)) if found not in known}) == []
+
+
+def test_the_page_about_the_environment_names_every_variable_of_ours() -> None:
+    page = text_of("docs/reference/environment-setup.md")
+    assert sorted({setting.env for setting in SETTINGS if setting.env and f"`{setting.env}`" not in page}) == []
+
+
+@every_page
+def test_no_page_claims_a_version_other_than_that_of_the_package(name: str) -> None:
+    without_links = re.sub(r"https?://\S+", "", text_of(name))
+    versions = set(re.findall(r"(?<![\d.])v?(\d+\.\d+\.\d+)(?![\d.]|/\d)", without_links)) - {"127.0.0.1"}
+    assert versions <= {responses_mcp.__version__}
+
+
+def test_the_sections_of_the_specification_are_numbered_like_those_that_it_implements() -> None:
+    numbers = [int(number) for number in re.findall(r"^## (\d+)\. ", text_of("docs/spec.md"), re.MULTILINE)]
+    assert numbers == [*range(14), 15, 16, 17]
+
+
+def test_the_changelog_starts_with_unreleased_and_its_releases_fall_in_date() -> None:
+    first, *releases = re.findall(r"^## (.*)$", text_of("docs/changelog.md"), re.MULTILINE)
+    assert first == "Unreleased"
+    matches = [re.fullmatch(r"v\d+\.\d+\.\d+ — (\d{4}-\d{2}-\d{2})", release) for release in releases]
+    dates = [date.fromisoformat(match[1]) for match in matches if match]
+    assert len(dates) == len(releases)
+    assert dates == sorted(dates, reverse=True)
+
+
+def test_the_pages_name_every_session_of_nox_and_no_other() -> None:
+    sessions = set(re.findall(r"^@nox\.session.*\ndef (\w+)\(", text_of("noxfile.py"), re.MULTILINE))
+    table = {row[0].strip("`") for row in rows(section(text_of("README.md"), "Development"))}
+    verified = {
+        row[0].strip("`").removeprefix("nox -s ") for row in rows(section(text_of("docs/verification.md"), "Sessions"))
+    }
+    assert table == sessions
+    assert verified == sessions
+
+
+@every_page
+def test_every_example_in_json_and_toml_can_be_read(name: str) -> None:
+    import tomllib
+
+    for example in blocks(text_of(name), "json"):
+        json.loads(example)
+    for example in blocks(text_of(name), "toml"):
+        tomllib.loads(example)
+
+
+def programs() -> list[tuple[str, int, str]]:
+    pages = ["README.md", "docs/embedding.md"]
+    return [(name, index, code) for name in pages for index, code in enumerate(blocks(text_of(name), "python"), 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "code"), programs(), ids=[f"{name}-{index}" for name, index, _ in programs()]
+)
+async def test_every_program_in_the_pages_runs_against_the_fake_api(
+    name: str,
+    index: int,
+    code: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = compile(code, f"{name}, program {index}", "exec")
+    async with open_fake_api() as api:
+        for setting in SETTINGS:
+            if setting.env:
+                monkeypatch.delenv(setting.env, raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key-0123456789")
+        with trio.fail_after(WAIT):
+            # In a thread, because each of them starts a run loop of its own.
+            await trio.to_thread.run_sync(exec, program, {"__name__": "__main__"}, abandon_on_cancel=True)
+
+
+async def test_the_exchange_in_the_page_on_transports_is_what_happens() -> None:
+    sent: list[dict[str, Any]] = []
+    expected: list[dict[str, Any]] = []
+    for line in between(TRANSPORTS.read_text(encoding="utf-8"), "exchange").splitlines():
+        (sent if line[0] == "→" else expected).append(json.loads(line[2:]))
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as api, connected_client(settings_for(api.base_url), initialize=False) as client:
+            heard = []
+            for message in sent:
+                await client.send(message)
+                if "id" in message:
+                    heard.append(await client.response(message["id"]))
+    assert heard == expected
+
+
+def settings_for(base_url: str, *, debug: bool = False) -> Settings:
+    return Settings(
+        openai=OpenAISettings(base_url=base_url, api_key="test-key-0123456789"),
+        request=RequestSettings(max_retries=0),
+        server=ServerSettings(debug=debug),
+    )
+
+
+async def first_error(client: McpClient) -> Any:
+    with trio.fail_after(WAIT):
+        return (await client.call("answer", {"query": "Why?"}))["error"]
+
+
+async def test_the_error_in_the_readme_is_what_a_call_without_a_key_gets() -> None:
+    [shown] = blocks(section(text_of("README.md"), "How errors look"), "json")
+    async with connected_client(Settings()) as client:
+        assert await first_error(client) == json.loads(shown)
+
+
+async def test_the_error_with_details_in_the_page_on_transports_is_what_debugging_gives() -> None:
+    [shown] = [block for block in blocks(TRANSPORTS.read_text(encoding="utf-8"), "json") if '"status"' in block]
+    async with open_fake_api(Error(500)) as api, connected_client(settings_for(api.base_url, debug=True)) as client:
+        assert await first_error(client) == json.loads(shown)

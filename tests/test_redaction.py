@@ -1,0 +1,108 @@
+"""Secrets out of text, in every form in which they travel."""
+
+import json
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp.redaction import MASK, Redactor
+
+KEY = "canary+secret/with=odd&characters\"é'<x>"
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "before {} after", "x{}y", "{0}{0}", 'key="{}"', "https://h/?k={}&x", "(line\n{}\n)"]
+)
+def test_a_secret_is_masked_wherever_it_stands(text: str) -> None:
+    secret = "plain-secret-of-some-kind"
+    assert Redactor([secret])(text.format(secret)) == text.format(MASK)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        KEY,
+        quote(KEY),
+        quote(KEY, safe=""),
+        quote_plus(KEY),
+        json.dumps(KEY)[1:-1],
+        json.dumps(KEY, ensure_ascii=False)[1:-1],
+        json.dumps(KEY)[1:-1].replace("/", "\\/"),
+        repr(KEY)[1:-1],
+        "canary+secret/with=odd&amp;characters&quot;é&#x27;&lt;x&gt;",
+        "canary+secret/with=odd&amp;characters&#34;é&#39;&lt;x&gt;",
+        f" {KEY}\n",
+    ],
+)
+def test_a_secret_is_masked_in_the_forms_in_which_it_travels(form: str) -> None:
+    assert "canary" not in Redactor([KEY])(f"You sent {form} as your key.")
+    assert "secret" not in Redactor([KEY])(f"You sent {form} as your key.")
+
+
+def test_a_secret_with_blanks_around_it_is_masked_without_them() -> None:
+    assert Redactor(["  canary-secret\n"])("<canary-secret>") == f"<{MASK}>"
+
+
+def test_the_longer_of_two_secrets_goes_first() -> None:
+    assert Redactor(["canary", "canary-and-more"])("canary-and-more, canary") == f"{MASK}, {MASK}"
+
+
+def test_the_token_within_a_header_value_is_a_secret_too() -> None:
+    redact = Redactor(["Custom canary-token-0123"])
+    assert redact("Custom canary-token-0123") == MASK
+    assert redact("The token canary-token-0123 is wrong") == f"The token {MASK} is wrong"
+    assert redact("A Custom header") == "A Custom header"
+
+
+@pytest.mark.parametrize("secret", [None, "", "  ", "abc", " ab "])
+def test_what_is_too_short_to_be_a_secret_leaves_the_text_alone(secret: str | None) -> None:
+    assert Redactor([secret])("abc ab  None") == "abc ab  None"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Incorrect API key: sk-proj-abcDEF_0123456789-xyz.", f"Incorrect API key: {MASK}."),
+        ("Authorization: Bearer abcdefgh12345678", f"Authorization: Bearer {MASK}"),
+        ("Bearer onlylettershere", f"Bearer {MASK}"),
+        ("authorization: bearer abcdefgh12345678", f"authorization: bearer {MASK}"),
+        ("http://user:pass@proxy:8080 refused", f"http://{MASK}@proxy:8080 refused"),
+        ("https://token@github.com/x", f"https://{MASK}@github.com/x"),
+        ('{"key":"sk-0123456789abcdef0123"}', f'{{"key":"{MASK}"}}'),
+    ],
+)
+def test_what_looks_like_somebody_elses_credential_is_masked_too(text: str, masked: str) -> None:
+    assert Redactor()(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "task-force-one-two-three",
+        "sk-short",
+        "Bearer of bad news",
+        "mail a@b.jp",
+        "https://a.jp/x@y",
+        "日本語🐍",
+        "desk-top-0123456789abcdef",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert Redactor(["some-secret-or-other"])(text) == text
+
+
+@given(st.text(min_size=4).filter(lambda secret: len(secret.strip()) >= 4), st.text(), st.text())
+def test_no_secret_survives_whatever_stands_around_it(secret: str, before: str, after: str) -> None:
+    secret = secret.strip()
+    masked = Redactor([secret])(before + secret + after)
+    # A secret made of the mask's own letters would be in every masked text.
+    assert secret not in masked.replace(MASK, "\0")
+
+
+def test_long_texts_that_tempt_a_pattern_to_look_again_and_again_come_through() -> None:
+    redact = Redactor(["some-secret-or-other"])
+    for text in ("://" * 100_000, "sk-" * 100_000, "Bearer " * 50_000, "://a" * 100_000, "a" * 1_000_000):
+        assert redact(text)
