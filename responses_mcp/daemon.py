@@ -13,7 +13,7 @@ from responses_mcp.answers import Answers
 from responses_mcp.runtime.server import Server, serve_tools
 from responses_mcp.runtime.stdio import claimed_stdio, receive_stream, send_stream, wait_reader_gone
 from responses_mcp.settings.model import Settings
-from responses_mcp.toolsets.answer import AnswerToolset
+from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
 from responses_mcp.toolsets.base import Toolset
 
 
@@ -43,6 +43,7 @@ async def serve(  # started() is called by serve_tools
         toolsets=configured_toolsets(settings) if toolsets is None else toolsets,
         settings=settings.server,
         version=__version__,
+        instructions=INSTRUCTIONS if settings.server.instructions else None,
         task_status=task_status,
     )
 

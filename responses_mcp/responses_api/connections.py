@@ -35,7 +35,8 @@ class Connections(Protocol):
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None = None) -> Reply:
         """Send one request and read the whole reply, whatever its status; cancelling closes the socket.
 
-        The body of a reply that `listener` heard is empty. Raises `UpstreamError`, retryable only if the request cannot have reached the server.
+        The body of a reply that `listener` heard is empty. Raises `UpstreamError`, retryable only if the request
+        cannot have reached the server.
         """
         ...
 

@@ -60,7 +60,7 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     model = replace_lone_surrogates(model)
     items = list(_objects(response.get("output")))
     parts = list(_answer_parts(items))
-    text = (without_markers(_joined(parts, "output_text", "text"))).strip()
+    text = without_tracking(without_markers(_joined(parts, "output_text", "text"))).strip()
     text = text or _joined(parts, "refusal", "refusal").strip()
     truncated = response.get("status") == "incomplete"
     if not text:

@@ -34,11 +34,7 @@ class ResponseStream:
 
     def feed(self, chunk: bytes) -> list[str]:
         """Take the next bytes and return the phases they begin, in words for a person."""
-        phases: list[str] = []
-        for data in self._events.feed(chunk):
-            if self.response is None and (phase := self._take(data)) is not None:
-                phases.append(phase)
-        return phases
+        return [phase for data in self._events.feed(chunk) if (phase := self._take(data)) is not None]
 
     def finish(self) -> JsonObject:
         """Return the response. Raises `ConnectionFailed` when the stream ended before it was complete."""
@@ -50,6 +46,8 @@ class ResponseStream:
         return self.response
 
     def _take(self, data: str) -> str | None:
+        if self.response is not None:
+            return None  # what follows the terminal event is not ours to judge
         try:
             value: object = json.loads(data)
         except (ValueError, RecursionError):

@@ -60,10 +60,12 @@ async def serve_tools(  # started() is called by the shell
     toolsets: Iterable[Toolset],
     settings: ServerSettings,
     version: str,
+    instructions: str | None = None,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve `toolsets` to the one peer behind the two streams, until it goes away.
 
+    `version` is ours, for the handshake; `instructions`, if given, tell the peer's model when to use the tools.
     Returns when the input has ended and the calls then in flight have been answered, after at most
     `drain_timeout_ms` of `settings`; at once when the peer no longer reads. Raises nothing for what a peer does.
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
@@ -75,6 +77,7 @@ async def serve_tools(  # started() is called by the shell
         version=version,
         line_mode=settings.line_mode,
         errors_as_results=settings.tool_errors == "result",
+        instructions=instructions,
         max_message_bytes=settings.max_message_bytes,
         max_in_flight=settings.max_in_flight,
     )

@@ -52,12 +52,10 @@ class Layers:
         """Decide one setting: environment, else file, else default."""
         # DEBUG sets two keys at once and is decided elsewhere.
         text = self.env(setting.env) if setting.kind != "debug" else ""
-        if setting.kind == "boolean" and text != "1":
-            # MCP_LINE_MODE: "1" switches it on, anything else says nothing (contract 5.4).
-            text = ""
+        if setting.key == "server.line_mode" and text != "1":
+            text = ""  # "1" switches it on, anything else says nothing (contract 5.4)
         if text:
-            value = True if setting.kind == "boolean" else from_text(setting, text, self.findings)
-            self.accept(setting.key, value, f"env {setting.env}")
+            self.accept(setting.key, from_text(setting, text, self.findings), f"env {setting.env}")
             return
         given = self.given(setting.key)
         if given is None:

@@ -27,7 +27,7 @@ from responses_mcp.settings.model import (
     Settings,
     SystemPolicy,
 )
-from responses_mcp.settings.values import Refusal, from_text
+from responses_mcp.settings.values import OFF, ON, Refusal, from_text
 from responses_mcp.settings.yaml_file import ConfigFile, Given, read_config
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
 
-_ON: Final = frozenset({"1", "true", "yes", "on"})
-_OFF: Final = frozenset({"", "0", "false", "no", "off"})
 _YES: Final = True
 _PROFILE_FIELDS: Final = ("model", "reasoning_effort", "verbosity")
 
@@ -206,8 +204,8 @@ def _decide_debug(layers: Layers, option: bool | str | None) -> None:
             Raw(text),
             " looks like a filter meant for other programs (from env DEBUG); use 1, 0 or the path of a file.",
         )
-    elif "DEBUG" in layers.environ and text.lower() in _ON | _OFF:
-        layers.accept("server.debug", text.lower() in _ON, "env DEBUG")
+    elif "DEBUG" in layers.environ and (not text or text.lower() in ON | OFF):
+        layers.accept("server.debug", text.lower() in ON, "env DEBUG")
     elif text:
         path = from_text(schema.BY_KEY["server.debug_file"], text, layers.findings)
         layers.accept("server.debug_file", path, "env DEBUG")

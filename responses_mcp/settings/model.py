@@ -105,6 +105,7 @@ class ServerSettings:
     line_mode: bool = False
     toolsets: tuple[str, ...] | None = None
     tool_errors: Literal["error", "result"] = "error"
+    instructions: bool = False
     max_message_bytes: int = 64 * 1024 * 1024
     max_unsent_bytes: int = 64 * 1024 * 1024
     max_in_flight: int = 4096

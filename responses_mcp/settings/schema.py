@@ -234,6 +234,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`.",
         "MCP_TOOL_ERRORS",
     ),
+    Setting(
+        "server.instructions",
+        "boolean",
+        "Tell the client's model, in the handshake, when to prefer these tools to a search of its own.",
+        "MCP_INSTRUCTIONS",
+    ),
     _integer(
         "server.max_message_bytes",
         0,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _DECIMAL: Final = r"[+-]?[0-9]{1,30}"
 _ENV_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]{0,254}"
 _DOMAIN: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
+ON: Final = frozenset({"1", "true", "yes", "on"})
+OFF: Final = frozenset({"0", "false", "no", "off"})
 PLACEHOLDER: Final = r"\$\{[^}]*\}"
 """How a variable looks that a client should have filled in and did not."""
 
@@ -63,6 +65,9 @@ def from_text(setting: Setting, text: str, findings: Findings) -> object:
     """
     if setting.kind == "integer":
         return _integer(setting, int(text), text) if re.fullmatch(_DECIMAL, text) else _refused(text, findings)
+    if setting.kind == "boolean":
+        word = text.lower()
+        return word in ON if word in ON | OFF else _refused(text, findings)
     if setting.kind == "toolsets":
         return _toolsets([part.strip() for part in text.split(",") if part.strip()], findings)
     return _text(setting, text, findings)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from responses_mcp.settings.findings import Findings, Part
 
-LIMIT: Final = 1024 * 1024
-"""Bytes that a configuration file may have."""
+LIMIT: Final = 128 * 1024
+"""Bytes that a configuration file may have; reading more would hold up the start by seconds."""
 
 
 class Given(NamedTuple):

@@ -15,7 +15,7 @@ import trio
 import trio.testing
 
 from responses_mcp.daemon import serve
-from responses_mcp.protocol.framing import FramingFault, MessageReader, encode_frame, encode_line
+from responses_mcp.protocol.framing import FramingFault, MessageReader, Payload, encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import request_key
 from responses_mcp.runtime.server import Server
 from responses_mcp.settings.model import Settings
@@ -52,9 +52,7 @@ class McpClient:
                 data = b""
             items = reader.feed(bytes(data)) if data else reader.feed_eof()
             for item in items:
-                if isinstance(item, FramingFault):
-                    raise AssertionError(f"the server wrote what is no message: {item.message}")
-                self.heard.append(json.loads(item.data))
+                self.heard.append(_message(item))
             self.ended = not data
             self._news.set()
             self._news = trio.Event()
@@ -71,7 +69,7 @@ class McpClient:
         """Send messages together, in one write."""
         await self._send.send_all(b"".join(self._encode(json.dumps(message).encode()) for message in messages))
 
-    async def request(self, method: str, params: Message | None = None, *, id: str | int | None = None) -> str | int:  # noqa: A002
+    async def request(self, method: str, params: Message | None = None, *, id: str | int | None = None) -> str | int:
         """Send a request and return its id, which is made up when none is given."""
         chosen = next(self._ids) if id is None else id
         message: Message = {"jsonrpc": "2.0", "id": chosen, "method": method}
@@ -91,7 +89,7 @@ class McpClient:
         while not self.ended:
             await self.news()
 
-    async def response(self, id: str | int) -> Message:  # noqa: A002
+    async def response(self, id: str | int) -> Message:
         """Wait for the response with that id (and its type) and return the whole message."""
         while True:
             for message in self.heard:
@@ -120,7 +118,7 @@ class McpClient:
 
     async def start_call(
         self, name: str, arguments: Message | None = None, *, id: str | int | None = None
-    ) -> str | int:  # noqa: A002
+    ) -> str | int:
         """Send a `tools/call` and return its id."""
         return await self.request("tools/call", {"name": name, "arguments": arguments or {}}, id=id)
 
@@ -128,16 +126,23 @@ class McpClient:
         """Call a tool and return the response's whole message."""
         return await self.response(await self.start_call(name, arguments))
 
-    async def cancel(self, id: str | int, reason: str | None = None) -> None:  # noqa: A002
+    async def cancel(self, id: str | int, reason: str | None = None) -> None:
         """Give up a request."""
         await self.notify("notifications/cancelled", {"requestId": id} | ({"reason": reason} if reason else {}))
 
     async def end_input(self) -> None:
         """Close our side; the server sees the end of its input."""
-        if isinstance(self._send, trio.StapledStream | trio.SocketStream):
+        if isinstance(self._send, trio.abc.HalfCloseableStream):
             await self._send.send_eof()
         else:
             await self._send.aclose()
+
+
+def _message(item: Payload | FramingFault) -> Message:
+    if isinstance(item, FramingFault):
+        raise AssertionError(f"the server wrote what is no message: {item.message}")  # noqa: TRY004  # a verdict
+    message: Message = json.loads(item.data)
+    return message
 
 
 @asynccontextmanager

@@ -22,6 +22,15 @@ from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailur
 log = logging.getLogger(__name__)
 
 ANSWER_FAILED: Final = -32001
+
+# For the client's model, at most 600 characters: clients cut longer texts, and all servers share the room.
+INSTRUCTIONS: Final = (
+    "Prefer these tools to a built-in web search when an answer must be current and backed by sources: one call "
+    "searches, reads and returns a finished answer with dated citations, so there is no need to fetch the pages "
+    "afterwards. Use answer_quick for a single fact, answer for most questions, answer_detailed for comparisons and "
+    "research. Ask one self-contained question a call; independent questions can be asked at once. Set domains to "
+    "prefer official sites and recency_days for fresh topics."
+)
 _LONGEST_MESSAGE = 400  # characters of a cause told to the client (contract 8.2)
 
 _SEARCHING_SCHEMA: JsonObject = {

@@ -10,6 +10,7 @@ import argparse
 import statistics
 import subprocess
 import sys
+from typing import Any
 
 import trio
 
@@ -27,7 +28,7 @@ async def measure(calls: int, rounds: int, latency: float, base_url: str) -> tup
             for index in range(calls):
                 query = f"question {round_}.{index}."
                 asked[await client.start_call("answer", {"query": query})] = query
-            answers = {}
+            answers: dict[object, dict[str, Any]] = {}
             while len(answers) < calls:
                 for message in client.heard:
                     if message.get("id") in asked:

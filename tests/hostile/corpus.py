@@ -191,7 +191,7 @@ for name, id_ in {
     "an empty array": [],
 }.items():
     add("ids", f"{name} as an id", rpc(id_), (None, INVALID))
-for name, id_ in {
+for name, good_id in {
     "zero": 0,
     "a negative number": -7,
     "a big number": 2**64,
@@ -201,7 +201,7 @@ for name, id_ in {
     "emoji": "🛰️",
     "a word that looks like JSON": '{"id":1}',
 }.items():
-    add("ids", f"{name} as an id", rpc(id_), (id_, OK))
+    add("ids", f"{name} as an id", rpc(good_id), (good_id, OK))
 add("ids", "an infinite exponent as an id", '{"jsonrpc":"2.0","id":1e999,"method":"ping"}', (None, INVALID))
 add("ids", "the id twice in one message", '{"jsonrpc":"2.0","id":5,"id":6,"method":"ping"}', (6, OK))
 add("ids", "the id of the call in flight", rpc(IN_FLIGHT), (IN_FLIGHT, INVALID))
@@ -235,8 +235,8 @@ add("shapes", "a number as the version", rpc(jsonrpc=2.0), (1, INVALID))
 add("shapes", "a null version", rpc(jsonrpc=None), (1, INVALID))
 add("shapes", "a method and a result", rpc(result={}), (1, OK))
 add("shapes", "unknown members", rpc(extra={"deep": [1, {"er": None}]}), (1, OK))
-for name, value in {"an array": [1], "a string": "x", "a number": 0, "false": False}.items():
-    add("shapes", f"{name} as params", rpc(params=value), (1, INVALID))
+for name, params in {"an array": [1], "a string": "x", "a number": 0, "false": False}.items():
+    add("shapes", f"{name} as params", rpc(params=params), (1, INVALID))
 add("shapes", "null as params", rpc(params=None), (1, OK))
 add("shapes", "10,000 members", rpc(params={f"key{number}": number for number in range(10_000)}), (1, OK))
 
@@ -349,7 +349,7 @@ for name, value in {
     add("metadata", f"{name} as a progress token", rpc(1, "tools/call", params), (1, FAILED))
 for name, value in {"null": None, "an array": [], "a string": "x", "a number": 1, "an empty object": {}}.items():
     add("metadata", f"{name} as _meta", rpc(params={"_meta": value}), (1, OK))
-for name, change in {
+changes: dict[str, dict[str, Any]] = {
     "a number as the version": {PREFIX + "protocolVersion": 5},
     "a null version": {PREFIX + "protocolVersion": None},
     "no capabilities": {PREFIX + "clientCapabilities": ...},
@@ -359,7 +359,8 @@ for name, change in {
     "a clientInfo without a version": {PREFIX + "clientInfo": {"name": "x"}},
     "an unknown log level": {PREFIX + "logLevel": "shouting"},
     "an array as the log level": {PREFIX + "logLevel": ["info"]},
-}.items():
+}
+for name, change in changes.items():
     meta = {key: value for key, value in {**ENVELOPE, **change}.items() if value is not ...}
     add("metadata", f"an envelope with {name}", rpc(1, "tools/list", {"_meta": meta}), (1, PARAMS))
 for version in ("2025-06-18", "2099-01-01", "", "latest", "v" * 10_000):

@@ -22,11 +22,16 @@ from responses_mcp.testing import (
 WAIT = 15.0  # seconds; a bound for a stuck machine, not an expectation
 
 
+def asks(request: RecordedRequest, words: str) -> bool:
+    """Return whether the query holds these words; the instructions beside it may hold any."""
+    return isinstance(request.json, dict) and words in json.dumps(request.json.get("input"))
+
+
 def reply(request: RecordedRequest) -> Reply:
     """Answer by echo, but slowly or never if the query says so."""
-    if "never" in request.body.decode():
+    if asks(request, "never"):
         return Hang()
-    if "slowly" in request.body.decode() and request.json.get("stream") is True:
+    if asks(request, "slowly") and request.json.get("stream") is True:
         return replace(as_stream(bodies.echo(request.json)), interval=0.05)
     return answer_by_echo(request)
 
@@ -51,7 +56,7 @@ class Fake:
         with trio.fail_after(WAIT):
             while True:
                 for request in self._api.requests:
-                    if request.json and query in json.dumps(request.json["input"]):
+                    if asks(request, query):
                         return request
                 await self._api.wait_requests(len(self._api.requests) + 1)
 

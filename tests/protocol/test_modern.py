@@ -124,7 +124,7 @@ def test_an_ill_shaped_envelope_is_invalid_params_whatever_the_method(method: st
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call", "nope"])
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2099-01-01", "", "2026-07-28 "])
 def test_an_unsupported_version_is_told_with_those_supported(method: str, version: str) -> None:
-    answer = one(make(), modern(1, method, **{PREFIX + "protocolVersion": version}))
+    answer = one(make(), modern(1, method, None, **{PREFIX + "protocolVersion": version}))
     assert answer["error"]["code"] == -32022
     assert answer["error"]["data"] == {"supported": ["2026-07-28"], "requested": version}
 

@@ -17,7 +17,9 @@ BODY = {
 }
 
 
-def refusal(message: str = "no", *, param: str | None = None, status: int = 400, code: str | None = None) -> RequestRefused:
+def refusal(
+    message: str = "no", *, param: str | None = None, status: int = 400, code: str | None = None
+) -> RequestRefused:
     return RequestRefused(message, status=status, param=param, code=code)
 
 
@@ -27,7 +29,12 @@ def refusal(message: str = "no", *, param: str | None = None, status: int = 400,
         (refusal(param="include"), "include"),
         (refusal(param="include[0]"), "include"),
         (refusal("[{'type': 'literal_error', 'loc': ('body', 'include', 0)}]", status=422), "include"),
-        (refusal("Unsupported parameter: 'text.verbosity' is not supported with this model.", param="text.verbosity"), "text"),
+        (
+            refusal(
+                "Unsupported parameter: 'text.verbosity' is not supported with this model.", param="text.verbosity"
+            ),
+            "text",
+        ),
         (refusal("Unsupported parameter: 'reasoning.effort'", param="reasoning.effort"), "reasoning"),
         (refusal("Unknown field reasoning"), "reasoning"),
         (refusal("Streaming is not supported"), "stream"),

@@ -37,7 +37,10 @@ def test_a_stream_gives_the_same_events_whatever_the_chunks(name: str, chunk: in
     assert events == expected
 
 
-@given(st.lists(st.sampled_from([b"data: ", b"a", b"\n", b"\r", b"\r\n", b":", b"\xe6", b"\x9d\xb1", b"\xef\xbb\xbf"])), st.data())
+@given(
+    st.lists(st.sampled_from([b"data: ", b"a", b"\n", b"\r", b"\r\n", b":", b"\xe6", b"\x9d\xb1", b"\xef\xbb\xbf"])),
+    st.data(),
+)
 def test_chunks_never_matter(pieces: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(pieces) + b"\n"
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))

@@ -56,8 +56,18 @@ def test_the_phases_of_a_searched_answer() -> None:
             bodies.reasoning(),
             bodies.web_search_call(["python 3.15 release"], []),
             bodies.web_search_call([], []),
-            {"id": "ws_2", "type": "web_search_call", "status": "completed", "action": {"type": "open_page", "url": "https://peps.python.org/x"}},
-            {"id": "ws_3", "type": "web_search_call", "status": "completed", "action": {"type": "open_page", "url": None}},
+            {
+                "id": "ws_2",
+                "type": "web_search_call",
+                "status": "completed",
+                "action": {"type": "open_page", "url": "https://peps.python.org/x"},
+            },
+            {
+                "id": "ws_3",
+                "type": "web_search_call",
+                "status": "completed",
+                "action": {"type": "open_page", "url": None},
+            },
             {"id": "ws_4", "type": "web_search_call", "status": "completed"},
             bodies.message([bodies.output_text("It is out. Really.")]),
         ]
@@ -104,7 +114,13 @@ def test_what_comes_after_the_terminal_event_is_ignored() -> None:
 
 def test_unknown_and_broken_events_are_passed_over() -> None:
     body = bodies.searched()
-    noise = [b"data: {broken\n\n", b": keep-alive\n\n", b"data: 5\n\n", {"type": "response.new_thing", "item": 7}, {"type": 5}]
+    noise = [
+        b"data: {broken\n\n",
+        b": keep-alive\n\n",
+        b"data: 5\n\n",
+        {"type": "response.new_thing", "item": 7},
+        {"type": 5},
+    ]
     events = [piece for event in stream_events(body) for piece in (event, *noise)]
     stream, _ = collect(wire(*events))
     assert answer(stream.finish()) == answer(body)
@@ -112,7 +128,9 @@ def test_unknown_and_broken_events_are_passed_over() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 3) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "item", "text"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "item", "text"]), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 KINDS = st.sampled_from(
@@ -125,7 +143,9 @@ KINDS = st.sampled_from(
     st.lists(
         st.fixed_dictionaries(
             {"type": KINDS},
-            optional={key: JSON for key in ("item", "response", "delta", "annotation", "output_index", "content_index", "error")},
+            optional=dict.fromkeys(
+                ("item", "response", "delta", "annotation", "output_index", "content_index", "error"), JSON
+            ),
         ),
         max_size=6,
     )

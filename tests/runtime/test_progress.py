@@ -141,7 +141,7 @@ async def test_long_messages_are_cut_and_kept_on_one_line(autojump_clock) -> Non
         assert len(message) == 200
 
 
-async def test_a_client_that_does_not_read_is_sent_only_the_newest_progress() -> None:
+def test_a_client_that_does_not_read_is_sent_only_the_newest_progress() -> None:
     from responses_mcp.protocol.exchange import ListedTool
     from responses_mcp.protocol.outcome import ToolFailure
     from responses_mcp.protocol.session import Session

@@ -294,3 +294,12 @@ async def test_a_peer_that_goes_away_ends_everything_quietly(autojump_clock: tri
 
 async def run_server(peer: StuckPeer, bench: Bench, settings: Settings) -> None:
     await serve(peer.server_in, peer.server_out, settings=settings, toolsets=[bench])
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+async def test_instructions_reach_the_client_s_model_only_if_they_are_wanted(wanted: bool) -> None:
+    async with connected_client(options(instructions=wanted), toolsets=[Bench()], initialize=False) as client:
+        hello = await client.initialize()
+        text = hello["result"].get("instructions", "")
+    assert bool(text) is wanted
+    assert len(text) <= 600

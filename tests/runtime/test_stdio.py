@@ -55,8 +55,8 @@ def test_a_socket_as_stdin_and_stdout(tmp_path: Path) -> None:
     with ours, theirs:
         process = subprocess.Popen(
             [*COMMAND, "--stdio"],
-            stdin=theirs,
-            stdout=theirs,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
             stderr=subprocess.PIPE,
             env=environment(tmp_path),
             cwd=tmp_path,

@@ -67,7 +67,7 @@ def test_each_text_variable_sets_its_key_over_the_file(name: str, tmp_path: Path
 
 
 def test_every_variable_of_the_table_is_one_of_those_tested_here() -> None:
-    special = {"DEBUG", "MCP_LINE_MODE", "MCP_TOOLSETS"}
+    special = {"DEBUG", "MCP_INSTRUCTIONS", "MCP_LINE_MODE", "MCP_TOOLSETS"}
     assert {setting.env for setting in SETTINGS if setting.env} == {*INTEGERS, *TEXTS, *special}
 
 
@@ -123,6 +123,20 @@ def test_a_wrong_variable_falls_back_to_the_default_and_not_to_the_file(tmp_path
 def test_a_wrong_value_in_the_file_does_not_matter_where_the_environment_wins(tmp_path: Path) -> None:
     loaded = clean(load(tmp_path, "request: {max_retries: many}\n", {"OPENAI_MAX_RETRIES": "4"}))
     assert loaded.settings.request.max_retries == 4
+
+
+@pytest.mark.parametrize(("text", "on"), [("1", True), ("0", False), ("true", True), ("OFF", False), ("yes", True)])
+def test_a_boolean_variable_takes_the_usual_words_over_the_file(text: str, on: bool, tmp_path: Path) -> None:
+    for yaml in ("server: {instructions: true}\n", "server: {instructions: false}\n"):
+        loaded = clean(load(tmp_path, yaml, {"MCP_INSTRUCTIONS": text}))
+        assert loaded.settings.server.instructions is on
+        assert loaded.sources["server.instructions"] == "env:MCP_INSTRUCTIONS"
+
+
+def test_a_boolean_variable_refuses_other_words(tmp_path: Path) -> None:
+    (problem,) = load(tmp_path, environ={"MCP_INSTRUCTIONS": "maybe"}).problems
+    assert "server.instructions" in problem
+    assert "MCP_INSTRUCTIONS" in problem
 
 
 @pytest.mark.parametrize(("text", "on"), [("1", True), ("0", False), ("true", False), ("yes", False)])

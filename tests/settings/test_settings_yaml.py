@@ -62,7 +62,7 @@ def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
     ("yaml", "got"),
     [
         (b"\xff\xfe\x00a", "bytes that are not UTF-8, the first at offset 0"),
-        (b"a: " + b"x" * 1024 * 1024, "a file over 1024 KiB"),
+        (b"a: " + b"x" * 1024 * 1024, "a file over 128 KiB"),
     ],
 )
 def test_a_file_that_cannot_be_text_is_one_problem_and_leaves_the_defaults(
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_text_is_one_problem_and_leaves_the_defaults(
 ) -> None:
     loaded = load(tmp_path, yaml)
     assert problem(loaded) == (
-        f"config file: expected a YAML file in UTF-8 of at most 1024 KiB, got {got} (from {usual_place(tmp_path)}); "
+        f"config file: expected a YAML file in UTF-8 of at most 128 KiB, got {got} (from {usual_place(tmp_path)}); "
         "give the path of such a file or cure this one."
     )
     assert loaded.settings == Settings(problems=loaded.problems)

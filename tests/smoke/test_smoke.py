@@ -97,9 +97,9 @@ async def test_the_bodies_of_all_three_answer_tools(tmp_path: Path, capsys: pyte
         names = ["answer", "answer_detailed", "answer_quick"]
         calls = {name: await client.start_call(name, {"query": f"{name}: 東京の天気は？"}) for name in names}
         with trio.fail_after(ANSWERS_IN):
-            answers = {
-                name: (await client.response(call))["result"]["structuredContent"] for name, call in calls.items()
-            }
+            answers = {}
+            for name, call in calls.items():
+                answers[name] = (await client.response(call))["result"]["structuredContent"]
     with capsys.disabled():
         print()
         for name, answer in answers.items():
