@@ -1,0 +1,259 @@
+"""The command line as a person or a client uses it: output, exit codes, and a start that never fails in silence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from responses_mcp import __version__
+from responses_mcp.testing import Error, open_fake_api
+from tests.processes import COMMAND, WAIT, environment, server_process
+
+KEY = "sk-canary-4a7d1ed414474e4033ac29ccb8653d9b"
+
+
+def run(home: Path, *arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        input=stdin,
+        capture_output=True,
+        env=environment(home, **env),
+        cwd=home,
+        timeout=WAIT,
+        check=False,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def write_config(home: Path, text: str) -> Path:
+    path = home / ".config" / "openai-responses-mcp" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_version_prints_only_the_version(tmp_path: Path) -> None:
+    done = run(tmp_path, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
+
+
+def test_no_arguments_print_the_help(tmp_path: Path) -> None:
+    bare, helped = run(tmp_path), run(tmp_path, "--help")
+    assert (bare.returncode, helped.returncode) == (0, 0)
+    assert bare.stdout == helped.stdout
+    assert bare.stdout.count("\n") <= 24
+    for option in ("--stdio", "--show-config", "--config", "--debug", "--toolsets", "--version", "demo"):
+        assert option in bare.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--nonsense"], ["--config"], ["extra"], ["--debug"], ["--std"], ["demo", "extra"]]
+)
+def test_a_wrong_command_line_exits_2_and_says_why(tmp_path: Path, arguments: list[str]) -> None:
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "usage" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_show_config_prints_one_document_on_stderr(tmp_path: Path) -> None:
+    done = run(tmp_path, "--show-config", OPENAI_API_KEY=KEY, MAX_CITATIONS="5")
+    assert (done.returncode, done.stdout) == (0, "")
+    shown = json.loads(done.stderr)
+    assert shown["version"] == __version__
+    assert shown["effective"]["policy"]["max_citations"] == 5
+    assert shown["sources"]["policy.max_citations"] == "env:MAX_CITATIONS"
+    assert KEY not in done.stderr
+
+
+def test_show_config_with_a_problem_exits_2(tmp_path: Path) -> None:
+    done = run(tmp_path, "--show-config", MAX_CITATIONS="many")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "policy.max_citations" in done.stderr
+
+
+def test_show_config_together_with_stdio_prints_and_serves(tmp_path: Path) -> None:
+    done = run(tmp_path, "--stdio", "--show-config", stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["result"] == {}
+    assert json.loads(done.stderr)["version"] == __version__
+
+
+def test_the_configuration_can_ask_to_be_shown_at_the_start(tmp_path: Path) -> None:
+    write_config(tmp_path, "server: {show_config_on_start: true}\n")
+    done = run(tmp_path, "--stdio", stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert json.loads(done.stdout)["result"] == {}
+    assert json.loads(done.stderr)["effective"]["server"]["show_config_on_start"] is True
+
+
+def test_unknown_keys_are_warnings_on_stderr_and_the_server_runs(tmp_path: Path) -> None:
+    write_config(tmp_path, "request: {max_retrys: 5}\n")
+    done = run(tmp_path, "--stdio", stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert json.loads(done.stdout)["result"] == {}
+    assert "max_retrys" in done.stderr
+    assert "max_retries" in done.stderr
+
+
+async def test_a_config_problem_does_not_stop_the_start_and_every_call_tells_it(tmp_path: Path) -> None:
+    write_config(tmp_path, "request: {max_retries: many}\npolicy: {max_citations: 99}\n")
+    async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:
+        with trio.fail_after(WAIT):
+            tools = await server.client.ask("tools/list")
+            failures = [await server.client.call("answer", {"query": "x"}) for _ in range(2)]
+        assert len(tools["result"]["tools"]) == 3
+        for failure in failures:
+            assert failure["error"]["code"] == -32001
+            assert "request.max_retries" in failure["error"]["data"]["message"]
+            assert "policy.max_citations" in failure["error"]["data"]["message"]
+        assert api.requests == []
+    stderr = server.stderr.decode()
+    assert stderr.count("request.max_retries") == 1
+    assert stderr.count("policy.max_citations") == 1
+
+
+def test_line_mode_answers_frames_in_lines(tmp_path: Path) -> None:
+    env = environment(tmp_path, MCP_LINE_MODE="1")
+    body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    done = subprocess.run(
+        [*COMMAND, "--stdio"],
+        input=f"Content-Length: {len(body)}\r\n\r\n{body}".encode(),
+        capture_output=True,
+        env=env,
+        timeout=WAIT,
+        check=True,
+    )
+    assert done.stdout == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+
+async def test_tool_errors_can_be_results(tmp_path: Path) -> None:
+    async with server_process(environment(tmp_path, MCP_TOOL_ERRORS="result")) as server:
+        with trio.fail_after(WAIT):
+            failed = await server.client.call("answer", {"query": "x"})
+    assert failed["result"]["isError"] is True
+    assert "OPENAI_API_KEY" in failed["result"]["content"][0]["text"]
+
+
+# Debug
+
+
+async def test_the_debug_log_has_the_contract_s_lines_on_stderr_and_in_the_file_and_never_the_key(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "logs" / "debug.log"
+    env = environment(tmp_path, OPENAI_API_KEY=KEY)
+    async with open_fake_api() as api:
+        api.script(Error(503, message=f"upstream said {KEY} is fine", retry_after_ms="1"))
+        env["OPENAI_BASE_URL"] = api.base_url
+        async with server_process(env, "--debug", str(log)) as server:
+            with trio.fail_after(WAIT):
+                await server.client.call("answer", {"query": "東京は？", "max_results": 3})
+                hanging = await server.client.start_call("answer", {"query": "second"})
+                await server.client.cancel(hanging, "user pressed\nEscape")
+                await server.client.ask("ping")
+        assert any(request.headers["authorization"] == f"Bearer {KEY}" for request in api.requests)
+    written, stderr = log.read_text(encoding="utf-8"), server.stderr.decode()
+    for text in (written, stderr):
+        assert KEY not in text
+        for line in (
+            "stdin chunk=",
+            "recv method=initialize",
+            "send line bytes=",
+            "send json=",
+            "server: tools/call name=answer argsKeys=['max_results', 'query'] queryLen=4",
+            "answer: profile=answer model=gpt-5.2 supports={verbosity:true, reasoning:true}",
+            "answer: request summary tools=web_search(on) reasoning=on text.verbosity=on",
+            "openai(client): error attempt=1 status=503 name=ServiceFailed",
+            f"cancelled requestId={hanging} reason=user pressed\\nEscape",
+        ):
+            assert line in text, line
+    if sys.platform != "win32":
+        assert log.stat().st_mode & 0o777 == 0o600
+
+
+async def test_without_debug_nothing_of_questions_answers_policy_or_key_is_logged(tmp_path: Path) -> None:
+    env = environment(tmp_path, OPENAI_API_KEY=KEY)
+    async with open_fake_api() as api:
+        env["OPENAI_BASE_URL"] = api.base_url
+        api.script(Error(400, message=f"bad {KEY}"), Error(401, message=f"Incorrect API key provided: {KEY}"))
+        async with server_process(env) as server:
+            with trio.fail_after(WAIT):
+                answers = [await server.client.call("answer", {"query": "a secret question"}) for _ in range(3)]
+    assert server.stderr == b""
+    assert KEY not in json.dumps(answers)
+
+
+async def test_debug_adds_status_type_and_name_to_errors(tmp_path: Path) -> None:
+    async with (
+        open_fake_api(Error(401)) as api,
+        server_process(environment(tmp_path, api.base_url, DEBUG="1")) as server,
+    ):
+        with trio.fail_after(WAIT):
+            failed = await server.client.call("answer", {"query": "x"})
+    assert failed["error"]["data"].keys() == {"message", "status", "type", "name"}
+    assert failed["error"]["data"]["status"] == 401
+
+
+def test_a_debug_file_that_cannot_be_opened_is_a_warning(tmp_path: Path) -> None:
+    done = run(tmp_path, "--stdio", "--debug", str(tmp_path), stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["result"] == {}
+    assert "cannot be opened" in done.stderr
+
+
+# Start
+
+
+def loaded_modules(home: Path, stdin: bytes) -> set[str]:
+    code = (
+        "import atexit, json, sys; atexit.register(lambda: sys.stderr.write(json.dumps(sorted(sys.modules))));"
+        "sys.argv = ['openai-responses-mcp', '--stdio'];"
+        "from responses_mcp.__main__ import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=stdin,
+        capture_output=True,
+        env=environment(home),
+        cwd=home,
+        timeout=WAIT,
+        check=True,
+    )
+    assert json.loads(done.stdout.splitlines()[0])["id"] == 1
+    return set(json.loads(done.stderr))
+
+
+HANDSHAKE = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    b'{"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":{}}}\n'
+)
+
+
+def test_the_handshake_is_answered_without_httpx_and_without_yaml(tmp_path: Path) -> None:
+    modules = loaded_modules(tmp_path, HANDSHAKE)
+    assert "trio" in modules
+    assert not modules & {"httpx", "httpcore", "h11", "yaml", "anyio", "asyncio", "openai", "mcp"}
+
+
+def test_yaml_is_loaded_only_if_there_is_a_file(tmp_path: Path) -> None:
+    write_config(tmp_path, "policy: {max_citations: 2}\n")
+    modules = loaded_modules(tmp_path, HANDSHAKE)
+    assert "yaml" in modules
+    assert "httpx" not in modules
+
+
+def test_the_demo_shows_a_whole_exchange(tmp_path: Path) -> None:
+    done = run(tmp_path, "demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    for text in (
+        "FAKE",
+        "answer_quick",
+        "Sources:",
+        "used_search: true",
+        "nothing about the call",
+        "exits with code 0",
+    ):
+        assert text in done.stdout
+    assert "utm_source" not in done.stdout
