@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp_types", reason="the clients and the official schemas are installed by `nox -s interop`")
 from tests.interop.fake import Fake, running_fake
+from tests.interop.node import Node, install
 from tests.interop.server import Server
 
 CHECK = pytest.StashKey[dict[str, Any]]()
@@ -29,6 +30,8 @@ def fake() -> Iterator[Fake]:
 @pytest.fixture(scope="session")
 def make_server(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Server]:
     """Return what makes servers with folders of their own."""
+    if not hasattr(select, "poll"):
+        pytest.skip("the tap between clients and server needs poll(), which Windows does not have")
 
     def make() -> Server:
         folder = tmp_path_factory.mktemp("server")
@@ -53,6 +56,15 @@ def server(make_server: Callable[[], Server], record_property: Callable[[str, ob
     made = make_server()
     yield made
     record_property("messages", made.check())
+
+
+@pytest.fixture(scope="session")
+def node(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Node:
+    """Give out Node with the clients of package.json, installed into the folder that INTEROP_NODE names."""
+    folder = os.environ.get("INTEROP_NODE")
+    if not folder:
+        pytest.skip("INTEROP_NODE names no folder to install the clients into; `nox -s interop` does")
+    return install(Path(folder), fake, home=tmp_path_factory.mktemp("home"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.schemas import Conversation
-
 
 @dataclass
 class Recorded:
@@ -22,6 +20,8 @@ class Recorded:
 
     def check(self) -> int:
         """Hold all that the server wrote against the schema of its revision; return how many messages that were."""
+        from tests.schemas import Conversation  # needs mcp-types, which only the sessions with clients install
+
         conversation = Conversation()
         for message in self.asked:
             conversation.sent(message)

@@ -44,6 +44,25 @@ def test_a_regular_file_as_stdin_and_stdout(tmp_path: Path) -> None:
     assert [m["id"] for m in messages((tmp_path / "out").read_bytes())] == [1, 2]
 
 
+async def test_messages_piped_in_from_a_file_are_all_answered_into_a_file(tmp_path: Path) -> None:
+    call = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"answer","arguments":{"query":"still there?"}}}'
+    (tmp_path / "in").write_bytes(HANDSHAKE + call)
+    async with open_fake_api() as api:
+        with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout, trio.fail_after(WAIT):
+            done = await trio.run_process(
+                [*COMMAND, "--stdio"],
+                stdin=stdin,
+                stdout=stdout,
+                capture_stderr=True,
+                env=environment(tmp_path, api.base_url),
+                cwd=tmp_path,
+            )
+    assert (done.returncode, done.stderr) == (0, b"")
+    answers = messages((tmp_path / "out").read_bytes())
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
+    assert "still there?" in answers[2]["result"]["structuredContent"]["answer"]
+
+
 def test_the_null_device_as_stdin_ends_at_once(tmp_path: Path) -> None:
     done = run(tmp_path, subprocess.DEVNULL)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -1,6 +1,7 @@
 // What every client is asked to do. The server's command comes in the environment as INTEROP_SERVER. One line of JSON
 // per check goes to stdout; a line {"await": EVENT, "query": QUERY} asks for a line on stdin once the fake API has seen
 // that. What was found is judged by the reader of the lines: here only the client's own exceptions are failures.
+import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -53,7 +54,7 @@ export async function run(open) {
       return { heard, answer: answer(result) };
     },
     async cancel() {
-      const query = "Cancelled, so never answered.";
+      const query = `Cancelled, so never answered: ${randomUUID()}`;
       const controller = new AbortController();
       const call = failure(client.call("answer", query, { signal: controller.signal }));
       await seen("request", query);
@@ -64,7 +65,7 @@ export async function run(open) {
       return outcome;
     },
     async "time limit"() {
-      const query = "Over the limit, so never answered.";
+      const query = `Over the limit, so never answered: ${randomUUID()}`;
       const outcome = await failure(client.call("answer", query, { timeout: 2000 }));
       await seen("hang_up", query);
       await stillServes();
