@@ -268,7 +268,7 @@ class Session:
         log.debug("cancelled requestId=%s reason=%.200s", pending.id, reason)
         self._withdraw(pending)
         if isinstance(pending, Call):
-            self._events.append(CallCancelled(pending, reason if isinstance(reason, str) else None))
+            self._events.append(CallCancelled(pending, reason[:200] if isinstance(reason, str) else None))
 
     def _withdraw(self, pending: Pending) -> None:
         for ticket in pending.tickets:

@@ -180,8 +180,16 @@ class _Shell:
                 if reporter is not None:
                     reporter.stop()
             if outcome is not None:
-                self._session.finish(call, outcome)
+                self._finish(call, outcome)
                 self._wake_writer(wake)
+
+    def _finish(self, call: Call, outcome: Outcome) -> None:
+        try:
+            self._session.finish(call, outcome)
+        except (TypeError, ValueError, RecursionError) as bug:
+            log.error("server: %s returned what is no JSON; this is a bug in the tool", call.tool)  # noqa: TRY400
+            log.debug("server: traceback of the failure", exc_info=bug)
+            self._session.finish(call, Crash())
 
     def _report(self, call: Call, wake: trio.MemorySendChannel[None], value: float, message: str) -> None:
         self._session.report(call, value, message)

@@ -41,6 +41,10 @@ class Bench:
             raise ZeroDivisionError("sk-canary")
         if "group" in arguments:
             raise ExceptionGroup("several", [ValueError("x")])
+        if "no_json" in arguments:
+            return ToolSuccess(
+                "x", {"x": {"nan": float("nan"), "object": object(), "deep": nested(100_000)}[arguments["no_json"]]}
+            )
         if "fail" in arguments:
             raise ToolError(ToolFailure("it failed"))
         return ToolSuccess(str(arguments.get("say", "done")) * arguments.get("times", 1))
@@ -48,6 +52,13 @@ class Bench:
     async def aclose(self) -> None:
         self.closed += 1
         await trio.lowlevel.checkpoint()
+
+
+def nested(depth: int) -> list[Any]:
+    inner: list[Any] = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
 
 
 def options(**server: Any) -> Settings:
@@ -123,6 +134,14 @@ async def test_a_crash_is_contained_and_other_calls_go_on(
     assert len(warnings) == 2
     assert "ZeroDivisionError" in warnings[0]
     assert "canary" not in "".join(warnings)
+
+
+@pytest.mark.parametrize("kind", ["nan", "object", "deep"])
+async def test_a_tool_that_returns_what_is_no_json_hurts_only_its_own_call(kind: str) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        answer = await client.call("work", {"no_json": kind})
+        assert answer["error"] == {"code": -32603, "message": "Internal error"}
+        assert said(await client.call("work")) == "done"
 
 
 async def test_a_tool_s_failure_reaches_the_client() -> None:
