@@ -110,7 +110,7 @@ class _LineWriter:
         while rest:
             written = self._stream.write(rest)
             if written is None:  # somebody made it non-blocking, and it is full
-                return
+                select.select((), (self._stream,), ())
             else:
                 rest = rest[written:]
 

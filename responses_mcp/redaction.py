@@ -55,7 +55,6 @@ def _forms(secret: str) -> Iterator[str]:
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield repr(secret)[1:-1]
     as_bytes = secret.encode("utf-8", "replace")
-    yield quote(as_bytes, safe="")
     yield quote(as_bytes)
     yield quote_plus(as_bytes)
     yield html.escape(secret)

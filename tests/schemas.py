@@ -79,6 +79,8 @@ def _check_result(message: Mapping[str, Any], era: str, method: str | None) -> N
     if (method, era) not in methods.SERVER_RESULTS:
         raise Misfit(f"{era} has no request {method}")
     _same(methods.SERVER_RESULTS[method, era], result)
+    if method == "ping" and result.keys() - {"_meta"}:
+        raise Misfit(f"clients refuse any member in the answer to ping: {result}")
     if era == LEGACY:
         for known, parts in ((OF_TOOL, result.get("tools", [])), (OF_SERVER, [result.get("serverInfo", {})])):
             for part in parts:
@@ -188,9 +190,7 @@ def checked_clients() -> Iterator[None]:
             conversations.setdefault(self, Conversation()).sent(message)
         await send(self, *messages)
 
-    async def noting_listen(
-        self: McpClient, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def noting_listen(self: McpClient, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         conversations.setdefault(self, Conversation())
         await listen(self, task_status=task_status)
 

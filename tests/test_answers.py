@@ -21,7 +21,7 @@ from responses_mcp.settings.model import (
     Settings,
 )
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
-from responses_mcp.testing import Json, bodies, open_fake_api
+from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
 from tests.debug_lines import configured
 from tests.responses_api.network import gone
 from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
@@ -163,6 +163,17 @@ async def test_what_goes_wrong_upstream_is_passed_on() -> None:
         await answers.answer("q")
     with pytest.raises(UnusableReply):
         await answers.answer("q")
+
+
+async def test_who_watches_is_told_the_model_the_phases_and_nothing_of_the_question() -> None:
+    phases: list[str] = []
+    with trio.fail_after(5):
+        async with open_fake_api(as_stream(bodies.searched())) as fake:
+            async with open_answers(Settings(openai=OpenAISettings(base_url=fake.base_url))) as answers:
+                result = await answers.answer("canary", on_phase=phases.append)
+            assert fake.requests[0].json["stream"] is True
+    assert result.used_search
+    assert phases == ["asking gpt-5.2", "thinking", "searching", "searched: python 3.14 release date", "writing"]
 
 
 # Opening and closing

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import select
 import stat
 import sys
 import threading
@@ -31,6 +32,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 def read_all(reader: int, until: bytes) -> bytes:
     data = b""
     while until not in data:
+        assert select.select((reader,), (), (), 5)[0], f"nothing came for a while; so far {len(data)} bytes"
         piece = os.read(reader, 65536)
         assert piece
         data += piece
@@ -133,6 +135,18 @@ def test_the_file_is_appended_to(tmp_path: Path) -> None:
     assert [line.rpartition(" DEBUG ")[2] for line in lines] == ["from last time", "run 1", "run 2"]
 
 
+def test_two_processes_may_write_the_same_file(tmp_path: Path) -> None:
+    file = tmp_path / "debug.log"
+    with configured(debug_file=file):
+        log.debug("from one")
+        with file.open("a") as other:
+            other.write("from the other\n")
+            other.flush()
+            log.debug("from one again")
+    lines = {line.rpartition(" DEBUG ")[2] for line in file.read_text().splitlines()}
+    assert lines == {"from one", "from the other", "from one again"}
+
+
 def test_without_debug_there_is_no_file(tmp_path: Path) -> None:
     with configured(debug=False, debug_file=tmp_path / "debug.log"):
         log.warning("x")
@@ -158,8 +172,15 @@ def test_a_pipe_that_nobody_reads_is_no_file_and_does_not_hold_up_the_start(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "fifo")
-    with configured(debug_file=tmp_path / "fifo"):
-        log.debug("still here")
+
+    def start() -> None:
+        with configured(debug_file=tmp_path / "fifo"):
+            log.debug("still here")
+
+    starting = threading.Thread(target=start, daemon=True)
+    starting.start()
+    starting.join(5)
+    assert not starting.is_alive()
     assert " WARNING the debug file " in capfd.readouterr().err
 
 

@@ -1,13 +1,17 @@
 """What holds messages against the official schemas must itself let the good ones through, and no others."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 pytest.importorskip("mcp_types", reason="the official schemas come with mcp-types")
-from tests.schemas import LEGACY, MODERN, Conversation, Misfit, check_message
+from responses_mcp.testing.client import McpClient
+from tests.schemas import LEGACY, MODERN, Conversation, Misfit, check_message, checked_clients
 
 EXAMPLES = (Path(__file__).parent / "protocol" / "wire_examples.txt").read_text(encoding="utf-8").splitlines()
 # era, whether it fits, the message
@@ -56,6 +60,7 @@ def test_the_lines_marked_as_misfits_do_not_fit(era: str, message: dict[str, Any
     [
         pytest.param(LEGACY, result(content=TEXT, resultType="complete"), id="a modern member in a legacy result"),
         pytest.param(LEGACY, result(resultType="complete", _meta=SERVER), id="a member in the answer to ping"),
+        pytest.param(LEGACY, result(_meta={}, pong=True), id="another member in the answer to ping"),
         pytest.param(LEGACY, result(content="x"), id="content that is no list"),
         pytest.param(LEGACY, result(content=[{"type": "text"}]), id="text without text"),
         pytest.param(LEGACY, result(content=[{"type": "poem", "text": "x"}]), id="content of an unknown type"),
@@ -141,3 +146,28 @@ def test_an_answer_is_held_against_the_era_and_method_of_its_request() -> None:
 
 def test_errors_that_answer_what_could_not_be_read_are_exempt() -> None:
     Conversation().check({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
+
+
+@pytest.mark.parametrize(("answer", "fits"), [({}, True), ({"pong": True}, False)])
+async def test_what_a_client_of_ours_hears_is_checked_at_the_end_of_the_block(
+    answer: dict[str, Any], *, fits: bool
+) -> None:
+    with nullcontext() if fits else pytest.raises(Misfit), checked_clients():
+        client = await pinged(answer)
+        heard = list(client.heard)
+    assert [message["result"] for message in heard] == [answer]
+    client.heard.clear()  # or the block around every test finds it, too
+
+
+async def pinged(answer: dict[str, Any]) -> McpClient:
+    """Return a client that has got this answer to its ping."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    client = McpClient(ours, ours)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.listen)
+        await client.request("ping", id=1)
+        await theirs.send_all(json.dumps({"jsonrpc": "2.0", "id": 1, "result": answer}).encode() + b"\n")
+        with trio.fail_after(5):
+            await client.response(1)
+        nursery.cancel_scope.cancel()
+    return client

@@ -24,6 +24,7 @@ CONNECT_TIMEOUT = 10.0  # seconds until a TCP and TLS connection must stand
 KEPT_IDLE = 16  # connections kept open for the next call; more are left over only by a burst
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 CLOSE_GRACE = 1.0  # seconds
+LAST_BYTES = 0.25  # seconds for a reply to end when its listener has heard enough, so that its connection can be kept
 
 
 class HttpConnections:
@@ -67,8 +68,7 @@ class HttpConnections:
             client = self._idle.pop() if self._idle else self._new_client()
             whole = False
             try:
-                reply = await _exchange(client, url, headers, body, listener)
-                whole = True
+                reply, whole = await _exchange(client, url, headers, body, listener)
                 return reply
             finally:
                 # After anything but a whole reply the client is not trusted to be in order, and must let go at once.
@@ -137,14 +137,15 @@ class _Body(httpx.AsyncByteStream):
 
 async def _exchange(
     client: httpx.AsyncClient, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None
-) -> Reply:
+) -> tuple[Reply, bool]:
+    """Return the reply, and whether it was read to its end."""
     request = client.build_request("POST", url, headers={"accept-encoding": "gzip", **headers}, content=body)
     request.stream = _Body(body)
     try:
         response = await client.send(request, stream=True)
         try:
             heard = listener is not None and listener.begin(response.status_code, response.headers)
-            data = await _read(response, listener if heard else None)
+            data, whole = await _read(response, listener if heard else None)
         finally:
             await response.aclose()
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -161,23 +162,35 @@ async def _exchange(
             f"The connection broke before the answer was complete ({type(error).__name__}); it is not repeated "
             "by itself, as it may have been paid for: ask again."
         ) from error
-    return Reply(response.status_code, dict(response.headers), _unpacked(data, response))
+    return Reply(response.status_code, dict(response.headers), _unpacked(data, response)), whole
 
 
-async def _read(response: httpx.Response, listener: Listener | None) -> bytes:
+async def _read(response: httpx.Response, listener: Listener | None) -> tuple[bytes, bool]:
+    """Return the body, unless it is told to `listener`, and whether it was read to its end."""
     data = bytearray()
     size = 0
+    enough = False
     # Leaving the loop would leave httpx's generators unfinished; a cancel runs through all of them.
     with trio.CancelScope() as reading:
-        async for chunk in response.aiter_raw():
-            size += len(chunk)
-            if listener is None:
-                data += chunk
-            if size > MAX_REPLY_BYTES or (listener is not None and listener.hear(chunk)):
-                reading.cancel()
-    if size > MAX_REPLY_BYTES:
+        try:
+            async for chunk in response.aiter_raw():
+                size += len(chunk)
+                if enough:
+                    continue
+                if size > MAX_REPLY_BYTES:
+                    reading.cancel()
+                elif listener is None:
+                    data += chunk
+                elif listener.hear(chunk):
+                    enough = True
+                    reading.deadline = trio.current_time() + LAST_BYTES
+        except httpx.TransportError:
+            if not enough:
+                raise
+            return b"", False
+    if size > MAX_REPLY_BYTES and not enough:
         raise _too_long(response)
-    return bytes(data)
+    return bytes(data), not reading.cancelled_caught
 
 
 def _unpacked(data: bytes, response: httpx.Response) -> bytes:

@@ -75,7 +75,7 @@ class ResponseStream:
         if kind == "response.output_text.annotation.added":
             self._part(event)["annotations"].append(event.get("annotation"))
         elif kind == "response.output_text.delta":
-            self._part(event)["text"] += _text(event.get("delta"))
+            self._part(event)["text"].append(_text(event.get("delta")))
             if not self._writing:
                 self._writing = True
                 return "writing"
@@ -84,17 +84,16 @@ class ResponseStream:
         return None
 
     def _part(self, event: JsonObject) -> JsonObject:
+        """Return the part that an event adds to; its text is kept in pieces until it is needed."""
         place = (_index(event, "output_index"), _index(event, "content_index"))
-        return self._parts.setdefault(place, {"type": "output_text", "text": "", "annotations": []})
+        return self._parts.setdefault(place, {"type": "output_text", "text": [], "annotations": []})
 
     def _complete(self, response: JsonObject, kind: str) -> JsonObject:
-        output = response.get("output")
-        if not output:
-            output = [item for _, item in sorted(self._items.items())]
-        has_message = any(_object(item).get("type") == "message" for item in cast(list[object], output))
+        output = _list(response.get("output")) or [item for _, item in sorted(self._items.items())]
+        has_message = any(_object(item).get("type") == "message" for item in output)
         if not has_message and self._parts:
-            parts = [part for _, part in sorted(self._parts.items())]
-            output = [*cast(list[object], output), {"type": "message", "role": "assistant", "content": parts}]
+            parts = [{**part, "text": "".join(part["text"])} for _, part in sorted(self._parts.items())]
+            output = [*output, {"type": "message", "role": "assistant", "content": parts}]
         status = response.get("status") or kind.removeprefix("response.")
         return {**response, "status": status, "output": output}
 
@@ -143,16 +142,17 @@ def _searched(item: JsonObject) -> str | None:
         except ValueError:
             host = None
         return f"reading {host}" if host else "reading a page"
-    queries = action.get("queries")
-    asked = (
-        [query for query in cast(list[object], queries) if isinstance(query, str)] if isinstance(queries, list) else []
-    )
+    asked = [query for query in _list(action.get("queries")) if isinstance(query, str)]
     query = asked[0] if asked else _text(action.get("query"))
     return f"searched: {query}" if query else "searched"
 
 
 def _object(value: object) -> JsonObject:
     return cast(JsonObject, value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return cast(list[object], value) if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:

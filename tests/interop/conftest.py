@@ -4,7 +4,7 @@ import json
 import os
 import select
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,9 @@ def node(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Node:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Note what came out of each check in the file that INTEROP_RESULTS names, for `tests.interop.table`."""
-    report: pytest.TestReport = yield  # type: ignore[assignment]  # typed as what the inner hooks take, not give
+    report = yield
     mark, file = item.get_closest_marker("check"), os.environ.get("INTEROP_RESULTS")
     if mark is not None and file and not report.skipped:
         row = item.stash.setdefault(CHECK, {"check": mark.args[0], "outcome": "passed"})

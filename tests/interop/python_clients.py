@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -14,6 +15,7 @@ MODERN = "2026-07-28"
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
+# Imported by name: no environment has them all, and that of the type checker has none of them.
 def installed(package: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in version(package).split(".")[:2])
@@ -53,7 +55,7 @@ class Connection:
         self, query: str, *, tool: str = "answer", progress: Progress | None = None, limit: float | None = None
     ) -> Answered:
         arguments = {"query": query}
-        options = {"progress_callback": progress, "read_timeout_seconds": limit}
+        options: dict[str, Any] = {"progress_callback": progress, "read_timeout_seconds": limit}
         if FASTMCP:
             options = {"progress_handler": progress, "timeout": limit}
         elif SDK < (2,) and limit is not None:
@@ -91,16 +93,13 @@ def clients() -> list[PythonClient]:
 
 
 def _parameters(server: Server) -> Any:
-    from mcp import StdioServerParameters
-
-    return StdioServerParameters(command=server.command, args=server.arguments, env=server.env)
+    return import_module("mcp").StdioServerParameters(command=server.command, args=server.arguments, env=server.env)
 
 
 @asynccontextmanager
 async def _session(server: Server) -> AsyncGenerator[Connection]:
-    from mcp import ClientSession, stdio_client
-
-    async with stdio_client(_parameters(server)) as (read, write), ClientSession(read, write) as session:
+    mcp = import_module("mcp")
+    async with mcp.stdio_client(_parameters(server)) as (read, write), mcp.ClientSession(read, write) as session:
         await session.initialize()
         yield Connection(session, modern=False)
 
@@ -108,9 +107,7 @@ async def _session(server: Server) -> AsyncGenerator[Connection]:
 def _client(mode: str) -> Callable[[Server], AbstractAsyncContextManager[Connection]]:
     @asynccontextmanager
     async def opened(server: Server) -> AsyncGenerator[Connection]:
-        from mcp import Client
-
-        async with Client(_parameters(server), mode=mode) as client:
+        async with import_module("mcp").Client(_parameters(server), mode=mode) as client:
             yield Connection(client, modern=mode != "legacy")
 
     return opened
@@ -119,11 +116,9 @@ def _client(mode: str) -> Callable[[Server], AbstractAsyncContextManager[Connect
 def _fastmcp(mode: str) -> Callable[[Server], AbstractAsyncContextManager[Connection]]:
     @asynccontextmanager
     async def opened(server: Server) -> AsyncGenerator[Connection]:
-        from fastmcp import Client
-        from fastmcp.client.transports import StdioTransport
-
-        transport = StdioTransport(server.command, server.arguments, env=server.env, keep_alive=False)
-        async with Client(transport, mode=mode) as client:
+        transports = import_module("fastmcp.client.transports")
+        transport = transports.StdioTransport(server.command, server.arguments, env=server.env, keep_alive=False)
+        async with import_module("fastmcp").Client(transport, mode=mode) as client:
             yield Connection(client, modern=mode != "legacy")
 
     return opened

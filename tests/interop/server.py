@@ -56,11 +56,12 @@ def check_answer(query: str, structured: Any, text: str) -> None:
     assert json.loads(text) == structured
 
 
-def check_progress(values: list[float], messages: list[str | None]) -> None:
-    """Fail unless progress came, with words, and rose."""
+def check_progress(values: list[float], messages: list[str | None], server: Recorded) -> None:
+    """Fail unless progress came, with words, rose, and is all that the server wrote: none was late or lost."""
     assert values, "the answer came without any progress before it"
     assert values == sorted(set(values))
     assert all(messages)
+    assert values == [message["params"]["progress"] for message in server.progress()]
 
 
 def check_era(processes: list[Recorded], *, modern: bool, probes: bool) -> None:

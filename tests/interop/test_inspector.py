@@ -89,7 +89,7 @@ def test_progress_that_it_does_not_show_does_no_harm(inspector: Inspector, recor
     assert code == 0
     check_answer("Tell me slowly.", result["structuredContent"], result["content"][0]["text"])
     (process,) = inspector.server.recorded()
-    sent = [message for message in process.written if message.get("method") == "notifications/progress"]
+    sent = process.progress()
     assert sent
     assert {message["params"]["progressToken"] for message in sent} == {"mine"}
     record_property("note", f"{len(sent)} sent, none shown")

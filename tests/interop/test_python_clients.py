@@ -67,21 +67,25 @@ def test_it_calls_each_tool_and_gets_the_same_as_object_and_as_text(client: Pyth
 
 
 @pytest.mark.check("progress")
-def test_it_hears_rising_progress_before_the_answer(client: PythonClient, server: Server, record_property: Note) -> None:
+def test_it_hears_rising_progress_before_the_answer(
+    client: PythonClient, server: Server, record_property: Note
+) -> None:
     values: list[float] = []
     messages: list[str | None] = []
 
-    async def heard(value: float, total: float | None, message: str | None) -> None:
+    def heard(value: float, total: float | None, message: str | None) -> Awaitable[None]:
         values.append(value)
         messages.append(message)
+        return asyncio.sleep(0)  # the clients await what they get
 
     async def use(connection: Connection) -> None:
         answered = await connection.call("Tell me slowly.", progress=heard)
         check_answer("Tell me slowly.", answered.structured, answered.text)
-        check_progress(values, messages)
         record_property("note", f"{len(values)} messages")
 
     connected(client, server, use)
+    (process,) = server.recorded()
+    check_progress(values, messages, process)
 
 
 @pytest.mark.check("cancel")
@@ -137,7 +141,7 @@ def test_the_user_of_a_failing_call_learns_that_it_failed(
             answered = await connection.call("")
         except Exception as error:  # noqa: BLE001  # each client has its own
             shown = f"{type(error).__name__}: {error}"
-            data = getattr(getattr(error, "error", error), "data", None)
+            data = getattr(getattr(error, "error", error), "data", None) or {}
             record_property("hidden", f"error.data: {data['message']}" if data else "")
             assert EMPTY_QUERY in (shown if client.modern else data["message"])
         else:
@@ -159,9 +163,7 @@ def test_the_user_of_a_failing_call_learns_that_it_failed(
 def test_five_calls_at_once_are_not_mixed_up(client: PythonClient, server: Server) -> None:
     async def use(connection: Connection) -> None:
         queries = [f"question {number}." for number in range(5)]
-        for query, answered in zip(
-            queries, await asyncio.gather(*map(connection.call, queries)), strict=True
-        ):
+        for query, answered in zip(queries, await asyncio.gather(*map(connection.call, queries)), strict=True):
             check_answer(query, answered.structured, answered.text)
 
     connected(client, server, use)

@@ -87,8 +87,9 @@ def test_it_calls_each_tool_and_gets_the_same_as_object_and_as_text(ran: Ran) ->
 def test_it_hears_rising_progress_before_the_answer(ran: Ran, record_property: Note) -> None:
     line = ran.line("progress")
     check_answer("Tell me slowly.", line["answer"]["structured"], line["answer"]["text"])
-    check_progress([each["progress"] for each in line["heard"]], [each.get("message") for each in line["heard"]])
-    record_property("note", f"{len(line['heard'])} messages")
+    values, messages = [each["progress"] for each in line["heard"]], [each.get("message") for each in line["heard"]]
+    check_progress(values, messages, ran.server.recorded()[-1])
+    record_property("note", f"{len(values)} messages")
 
 
 @pytest.mark.check("cancel")

@@ -18,6 +18,9 @@ class Recorded:
     def methods(self) -> list[str]:
         return [message["method"] for message in self.asked if "method" in message]
 
+    def progress(self) -> list[dict[str, Any]]:
+        return [message for message in self.written if message.get("method") == "notifications/progress"]
+
     def check(self) -> int:
         """Hold all that the server wrote against the schema of its revision; return how many messages that were."""
         from tests.schemas import Conversation  # needs mcp-types, which only the sessions with clients install

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 import trustme
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.client import HttpConnections
@@ -69,6 +70,20 @@ async def gone(fake: FakeApi, down_to: int = 0) -> None:
         await trio.lowlevel.checkpoint()
         if fake.open_connections <= down_to:
             return
+
+
+async def cancel_when_asked(scope: trio.CancelScope, fake: FakeApi, requests: int = 1) -> None:
+    """Cancel when the request is known to have arrived, however slow the machine is."""
+    await fake.wait_requests(requests)
+    await wait_all_tasks_blocked(0.02)  # long enough to be amid the reply where there is one
+    scope.cancel()
+
+
+async def jump_when_asked(clock: MockClock, fake: FakeApi, requests: int = 1) -> None:
+    """Let a minute pass when the request is known to have arrived."""
+    await fake.wait_requests(requests)
+    await wait_all_tasks_blocked(0.02)
+    clock.jump(60)
 
 
 async def pump(source: Stream, sink: Stream) -> None:

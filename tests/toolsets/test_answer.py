@@ -13,7 +13,7 @@ from responses_mcp.responses_api.connections import Reply
 from responses_mcp.settings.model import OpenAISettings, Profile, Settings
 from responses_mcp.testing import bodies
 from responses_mcp.toolsets.answer import answer_failed
-from responses_mcp.toolsets.base import ToolError, ToolFailure
+from responses_mcp.toolsets.base import CallContext, ToolError, ToolFailure
 from tests.debug_lines import configured
 from tests.responses_api.stub import KEY, ok, refused
 from tests.toolsets.answer_harness import Harness
@@ -79,6 +79,16 @@ async def test_the_404_example_of_the_contract_is_unsearched() -> None:
         "citations": [],
         "model": "gpt-5.2",
     }
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_a_call_is_streamed_only_if_the_client_wants_to_know_how_it_goes(watched: bool) -> None:
+    harness = Harness()
+    phases: list[str] = []
+    context = CallContext(1, phases.append if watched else None)
+    await harness.tools["answer"].handler(context, {"query": "q"})
+    assert ("stream" in json.loads(harness.stub.sent[0].body)) is watched
+    assert phases == (["asking gpt-5.2"] if watched else [])
 
 
 # Profiles and configuration
