@@ -5,7 +5,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
+from responses_mcp import debuglog
 from responses_mcp.debuglog import LogHandler, configure
 from responses_mcp.redaction import Redactor
 
@@ -14,9 +16,12 @@ ROOT = logging.getLogger("responses_mcp")
 
 @contextmanager
 def configured(
-    *, debug: bool = True, debug_file: Path | str | None = None, redact: Redactor | None = None
+    *, debug: bool = True, debug_file: Path | str | None = None, redact: Redactor | None = None, flush: float = 5
 ) -> Iterator[LogHandler]:
-    """Configure as the command line does; leaving the block closes the handler, which writes what is queued."""
+    """Configure as the command line does; leaving the block closes the handler, which writes what is queued.
+
+    It has `flush` seconds for that, more than in earnest, because the machine may be busy.
+    """
     before = ROOT.level, ROOT.propagate
     handler = configure(
         debug=debug, debug_file=None if debug_file is None else str(debug_file), redact=redact or Redactor()
@@ -24,7 +29,8 @@ def configured(
     try:
         yield handler
     finally:
-        handler.close()
+        with patch.object(debuglog, "FLUSH_SECONDS", flush):
+            handler.close()
         ROOT.setLevel(before[0])
         ROOT.propagate = before[1]
 

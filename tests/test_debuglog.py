@@ -213,7 +213,7 @@ def test_a_stderr_that_nobody_reads_stops_nobody_and_dropped_lines_are_counted(p
 
 def test_a_stderr_that_nobody_reads_does_not_keep_lines_from_the_file(pipe: tuple[int, int], tmp_path: Path) -> None:
     file = tmp_path / "debug.log"
-    with stderr_as(pipe[1]), configured(debug_file=file):
+    with stderr_as(pipe[1]), configured(debug_file=file, flush=1):
         for number in range(1000):
             log.debug("%d %s", number, "x" * 500)
     # Leaving the block waits a moment for the writers; the file's has nobody to wait for.
@@ -221,7 +221,7 @@ def test_a_stderr_that_nobody_reads_does_not_keep_lines_from_the_file(pipe: tupl
 
 
 def test_closing_does_not_wait_long_for_a_stderr_that_nobody_reads(pipe: tuple[int, int]) -> None:
-    with stderr_as(pipe[1]), configured() as handler:
+    with stderr_as(pipe[1]), configured(flush=0) as handler:
         log.debug("x" * 1_000_000)
         closer = threading.Thread(target=handler.close)
         closer.start()

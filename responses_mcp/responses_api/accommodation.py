@@ -29,13 +29,18 @@ def _without_filters(body: JsonObject) -> JsonObject:
     }
 
 
+def _named(word: str) -> re.Pattern[str]:
+    """Match a parameter whose name is also a word of plain English: as `param`, in quotes, or called a parameter."""
+    return re.compile(rf"^{word}\b|['\"`]{word}\b|\b(?:parameter|field|argument)s?:? {word}\b")
+
+
 # Names by which refusals call an optional parameter, and the body without it. The first that fits is meant.
 _OPTIONAL: tuple[tuple[str, re.Pattern[str], Callable[[JsonObject], JsonObject]], ...] = (
-    ("include", re.compile(r"\binclude\b"), _without("include")),
+    ("include", _named("include"), _without("include")),
     ("text.verbosity", re.compile(r"\bverbosity\b"), _without("text")),
     ("reasoning", re.compile(r"\breasoning\b"), _without("reasoning")),
     ("tools[0].filters", re.compile(r"\bfilters\b|\ballowed_domains\b"), _without_filters),
-    ("stream", re.compile(r"\bstream(?:ing)?\b"), _without("stream")),
+    ("stream", re.compile(rf"{_named('stream').pattern}|\bstreaming is not\b"), _without("stream")),
 )
 
 

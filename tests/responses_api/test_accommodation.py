@@ -37,6 +37,7 @@ def refusal(
         ),
         (refusal("Unsupported parameter: 'reasoning.effort'", param="reasoning.effort"), "reasoning"),
         (refusal("Unknown field reasoning"), "reasoning"),
+        (refusal("Unknown parameter: include"), "include"),
         (refusal("Streaming is not supported"), "stream"),
     ],
 )
@@ -60,6 +61,8 @@ def test_filters_are_left_out_and_the_search_tool_stays() -> None:
         refusal("The model does not exist", param="model"),
         refusal("Input is too long", param="input", code="context_length_exceeded"),
         refusal("something else"),
+        refusal("The input must include a question"),
+        refusal("The upstream of this stream broke"),
         refusal("include", status=500),
         refusal("include", status=401),
     ],

@@ -1,0 +1,231 @@
+"""Habits of real clients, held without the clients: what Claude Code, Codex and Gemini CLI were seen to send.
+
+docs/reference/real-clients.md tells where each of them comes from.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
+from responses_mcp.testing import Error, Hang, Json, bodies, open_fake_api
+from responses_mcp.testing.client import McpClient, connected_client
+from tests.processes import WAIT, environment, server_process
+
+PROBE = "server-discover-probe-1"
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "claude-code", "title": "Claude Code", "version": "2.1.330"},
+    "io.modelcontextprotocol/clientCapabilities": {"roots": {}, "elicitation": {"form": {}, "url": {}}},
+}
+CODEX = {
+    "callId": "call_0",
+    "itemId": "fc_0",
+    "threadId": "t",
+    "sessionId": "t",
+    "windowId": "t:0",
+    "x-codex-turn-metadata": {"turn_id": "u", "workspaces": {"/work": {"has_changes": False}}},
+}
+
+
+def pointing_at(base_url: str, **server: Any) -> Settings:
+    return Settings(
+        openai=OpenAISettings(base_url=base_url, api_key="sk-test-0123456789"), server=ServerSettings(**server)
+    )
+
+
+async def ask(client: McpClient, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    with trio.fail_after(WAIT):
+        return await client.ask(method, params)
+
+
+async def call(client: McpClient, arguments: dict[str, Any], meta: dict[str, Any] | None = None) -> dict[str, Any]:
+    params: dict[str, Any] = {"name": "answer", "arguments": arguments}
+    return await ask(client, "tools/call", params if meta is None else {**params, "_meta": meta})
+
+
+# Handshake and list
+
+
+@pytest.mark.parametrize("params", [None, {}, {"_meta": {"progressToken": 0}}, {"_meta": ENVELOPE}])
+async def test_the_list_comes_whole_whichever_way_it_is_asked_for(params: dict[str, Any] | None) -> None:
+    """Gemini reads the first page only; without readOnlyHint Codex refuses and Claude Code goes one by one."""
+    async with connected_client(Settings()) as client:
+        listed = (await ask(client, "tools/list", params))["result"]
+    assert [tool["name"] for tool in listed["tools"]] == ["answer", "answer_detailed", "answer_quick"]
+    assert "nextCursor" not in listed
+    for tool in listed["tools"]:
+        assert tool["annotations"]["readOnlyHint"] is True
+        assert tool["outputSchema"]["type"] == "object"
+
+
+async def test_the_capabilities_are_tools_and_nothing_else_in_both_eras() -> None:
+    """With listChanged Claude Code would wait 27 s for a subscription before it lists."""
+    async with connected_client(Settings(), initialize=False) as client:
+        with trio.fail_after(WAIT):
+            await client.request("server/discover", {"_meta": ENVELOPE}, id=PROBE)
+            discovered = await client.response(PROBE)
+            initialized = await client.initialize()
+    for answer in (discovered, initialized):
+        assert answer["result"]["capabilities"] == {"tools": {}}
+
+
+async def test_a_probe_and_the_handshake_that_follows_it_are_both_answered_when_they_come_together() -> None:
+    """Claude Code sends `initialize` after 2.9 s without an answer to its probe: a slow starter finds both."""
+    probe = {"jsonrpc": "2.0", "id": PROBE, "method": "server/discover", "params": {"_meta": ENVELOPE}}
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+    }
+    async with open_fake_api() as api, connected_client(pointing_at(api.base_url), initialize=False) as client:
+        with trio.fail_after(WAIT):
+            await client.send(probe, hello)
+            await client.response(0)
+            assert [message["id"] for message in client.heard] == [PROBE, 0]
+            assert client.heard[1]["result"]["protocolVersion"] == "2025-06-18"
+            await client.notify("notifications/initialized")
+        assert "resultType" not in (await call(client, {"query": "q"}))["result"]
+
+
+async def test_a_cancel_of_the_handshake_is_ignored() -> None:
+    """Gemini cancels id 0, its `initialize`, when its time limit has passed; the answer may have crossed it."""
+    async with connected_client(Settings(), initialize=False) as client:
+        with trio.fail_after(WAIT):
+            await client.request("initialize", {"protocolVersion": "2025-06-18"}, id=0)
+            await client.cancel(0, "McpError: MCP error -32001: Request timed out")
+            assert (await client.ask("ping"))["result"] == {}
+    assert [message.get("id") for message in client.heard].count(0) <= 1
+
+
+async def test_a_throw_away_copy_leaves_no_mark_on_the_one_that_stays(tmp_path: Path) -> None:
+    """The TypeScript client probes one process, ends it, and talks to another: both write the same debug file."""
+    log = tmp_path / "debug.log"
+    async with open_fake_api() as api:
+        env = environment(tmp_path, api.base_url, DEBUG=str(log))
+        async with server_process(env) as stays, server_process(env, initialize=False) as goes:
+            with trio.fail_after(WAIT):
+                await goes.client.request("server/discover", {"_meta": ENVELOPE}, id=PROBE)
+                await goes.client.response(PROBE)
+            goes.process.terminate()
+            if sys.platform != "win32":
+                assert await goes.ended() == 0
+            assert "result" in await call(stays.client, {"query": "q"})
+    written = log.read_text(encoding="utf-8")
+    assert "recv method=initialize" in written
+    assert "recv method=server/discover" in written
+
+
+# Calls
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"claudecode/toolUseId": "toolu_01", "progressToken": 2},
+        {**ENVELOPE, "claudecode/toolUseId": "toolu_01", "progressToken": 1},
+        {**CODEX, "progressToken": 0},
+        {"progressToken": "d768c133-da1d-4171-9e3e-55f6dc300675"},
+    ],
+    ids=["Claude Code", "Claude Code, 2026-07-28", "Codex", "Gemini"],
+)
+async def test_the_text_says_what_the_structured_content_says_with_the_answer_first(meta: dict[str, Any]) -> None:
+    """Claude Code and Codex show the model one of the two, Gemini the other; both cut what is long."""
+    async with open_fake_api() as api, connected_client(pointing_at(api.base_url)) as client:
+        result = (await call(client, {"query": "東京は？"}, meta))["result"]
+    (content,) = result["content"]
+    assert content["type"] == "text"
+    assert json.loads(content["text"]) == result["structuredContent"]
+    assert next(iter(result["structuredContent"])) == "answer"
+    assert content["text"].startswith('{"answer": ')
+    tokens = [m["params"]["progressToken"] for m in client.heard if m.get("method") == "notifications/progress"]
+    assert tokens
+    assert set(map(repr, tokens)) == {repr(meta["progressToken"])}
+
+
+async def test_calls_sent_together_are_upstream_together() -> None:
+    """All three clients sent parallel calls in one go."""
+    async with open_fake_api(Hang(), Hang(), Hang()) as api, connected_client(pointing_at(api.base_url)) as client:
+        with trio.fail_after(WAIT):
+            ids = [await client.start_call("answer", {"query": f"never {n}"}) for n in range(3)]
+            await api.wait_requests(3)
+            assert not any(request.hung_up for request in api.requests)
+            await client.cancel(ids[1], "AbortError: user-cancel")
+            (cancelled,) = [request for request in api.requests if "never 1" in str(request.json)]
+            await cancelled.wait_hung_up()
+            assert (await client.ask("ping"))["result"] == {}
+        assert [request.hung_up is None for request in api.requests].count(True) == 2
+    assert not {message.get("id") for message in client.heard} & set(ids)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": ["x"]}])
+async def test_arguments_that_no_client_checks_are_refused_by_name_and_not_sent(arguments: dict[str, Any]) -> None:
+    """Claude Code and Codex pass on whatever the model wrote; Gemini checks first."""
+    async with open_fake_api() as api, connected_client(pointing_at(api.base_url)) as client:
+        refused = await call(client, arguments)
+        assert api.requests == []
+    assert "query" in refused["error"]["data"]["message"]
+
+
+async def test_a_search_without_any_source_is_an_answer() -> None:
+    """Other servers of the same API name no sources in their web_search_call."""
+    body = bodies.searched()
+    for item in body["output"]:
+        if item["type"] == "web_search_call":
+            item["action"].pop("sources", None)
+        for part in item.get("content", ()):
+            part["annotations"] = []
+    async with open_fake_api(Json(body)) as api, connected_client(pointing_at(api.base_url)) as client:
+        result = (await call(client, {"query": "q"}))["result"]["structuredContent"]
+    assert result["used_search"] is True
+    assert result["citations"] == []
+
+
+# Errors
+
+
+async def test_the_reason_is_in_the_data_of_the_error_by_default_which_only_codex_shows() -> None:
+    async with open_fake_api(Error(401)) as api, connected_client(pointing_at(api.base_url)) as client:
+        error = (await call(client, {"query": "q"}))["error"]
+    assert (error["code"], error["message"]) == (-32001, "answer failed")
+    assert "key" in error["data"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "meta"), [("result", None), ("error", ENVELOPE), ("result", ENVELOPE)], ids=["set", "modern", "both"]
+)
+async def test_the_reason_is_the_text_of_a_result_that_every_model_reads(
+    mode: str, meta: dict[str, Any] | None
+) -> None:
+    """Claude Code and Gemini show the model a JSON-RPC error without its data; a result arrives in full."""
+    async with (
+        open_fake_api(Error(401)) as api,
+        connected_client(pointing_at(api.base_url, tool_errors=mode)) as client,
+    ):
+        result = (await call(client, {"query": "q"}, meta))["result"]
+    assert result["isError"] is True
+    assert "structuredContent" not in result
+    assert "key" in result["content"][0]["text"]
+
+
+# End
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals to send")
+async def test_sigterm_and_the_end_of_input_together_end_a_call_in_flight_quietly(tmp_path: Path) -> None:
+    """Codex does both in the same moment, right after the cancel."""
+    async with open_fake_api(Hang()) as api, server_process(environment(tmp_path, api.base_url)) as server:
+        with trio.fail_after(WAIT):
+            number = await server.client.start_call("answer", {"query": "q"})
+            await api.wait_requests(1)
+            await server.client.cancel(number, "MCP request cancelled by caller")
+            server.process.terminate()
+            await server.client.end_input()
+            assert await server.ended() == 0
+            await api.requests[0].wait_hung_up()
+    assert server.stderr == b""
