@@ -7,20 +7,28 @@ import signal
 import sys
 
 
+_ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     argv = sys.argv[1:]
-    if "--stdio" in argv:
-        # A client may end us while we still import. Once serving, Trio's handlers take over; after it, these do again.
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), _end_quietly)
+    serving = "--stdio" in argv
+    if serving:
+        # A client may end us while we still import. Once serving, Trio's handlers take over.
+        for number in _ENDING:
+            signal.signal(number, _end_quietly)
     from responses_mcp.cli import run  # noqa: PLC0415  # after the signals are in hand
 
     try:
         code = run(argv)
     except KeyboardInterrupt:
         code = 130
+    if serving:
+        # The interpreter needs a while to end and gives signals their default meaning meanwhile; clients that asked
+        # once ask again within a tenth of a second, and that must not look like a crash.
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 

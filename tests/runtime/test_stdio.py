@@ -217,6 +217,20 @@ async def test_a_signal_ends_everything_quietly_with_calls_in_flight(tmp_path: P
 
 
 @posix
+@pytest.mark.parametrize("first", ["SIGINT", "SIGTERM"])
+async def test_signals_that_follow_while_the_process_ends_do_not_change_its_exit_code(tmp_path: Path, first: str) -> None:
+    # Claude Code sends SIGINT and, a tenth of a second later, SIGTERM: the interpreter may be on its way out by then.
+    async with server_process(environment(tmp_path)) as server:
+        server.process.send_signal(getattr(signal, first))
+        with trio.fail_after(WAIT):
+            while server.process.poll() is None:
+                server.process.send_signal(signal.SIGTERM)
+                await trio.sleep(0.002)
+        assert server.process.returncode == 0
+    assert server.stderr == b""
+
+
+@posix
 async def test_a_client_that_closes_our_output_ends_us_though_nothing_is_being_written(tmp_path: Path) -> None:
     async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:
         api.default = Hang()
