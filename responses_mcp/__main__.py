@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 
-
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 

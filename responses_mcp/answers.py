@@ -1,7 +1,6 @@
 """Questions in, answers out: what the `answer*` tools do, without MCP (contract 6).
 
-async with open_answers(settings) as answers:
-result = await answers.answer("…", recency_days=7)
+Use it as ``async with open_answers(settings) as answers: result = await answers.answer("…", recency_days=7)``.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from responses_mcp import __version__
@@ -72,15 +73,23 @@ def run(argv: Sequence[str]) -> int:
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
     show = options.show_config or loaded.settings.server.show_config_on_start
     if show:
-        sys.stderr.write(show_config(loaded, __version__) + "\n")
-        sys.stderr.flush()
+        _tell(show_config(loaded, __version__))
     if options.stdio:
         return _serve(loaded)
     if not loaded.problems:
         return 0
     for problem in loaded.problems:
-        sys.stderr.write(f"openai-responses-mcp: {problem}\n")
+        _tell(f"openai-responses-mcp: {problem}")
     return 2
+
+
+def _tell(text: str) -> None:
+    """Write to stderr, where there is one that takes it: a server must not fail to start over this."""
+    if sys.__stderr__ is None:
+        return  # closed at the start: the number may belong to something else by now
+    # Not through sys.stderr, which keeps what it could not write and fails over it once more at the end.
+    with suppress(OSError), open(os.dup(2), "wb") as stderr:  # noqa: PTH123
+        stderr.write(text.encode() + b"\n")
 
 
 def _serve(loaded: LoadedSettings) -> int:

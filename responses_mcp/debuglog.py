@@ -23,6 +23,7 @@ from pathlib import Path
 from responses_mcp.redaction import Redactor
 
 MAX_WAITING_LINES = 2_000
+MAX_WAITING_BYTES = 8 * 1024 * 1024  # beside the first line, which may be of any size
 FLUSH_SECONDS = 0.2
 
 _root = logging.getLogger("responses_mcp")
@@ -49,6 +50,7 @@ class _LineWriter:
         self._stream = stream
         self._changed = threading.Condition()
         self._lines: deque[bytes] = deque()
+        self._waiting_bytes = 0
         self._dropped = 0
         self._ended = False
         self._thread: threading.Thread | None = None
@@ -58,15 +60,20 @@ class _LineWriter:
         with self._changed:
             if self._ended:
                 return
-            if len(self._lines) >= MAX_WAITING_LINES:
+            if len(self._lines) >= MAX_WAITING_LINES or (
+                self._lines and self._waiting_bytes + len(line) > MAX_WAITING_BYTES
+            ):
                 self._dropped += 1
                 return
             self._tell_dropped()
             self._lines.append(line)
+            self._waiting_bytes += len(line)
             self._changed.notify()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._write_lines, name="responses-mcp-log", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._write_lines, name="responses-mcp-log", daemon=True)
+                with suppress(RuntimeError):  # no more threads to be had: the log stays silent
+                    thread.start()
+                    self._thread = thread
 
     def end(self) -> None:
         """Take no more lines; the stream is closed when those queued have been written."""
@@ -94,7 +101,9 @@ class _LineWriter:
                 if self._ended:
                     return None
                 self._changed.wait()
-            return self._lines.popleft()
+            line = self._lines.popleft()
+            self._waiting_bytes = max(0, self._waiting_bytes - len(line))
+            return line
 
     def _write_lines(self) -> None:
         with suppress(OSError, ValueError):  # the reader is gone, or the disk is full

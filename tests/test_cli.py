@@ -82,6 +82,22 @@ def test_show_config_together_with_stdio_prints_and_serves(tmp_path: Path) -> No
     assert json.loads(done.stderr)["version"] == __version__
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_stderr_that_takes_nothing_does_not_keep_the_server_from_starting(tmp_path: Path) -> None:
+    for closing in ("2>&-", "2>/dev/full"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"exec {sys.executable} -m responses_mcp --stdio --show-config {closing}"],
+            input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+            capture_output=True,
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            timeout=WAIT,
+            check=False,
+        )
+        assert done.returncode == 0
+        assert json.loads(done.stdout)["result"] == {}
+
+
 def test_the_configuration_can_ask_to_be_shown_at_the_start(tmp_path: Path) -> None:
     write_config(tmp_path, "server: {show_config_on_start: true}\n")
     done = run(tmp_path, "--stdio", stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')

@@ -300,3 +300,17 @@ def test_no_thread_runs_before_the_first_line() -> None:
     before = threading.active_count()
     with configured():
         assert threading.active_count() == before
+
+
+def test_lines_that_wait_are_bounded_in_bytes_too() -> None:
+    from responses_mcp.debuglog import MAX_WAITING_BYTES, _LineWriter
+
+    read_end, write_end = os.pipe()
+    writer = _LineWriter(open(write_end, "wb", buffering=0))  # noqa: SIM115
+    line = b"x" * 1_000_000 + b"\n"
+    for _ in range(100):
+        writer.put(line)
+    waiting = sum(map(len, writer._lines))
+    os.close(read_end)  # lets the writing thread go
+    writer.end()
+    assert waiting <= MAX_WAITING_BYTES + len(line)

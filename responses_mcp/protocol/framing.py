@@ -25,6 +25,7 @@ _LONG_HEADERS = f"a header block is longer than {MAX_HEADER_BYTES} bytes"
 
 _HEADER = re.compile(rb"(content-length|content-type)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _GLUED_HEADER = re.compile(rb"content-length[ \t]*:[ \t]*[0-9]{1,18}[ \t]*\r?$", re.IGNORECASE)
+_LONGEST_GLUED = 256  # bytes at a line's end in which a header is looked for; the rest may be millions
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
@@ -105,7 +106,7 @@ class MessageReader:
         if header := _HEADER.match(line):
             self._start_headers()
             self._note_header(header)
-        elif glued := _GLUED_HEADER.search(line):
+        elif glued := _GLUED_HEADER.search(line, max(0, len(line) - _LONGEST_GLUED)):
             self._out.append(Payload(line[: glued.start()].strip(), line=False))
             self._start_headers()
             self._note_header(_HEADER.match(line, glued.start()))

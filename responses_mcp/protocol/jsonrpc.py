@@ -124,8 +124,8 @@ def _invalid(request_id: RequestId | None, reason: str) -> Invalid:
 def encode(message: JsonObject) -> bytes:
     """Serialise a message of ours as one line of UTF-8, compact, with Japanese left readable.
 
-    U+2028 and its kin are escaped, since some readers split lines there. A lone surrogate (only an id that the peer
-    sent so, as tools clean their text) has no UTF-8 form and makes the whole message ASCII escapes.
+    U+2028 and its kin are escaped, since some readers split lines there. A lone surrogate (an id that the peer sent
+    so; all other text has been cleaned) has no UTF-8 form and makes the whole message ASCII escapes.
     """
     text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if text.isascii():

@@ -38,9 +38,8 @@ def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
     """Return what is wrong with a request's envelope: its shape first, then its version; None when it will do."""
     given = params.get("_meta")
     meta: Mapping[str, Any] = cast(Mapping[str, Any], given) if isinstance(given, dict) else {}
-    missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]
-    if missing:
-        return RpcError(INVALID_PARAMS, f"Invalid params: params._meta is missing {', '.join(missing)}")
+    if not (_VERSION_KEY in meta and _CAPABILITIES_KEY in meta):
+        return missing_envelope(params)
     version, client = meta[_VERSION_KEY], meta.get(_CLIENT_KEY)
     if not isinstance(version, str):
         return _ill_typed(_VERSION_KEY, "a string")
@@ -54,6 +53,14 @@ def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
         data: JsonObject = {"supported": list(SUPPORTED_VERSIONS), "requested": version}
         return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     return None
+
+
+def missing_envelope(params: Mapping[str, Any]) -> RpcError:
+    """Return the error for a request whose envelope lacks what every one must have, naming what is missing."""
+    given = params.get("_meta")
+    meta: Mapping[str, Any] = cast(Mapping[str, Any], given) if isinstance(given, dict) else {}
+    missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]
+    return RpcError(INVALID_PARAMS, f"Invalid params: params._meta is missing {', '.join(missing)}")
 
 
 def _is_implementation(value: object) -> bool:

@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 
+ENTRY_BYTES = 300  # what a waiting message costs beside its bytes, roughly; millions of short ones add up
+
 
 class Outbox:
     """A queue of framed messages with removal, counting the bytes that the peer has not accepted yet."""
@@ -23,8 +25,8 @@ class Outbox:
 
     @property
     def unsent_bytes(self) -> int:
-        """Return the bytes queued plus those the writer has taken and not yet written."""
-        return self._waiting_bytes + self._bytes_in_hand
+        """Return the memory of what is queued, plus the bytes that the writer has taken and not yet written."""
+        return self._waiting_bytes + ENTRY_BYTES * len(self._entries) + self._bytes_in_hand
 
     @property
     def waiting(self) -> bool:

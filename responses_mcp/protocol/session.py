@@ -43,12 +43,13 @@ from responses_mcp.protocol.jsonrpc import (
     result_message,
 )
 from responses_mcp.protocol.legacy import LegacyEra
-from responses_mcp.protocol.modern import ModernEra, check_envelope, envelope_of
+from responses_mcp.protocol.modern import ModernEra, check_envelope, envelope_of, missing_envelope
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.outcome import Outcome
 
 log = logging.getLogger(__name__)
 
+MAX_HELD_BYTES = 256 * 1024 * 1024  # of requests in flight, together: few clients send this much in a day
 BATCH_BYTES = 64 * 1024  # the capacity of a pipe on Linux: more would only wait in hand, past recall
 
 
@@ -79,6 +80,8 @@ class Session:
         self._max_in_flight = max_in_flight
         self._initialized = False
         self._in_flight: dict[RequestKey, Pending] = {}
+        self._held_bytes = 0
+        self._size = 0  # bytes of the message being received
         self._outbox = Outbox()
         self._events: list[Event] = []
 
@@ -109,6 +112,7 @@ class Session:
         """End all subscriptions, with the result that says so. To be called when no more input will be read."""
         for pending in list(self._in_flight.values()):
             if isinstance(pending, Subscription):
+                pending.tickets.clear()  # the acknowledgement must come first and stays
                 self._answer(pending, result_message(pending.id, self._modern.subscription_ended(pending.id)))
 
     def report(self, call: Call, progress: float, message: str, *, total: float | None = None) -> None:
@@ -137,7 +141,7 @@ class Session:
         pending.finished = True
 
         def answered() -> None:
-            del self._in_flight[pending.key]
+            self._release(self._in_flight.pop(pending.key))
 
         pending.tickets.append(self._queue(message, answered))
 
@@ -164,6 +168,7 @@ class Session:
 
     def _receive(self, data: bytes) -> None:
         message = decode(data)
+        self._size = len(data)
         if log.isEnabledFor(logging.DEBUG):
             method = message.method if isinstance(message, Request | Notification) else type(message).__name__
             log.debug("recv method=%.100s bytes=%d", method, len(data))
@@ -178,8 +183,10 @@ class Session:
 
     def _receive_request(self, request: Request) -> None:
         key = request_key(request.id)
-        if key is None or key in self._in_flight:
-            self._refuse(request, INVALID_REQUEST, "Invalid Request: this id is already in flight; use a new one")
+        if key is None:
+            return  # a Request has an id
+        if (pending := self._in_flight.get(key)) is not None:
+            self._refuse_duplicate(pending)
             return
         modern = envelope_of(request.params) is not None
         if request.method == "initialize" and (not modern or "protocolVersion" in request.params):
@@ -193,9 +200,9 @@ class Session:
     def _serve_legacy(self, request: Request, key: RequestKey) -> None:
         if request.method == "ping":
             self._reply(request, self._legacy.empty())
-        elif request.method == "server/discover" and (error := check_envelope(request.params)) is not None:
-            # Known to the modern era alone, where it cannot be asked without an envelope.
-            self._queue(error_message(request.id, error))
+        elif request.method == "server/discover":
+            # Known to the modern era alone, and without an envelope it is none of that era.
+            self._queue(error_message(request.id, missing_envelope(request.params)))
         elif request.method not in ("tools/list", "tools/call"):
             self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
         elif not self._initialized:
@@ -235,26 +242,28 @@ class Session:
         call = Call(
             id=request.id,
             key=key,
+            size=self._size,
             tool=name,
             arguments=cast(JsonObject, arguments or {}),
             era=era,
             progress_token=_progress_token(request.params),
         )
-        accepted = len(self._in_flight) < self._max_in_flight
-        self._in_flight[key] = call
-        if accepted:
+        refusal = self._no_room()
+        self._hold(call)
+        if refusal is None:
             self._events.append(CallStarted(call))
         else:
-            self.finish(call, tool.failure(_too_many(self._max_in_flight)))
+            self.finish(call, tool.failure(refusal))
 
     def _open_subscription(self, request: Request, key: RequestKey) -> None:
         if not isinstance(request.params.get("notifications"), dict):
             self._refuse(request, INVALID_PARAMS, "Invalid params: notifications must be an object")
             return
-        if len(self._in_flight) >= self._max_in_flight:
-            self._refuse(request, INVALID_REQUEST, f"Invalid Request: {_too_many(self._max_in_flight)}")
+        if (refusal := self._no_room()) is not None:
+            self._refuse(request, INVALID_REQUEST, f"Invalid Request: {refusal}")
             return
-        subscription = self._in_flight[key] = Subscription(id=request.id, key=key)
+        subscription = Subscription(id=request.id, key=key, size=self._size)
+        self._hold(subscription)
         params = self._modern.acknowledged(request.id)
         message = notification_message("notifications/subscriptions/acknowledged", params)
         subscription.tickets.append(self._queue(message))
@@ -264,11 +273,42 @@ class Session:
         pending = self._in_flight.pop(key, None) if key is not None else None
         if pending is None:
             return
-        reason = params.get("reason")
-        log.debug("cancelled requestId=%s reason=%.200s", pending.id, reason)
+        given = params.get("reason")
+        reason = given[:200] if isinstance(given, str) else None
+        log.debug("cancelled requestId=%s reason=%s", pending.id, reason)
+        self._release(pending)
         self._withdraw(pending)
+        for ticket in pending.refusals:
+            self._outbox.withdraw(ticket)
         if isinstance(pending, Call):
-            self._events.append(CallCancelled(pending, reason[:200] if isinstance(reason, str) else None))
+            self._events.append(CallCancelled(pending, reason))
+
+    def _refuse_duplicate(self, pending: Pending) -> None:
+        error = RpcError(INVALID_REQUEST, "Invalid Request: this id is already in flight; use a new one")
+        # It bears the id of the request in flight, so a cancel of that takes it back too.
+        ticket = self._queue(error_message(pending.id, error), lambda: pending.refusals.discard(ticket))
+        pending.refusals.add(ticket)
+
+    def _no_room(self) -> str | None:
+        """Say why one more request cannot be held in flight; None when it can."""
+        if len(self._in_flight) >= self._max_in_flight:
+            return (
+                f"{self._max_in_flight} requests are in flight already, as many as server.max_in_flight allows; "
+                "wait for one to be answered, cancel one, or raise the limit."
+            )
+        if self._in_flight and self._held_bytes + self._size > MAX_HELD_BYTES:
+            return (
+                f"the requests in flight already hold {self._held_bytes} bytes of questions; "
+                "wait for one to be answered, or cancel one."
+            )
+        return None
+
+    def _hold(self, pending: Pending) -> None:
+        self._in_flight[pending.key] = pending
+        self._held_bytes += pending.size
+
+    def _release(self, pending: Pending) -> None:
+        self._held_bytes -= pending.size
 
     def _withdraw(self, pending: Pending) -> None:
         for ticket in pending.tickets:
@@ -293,10 +333,3 @@ def _progress_token(params: JsonObject) -> RequestId | None:
     meta = params.get("_meta")
     key = request_key(cast(JsonObject, meta).get("progressToken")) if isinstance(meta, dict) else None
     return None if key is None else key[1]
-
-
-def _too_many(limit: int) -> str:
-    return (
-        f"{limit} requests are in flight already, as many as server.max_in_flight allows; "
-        "wait for one to be answered, cancel one, or raise the limit."
-    )

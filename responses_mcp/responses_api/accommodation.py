@@ -61,7 +61,10 @@ class Accommodation:
         return body
 
     def learn(self, error: UpstreamError, body: JsonObject) -> str | None:
-        """Take a lesson from the refusal of `body`; return it in words, or None if there is nothing to try."""
+        """Take a lesson from the refusal of `body`; return it in words, or None if there is nothing to try.
+
+        "" says that another call has learnt the same meanwhile: worth another try, and no news.
+        """
         if error.status not in (400, 422):
             return None
         said = f"{error.param or ''} {error.message}".lower()
@@ -75,11 +78,15 @@ class Accommodation:
         taken = tuple(
             word for word in _EFFORT_IN_QUOTES.findall(said.partition("supported values")[2]) if word != asked
         )
+        if self.effort is not None and asked != self.effort:
+            return ""
         if not taken or self.effort is not None:
             return self._leave_out("reasoning")
         self.effort = clamp_effort(asked, taken)
         return f"uses reasoning effort {self.effort}, as {asked} is not taken"
 
     def _leave_out(self, name: str) -> str:
+        if name in self.left_out:
+            return ""
         self.left_out.add(name)
         return f"is asked without {name}, which is not taken"

@@ -126,7 +126,8 @@ class ResponsesApi:
         lesson = lessons.learn(error, body)
         if lesson is None:
             return None
-        log.warning("the model %s %s", body.get("model"), lesson)
+        if lesson:
+            log.warning("the model %s %s", body.get("model"), lesson)
         return 0.0
 
     async def _attempt(self, body: JsonObject, headers: dict[str, str], on_phase: Callable[[str], None]) -> JsonObject:

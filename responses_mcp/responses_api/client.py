@@ -139,9 +139,9 @@ async def _exchange(
     client: httpx.AsyncClient, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None
 ) -> tuple[Reply, bool]:
     """Return the reply, and whether it was read to its end."""
-    request = client.build_request("POST", url, headers={"accept-encoding": "gzip", **headers}, content=body)
-    request.stream = _Body(body)
     try:
+        request = client.build_request("POST", url, headers={"accept-encoding": "gzip", **headers}, content=body)
+        request.stream = _Body(body)
         response = await client.send(request, stream=True)
         try:
             heard = listener is not None and listener.begin(response.status_code, response.headers)
@@ -157,7 +157,11 @@ async def _exchange(
             "and NO_PROXY for hosts to reach directly.",
             retryable=str(error).startswith("5"),
         ) from error
-    except (httpx.TransportError, httpx.InvalidURL) as error:
+    except (UnicodeError, httpx.InvalidURL) as error:
+        raise ConnectionFailed(
+            "The host name in openai.base_url or in the proxy's address cannot be used; correct it."
+        ) from error
+    except httpx.TransportError as error:
         raise ConnectionFailed(
             f"The connection broke before the answer was complete ({type(error).__name__}); it is not repeated "
             "by itself, as it may have been paid for: ask again."

@@ -19,7 +19,7 @@ from responses_mcp.errors import (
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
 
 Redact = Callable[[str], str]
@@ -151,7 +151,7 @@ def _words(value: object, redact: Redact) -> _Words:
 def _word(value: object, redact: Redact) -> str | None:
     if not isinstance(value, str | int) or isinstance(value, bool):
         return None
-    return redact(str(value))[:_LONGEST_WORD]
+    return replace_lone_surrogates(redact(str(value)))[:_LONGEST_WORD]
 
 
 def _dump(value: object) -> str:

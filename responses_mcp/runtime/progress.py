@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import trio
 
+from responses_mcp.protocol.jsonrpc import replace_lone_surrogates
+
 SPACING = 0.25  # seconds between two notifications of one call
 HEARTBEAT = 12.0  # seconds of silence before the last message is repeated; clients allow 15 to 60
 LONGEST_MESSAGE = 200
@@ -33,7 +35,7 @@ class ProgressReporter:
 
     def report(self, message: str) -> None:
         """Say what the call is doing: now, or a moment later if something was said just before."""
-        self._phase = " ".join(message.split())[:LONGEST_MESSAGE]
+        self._phase = replace_lone_surrogates(" ".join(message.split()))[:LONGEST_MESSAGE]
         self._pending = self._phase
         if trio.current_time() >= self._due():
             self._flush()

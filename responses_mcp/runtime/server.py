@@ -31,6 +31,7 @@ from responses_mcp.toolsets.base import CallContext, Tool, ToolError, Toolset
 
 log = logging.getLogger(__name__)
 
+CHUNK = 64 * 1024  # bytes read between two looks at how much output waits
 CLOSE_GRACE = 1.0  # seconds for toolsets to let go of their connections
 
 
@@ -40,17 +41,20 @@ class Server:
 
     session: Session
     reading: trio.CancelScope = field(default_factory=trio.CancelScope)
-    grace: float = 0.0  # seconds for calls in flight, once reading has ended
+    draining: trio.CancelScope | None = None  # all that runs, once reading has ended
+    grace: float = 0.0  # seconds for requests in flight from then on
 
     @property
     def in_flight(self) -> int:
-        """Return how many calls have been accepted and neither answered nor cancelled."""
+        """Return how many requests, calls and subscriptions, are accepted and neither answered nor cancelled."""
         return self.session.in_flight
 
     def stop(self, grace: float) -> None:
         """Read no further; calls in flight may still finish within `grace` seconds, then `serve` returns."""
         self.grace = grace
         self.reading.cancel(reason="the server was asked to stop")
+        if self.draining is not None:
+            self.draining.deadline = min(self.draining.deadline, trio.current_time() + grace)
 
 
 async def serve_tools(  # started() is called by the shell
@@ -85,12 +89,19 @@ async def serve_tools(  # started() is called by the shell
     try:
         await shell.run(task_status)
     finally:
-        with trio.move_on_after(CLOSE_GRACE, shield=True):
-            for toolset in sets:
-                await toolset.aclose()
+        for toolset in sets:
+            with trio.move_on_after(CLOSE_GRACE, shield=True):
+                await _close(toolset)
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
             await trio.aclose_forcefully(receive_stream)
             await trio.aclose_forcefully(send_stream)
+
+
+async def _close(toolset: Toolset) -> None:
+    try:
+        await toolset.aclose()
+    except Exception as bug:  # noqa: BLE001  # the other toolsets must be closed too
+        log.error("server: a toolset could not be closed (%s)", type(bug).__name__)  # noqa: TRY400
 
 
 class _Shell:
@@ -125,13 +136,14 @@ class _Shell:
                     await self._read(nursery)
                 self._session.close_subscriptions()
                 self._wake_writer(self._wake)
-                nursery.cancel_scope.deadline = trio.current_time() + server.grace
+                server.draining = nursery.cancel_scope
+                server.draining.deadline = trio.current_time() + server.grace
 
     async def _read(self, nursery: trio.Nursery) -> None:
         limit = self._settings.max_unsent_bytes
         while True:
             try:
-                data = await self._receive_stream.receive_some()
+                data = await self._receive_stream.receive_some(CHUNK)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
             log.debug("stdin chunk=%d", len(data))
@@ -179,13 +191,13 @@ class _Shell:
                 del self._scopes[call]
                 if reporter is not None:
                     reporter.stop()
-            if outcome is not None:
+            if not scope.cancelled_caught:
                 self._finish(call, outcome)
                 self._wake_writer(wake)
 
-    def _finish(self, call: Call, outcome: Outcome) -> None:
+    def _finish(self, call: Call, outcome: Outcome | None) -> None:
         try:
-            self._session.finish(call, outcome)
+            self._session.finish(call, _checked(outcome))
         except (TypeError, ValueError, RecursionError) as bug:
             log.error("server: %s returned what is no JSON; this is a bug in the tool", call.tool)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
@@ -212,3 +224,9 @@ class _Shell:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("the peer no longer reads; ending")
             everything.cancel(reason="the peer no longer reads")
+
+
+def _checked(outcome: Outcome | None) -> Outcome:
+    if outcome is None:  # against its type, a handler forgot to return
+        raise TypeError("a tool returned None")
+    return outcome

@@ -11,6 +11,7 @@ process ends during a read.)
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import sys
@@ -28,13 +29,17 @@ class ThreadedReceiveStream(trio.abc.ReceiveStream):
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._closed = False
+        # Of its own: threads that others left behind must not keep the wire from being read.
+        self._limiter = trio.CapacityLimiter(1)
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the next bytes, b"" at the end of input. Raises `trio.ClosedResourceError` once closed."""
         if self._closed:
             raise trio.ClosedResourceError
         try:
-            return await trio.to_thread.run_sync(os.read, self._fd, max_bytes or CHUNK, abandon_on_cancel=True)
+            return await trio.to_thread.run_sync(
+                os.read, self._fd, max_bytes or CHUNK, abandon_on_cancel=True, limiter=self._limiter
+            )
         except OSError as error:
             raise trio.BrokenResourceError from error
 
@@ -50,6 +55,8 @@ class ThreadedSendStream(trio.abc.SendStream):
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._closed = False
+        # Of its own: threads that others left behind must not keep the wire from being read.
+        self._limiter = trio.CapacityLimiter(1)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data`. Raises `trio.BrokenResourceError` when nobody reads any more."""
@@ -61,7 +68,9 @@ class ThreadedSendStream(trio.abc.SendStream):
                 # A copy of each piece, since an abandoned thread may outlive `data`.
                 piece = bytes(rest[sent : sent + CHUNK])
                 try:
-                    sent += await trio.to_thread.run_sync(os.write, self._fd, piece, abandon_on_cancel=True)
+                    sent += await trio.to_thread.run_sync(
+                        os.write, self._fd, piece, abandon_on_cancel=True, limiter=self._limiter
+                    )
                 except OSError as error:
                     raise trio.BrokenResourceError from error
 
@@ -99,6 +108,9 @@ def claimed_stdio() -> Generator[tuple[int, int]]:
 
     The caller owns the two descriptors. Raises OSError when the process was started without stdin or stdout.
     """
+    if sys.__stdin__ is None or sys.__stdout__ is None:
+        # Closed at the start: by now the number may belong to something else, such as Trio's own descriptors.
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     wire_in, wire_out = os.dup(0), os.dup(1)
     saved_in, saved_out = os.dup(0), os.dup(1)
     if sys.platform == "win32":
@@ -109,10 +121,7 @@ def claimed_stdio() -> Generator[tuple[int, int]]:
     null = os.open(os.devnull, os.O_RDWR)
     try:
         os.dup2(null, 0)
-        try:
-            os.dup2(2, 1)
-        except OSError:
-            os.dup2(null, 1)  # started without a stderr
+        os.dup2(2 if sys.__stderr__ is not None else null, 1)
         yield wire_in, wire_out
     finally:
         with suppress(OSError, ValueError):
@@ -131,7 +140,7 @@ async def wait_reader_gone(fd: int) -> None:
     if _needs_threads(fd):
         await trio.sleep_forever()
     poll = select.poll()
-    poll.register(fd, 0)  # asks for nothing: errors and hang-ups are reported all the same
+    poll.register(fd, select.POLLIN | select.POLLHUP)  # macOS reports nothing that was not asked for
     try:
         # The writing end of a pipe never becomes readable; what wakes this is the error condition.
         await trio.lowlevel.wait_readable(fd)

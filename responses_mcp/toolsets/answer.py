@@ -157,7 +157,7 @@ def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:
 
 
 def _read_query(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value in (math.inf, -math.inf):
         raise BadArgument("query is missing or is not a text; pass the question as the string argument `query`.")
     return str(value)
 

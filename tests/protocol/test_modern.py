@@ -289,6 +289,15 @@ def test_a_subscription_is_acknowledged_stays_open_and_ends_with_a_result() -> N
     assert session.in_flight == 0
 
 
+def test_a_subscription_that_ends_before_its_acknowledgement_was_read_still_sends_it_first() -> None:
+    session = make(initialized=False)
+    say(session, listen("s"))
+    session.close_subscriptions()
+    ack, end = hear(session)
+    assert ack["method"] == "notifications/subscriptions/acknowledged"
+    assert end["id"] == "s"
+
+
 def test_a_cancelled_subscription_says_no_more_and_starts_nothing() -> None:
     session = make()
     assert say(session, listen(1), cancel(1)) == []

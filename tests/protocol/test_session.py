@@ -363,6 +363,37 @@ def test_a_second_request_with_an_id_in_flight_is_refused_and_the_first_goes_on(
     assert codes(hear(session)) == [(1, "result")]
 
 
+def test_the_refusal_of_a_second_request_goes_with_the_cancel_of_the_first() -> None:
+    session = make()
+    say(session, call(1), call(1), request(1, "ping"), cancel(1))
+    assert hear(session) == []
+    assert session.unsent_bytes == 0
+
+
+def test_refusals_that_were_read_are_not_remembered() -> None:
+    session = make()
+    call_ = start(session, 1)
+    for _ in range(10):
+        say(session, call(1))
+        hear(session)
+    assert call_.refusals == set()
+
+
+def test_requests_in_flight_hold_bounded_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("responses_mcp.protocol.session.MAX_HELD_BYTES", 5000)
+    session = make()
+    calls = [start(session, 1)]
+    say(session, call(2, x="y" * 4000), call(3, x="y" * 4000))
+    assert codes(hear(session)) == [(3, -32001)]
+    say(session, cancel(2))
+    (event,) = say(session, call(4, x="y" * 4000))
+    session.finish(event.call, ToolSuccess("x"))
+    session.finish(calls[0], ToolSuccess("x"))
+    hear(session)
+    assert session._held_bytes == 0
+    assert isinstance(say(session, call(5, x="y" * 9000))[0], CallStarted)  # alone, any size that can be read
+
+
 def test_ids_of_different_types_are_different_ids() -> None:
     session = make()
     calls = [start(session, id_) for id_ in (1, "1", 0, "", "0")]
@@ -494,9 +525,9 @@ def test_unsent_bytes_count_what_waits_and_what_is_in_hand() -> None:
     say(session, request(1, "ping"))
     waiting = session.unsent_bytes
     taken = session.take_output()
-    assert session.unsent_bytes == waiting == len(taken)
+    assert session.unsent_bytes == len(taken) < waiting  # what waits costs more than its bytes
     say(session, request(2, "ping"))
-    assert session.unsent_bytes == 2 * waiting
+    assert session.unsent_bytes == len(taken) + waiting
     session.output_written()
     assert session.unsent_bytes == waiting
 

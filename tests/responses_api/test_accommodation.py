@@ -77,6 +77,7 @@ def test_a_lesson_is_learnt_once() -> None:
     lessons = Accommodation()
     assert lessons.learn(refusal(param="include"), BODY)
     assert lessons.learn(refusal(param="include"), lessons.fit(BODY)) is None
+    assert lessons.learn(refusal(param="include"), BODY) == ""
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,17 @@ def test_an_effort_moves_to_the_nearest_that_the_refusal_lists(asked: str, liste
     assert told is not None
     assert moved in told
     assert lessons.fit(body)["reasoning"] == {"effort": moved}
+
+
+def test_calls_refused_at_once_learn_the_same_lesson_once() -> None:
+    lessons = Accommodation()
+    effort = refusal("Unsupported value. Supported values are: 'low'.", param="reasoning.effort")
+    include = refusal(param="include")
+    assert lessons.learn(effort, BODY)
+    assert lessons.learn(include, BODY)
+    assert lessons.learn(effort, BODY) == ""
+    assert lessons.learn(include, BODY) == ""
+    assert lessons.fit(BODY)["reasoning"] == {"effort": "low"}
 
 
 def test_an_effort_that_is_refused_again_is_left_out() -> None:

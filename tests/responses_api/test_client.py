@@ -196,3 +196,19 @@ async def test_closing_in_a_cancelled_scope_still_closes() -> None:
                 scope.cancel()
                 await over.aclose()
             await gone(fake)
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    ["https://api..example.com/v1", "https://.example.com/v1", f"https://{'a' * 70}.example/v1", "https://xn--/v1"],
+)
+async def test_a_host_name_that_cannot_be_used_is_told_with_its_cure(base_url: str) -> None:
+    from responses_mcp.errors import ConnectionFailed
+    from responses_mcp.responses_api.api import ResponsesApi
+    from responses_mcp.settings.model import OpenAISettings, RequestSettings
+
+    api = ResponsesApi(OpenAISettings(base_url=base_url, api_key="sk-test-0123456789"), RequestSettings(max_retries=0))
+    with trio.fail_after(10), pytest.raises(ConnectionFailed, match=r"openai\.base_url") as caught:
+        await api.create({"model": "m"})
+    assert not caught.value.retryable
+    await api.aclose()

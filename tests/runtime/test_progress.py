@@ -133,6 +133,12 @@ async def test_a_reporter_that_is_stopped_in_the_step_of_its_deadline_stays_sile
     assert said == []
 
 
+async def test_a_lone_surrogate_in_a_message_is_replaced(autojump_clock) -> None:
+    async with connected_client(Settings(), toolsets=[Talker((0, "searched: cut \ud83d"), (1, ""))]) as client:
+        await client.response(await client.request("tools/call", talk()))
+        assert progress_of(client) == [(1, "searched: cut \ufffd")]
+
+
 async def test_long_messages_are_cut_and_kept_on_one_line(autojump_clock) -> None:
     async with connected_client(Settings(), toolsets=[Talker((0, "searched: a\n b " + "x" * 500), (1, ""))]) as client:
         await client.response(await client.request("tools/call", talk()))
@@ -154,5 +160,5 @@ def test_a_client_that_does_not_read_is_sent_only_the_newest_progress() -> None:
     (event,) = session.receive_data(line)
     for value in range(1, 1000):
         session.report(event.call, value, f"message {value}")
-    assert session.unsent_bytes < 200
+    assert session.unsent_bytes < 600
     assert b"message 999" in session.take_output()

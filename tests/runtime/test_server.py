@@ -41,6 +41,8 @@ class Bench:
             raise ZeroDivisionError("sk-canary")
         if "group" in arguments:
             raise ExceptionGroup("several", [ValueError("x")])
+        if "nothing" in arguments:
+            return None  # type: ignore[return-value]  # a mistake that its caller must survive
         if "no_json" in arguments:
             return ToolSuccess(
                 "x", {"x": {"nan": float("nan"), "object": object(), "deep": nested(100_000)}[arguments["no_json"]]}
@@ -144,6 +146,15 @@ async def test_a_tool_that_returns_what_is_no_json_hurts_only_its_own_call(kind:
         assert said(await client.call("work")) == "done"
 
 
+async def test_a_tool_that_returns_nothing_is_answered_all_the_same() -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        answer = await client.call("work", {"nothing": True})
+        assert answer["error"] == {"code": -32603, "message": "Internal error"}
+        assert client.server is not None
+        await client.ask("ping")
+        assert client.server.in_flight == 0
+
+
 async def test_a_tool_s_failure_reaches_the_client() -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         assert (await client.call("work", {"fail": 1}))["result"]["isError"] is True
@@ -241,6 +252,36 @@ async def test_a_host_that_cancels_gets_everything_back_at_once(autojump_clock: 
     assert trio.current_time() == 0
     assert len(bench.cancelled) == 1
     assert bench.closed == 1
+
+
+async def test_stopping_during_the_drain_shortens_it(autojump_clock: trio.testing.MockClock) -> None:
+    async with connected_client(options(), toolsets=[Bench()]) as client:
+        await client.start_call("work", {"hang": True})
+        await client.end_input()
+        await trio.sleep(2)
+        assert client.server is not None
+        client.server.stop(grace=1)
+        await client.wait_end()
+        assert trio.current_time() == 3
+
+
+async def test_a_toolset_that_cannot_be_closed_keeps_nothing_else_open(caplog: pytest.LogCaptureFixture) -> None:
+    class Stubborn(Bench):
+        @property
+        def tools(self) -> list[Tool]:
+            return []
+
+        async def aclose(self) -> None:
+            raise OSError("stuck")
+
+    bench = Bench()
+    with trio.fail_after(5):
+        async with connected_client(options(), toolsets=[Stubborn(), bench]) as client:
+            await client.end_input()
+            await client.wait_end()
+            await trio.testing.wait_all_tasks_blocked()
+            assert bench.closed == 1
+    assert "OSError" in caplog.text
 
 
 # A peer that does not read

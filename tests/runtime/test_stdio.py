@@ -125,9 +125,12 @@ def test_a_terminal_as_stdin_and_stdout_is_read_in_threads_and_stays_blocking(tm
 
 
 @posix
-@pytest.mark.parametrize("closed", [0, 1, 2])
-def test_a_closed_descriptor_at_the_start_ends_without_a_traceback(tmp_path: Path, closed: int) -> None:
-    shell = f"exec {sys.executable} -m responses_mcp --stdio {closed}{'<' if closed == 0 else '>'}&-"
+@pytest.mark.parametrize("closed", [(0,), (1,), (0, 1), (0, 1, 2), (2,), (1, 2)])
+def test_descriptors_closed_at_the_start_end_the_process_with_a_word_or_are_done_without(
+    tmp_path: Path, closed: tuple[int, ...]
+) -> None:
+    closing = " ".join(f"{number}{'<' if number == 0 else '>'}&-" for number in closed)
+    shell = f"exec {sys.executable} -m responses_mcp --stdio {closing}"
     done = subprocess.run(
         ["/bin/sh", "-c", shell],
         input=HANDSHAKE,
@@ -138,9 +141,12 @@ def test_a_closed_descriptor_at_the_start_ends_without_a_traceback(tmp_path: Pat
         check=False,
     )
     assert b"Traceback" not in done.stderr
-    if closed == 2:
+    if closed == (2,):
         assert done.returncode == 0
         assert [m["id"] for m in messages(done.stdout)] == [1, 2]
+    else:
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert 2 in closed or b"stdin or stdout cannot be used" in done.stderr
 
 
 STRAY = """
@@ -218,7 +224,9 @@ async def test_a_signal_ends_everything_quietly_with_calls_in_flight(tmp_path: P
 
 @posix
 @pytest.mark.parametrize("first", ["SIGINT", "SIGTERM"])
-async def test_signals_that_follow_while_the_process_ends_do_not_change_its_exit_code(tmp_path: Path, first: str) -> None:
+async def test_signals_that_follow_while_the_process_ends_do_not_change_its_exit_code(
+    tmp_path: Path, first: str
+) -> None:
     # Claude Code sends SIGINT and, a tenth of a second later, SIGTERM: the interpreter may be on its way out by then.
     async with server_process(environment(tmp_path)) as server:
         server.process.send_signal(getattr(signal, first))
