@@ -123,8 +123,10 @@ def lint(session: nox.Session) -> None:
     session.install(*group("lint"))
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
-    files = [str(file) for folder in ("responses_mcp", "tests") for file in sorted(Path(folder).rglob("*.py"))]
-    session.run("flake8-async", "--disable", ",".join(NO_FLAKE8_ASYNC), *files, log=False)
+    # It needs half a second a file, and has nothing to say about those without a coroutine.
+    files = [file for folder in ("responses_mcp", "tests") for file in sorted(Path(folder).rglob("*.py"))]
+    of_interest = [str(file) for file in files if "async " in file.read_text(encoding="utf-8")]
+    session.run("flake8-async", "--disable", ",".join(NO_FLAKE8_ASYNC), *of_interest, log=False)
 
 
 @nox.session
