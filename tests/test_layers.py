@@ -243,7 +243,7 @@ def files_of_the_checkout() -> list[Path]:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="only a checkout has files that were not meant to be shipped")
 def test_no_file_names_a_place_on_the_machine_where_it_was_written() -> None:
-    # In pieces, so that this file does not name one either. Absolute paths only: a URL or ~/work/ may hold the word.
+    # In pieces, so that this file does not name one either. Absolute paths only: a URL or a home folder may hold the word.
     places = ["/" + "work/", "/" + "root/", "/" + "opt/pypi", "/" + "opt/wheels", "/" + "tmp/venvs"]
     pattern = re.compile(rf"(?<![\w.~$}}-])({'|'.join(map(re.escape, places))})")
     found = []

@@ -8,6 +8,7 @@ method.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
@@ -62,14 +63,14 @@ Step: TypeAlias = bytes | Pause | Ending
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class Reply(ABC):
     """What every reply has: `latency`, the seconds of silence before its first byte or misdeed."""
 
     latency: float = 0
 
+    @abstractmethod
     def steps(self, request_id: str) -> Iterator[Step]:
         """Yield what to do, in order; `request_id` is what an ``x-request-id`` header should say."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
