@@ -59,6 +59,18 @@ def test_a_wrong_command_line_exits_2_and_says_why(tmp_path: Path, arguments: li
     assert "Traceback" not in done.stderr
 
 
+def test_the_default_list_of_tools_stays_under_4_kb(tmp_path: Path) -> None:
+    lines = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+    done = run(tmp_path, "--stdio", stdin=lines)
+    listed = done.stdout.splitlines()[1]
+    assert [tool["name"] for tool in json.loads(listed)["result"]["tools"]] == [
+        "answer",
+        "answer_detailed",
+        "answer_quick",
+    ]
+    assert len(listed.encode()) < 4000
+
+
 def test_show_config_prints_one_document_on_stderr(tmp_path: Path) -> None:
     done = run(tmp_path, "--show-config", OPENAI_API_KEY=KEY, MAX_CITATIONS="5")
     assert (done.returncode, done.stdout) == (0, "")
