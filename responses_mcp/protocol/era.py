@@ -8,7 +8,7 @@ stream and in any mixture.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from responses_mcp.protocol.jsonrpc import JsonObject, RpcError
 from responses_mcp.protocol.outcome import Crash, Outcome, ToolSuccess
@@ -17,7 +17,9 @@ SERVER_NAME: Final = "openai-responses-mcp"
 
 
 class Era(Protocol):
-    """The results of one era."""
+    """The results of one era. `remembers` tells whether a request may depend on what an earlier one did."""
+
+    remembers: ClassVar[bool]
 
     def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
         """Answer `tools/list`, in one page: some clients read no second one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 from responses_mcp.protocol.era import SERVER_NAME, call_result
 from responses_mcp.protocol.jsonrpc import METHOD_NOT_FOUND, JsonObject, RpcError
@@ -18,6 +18,8 @@ class LegacyEra:
     `errors_as_results` gives tool failures the form of later revisions, a result with `isError`, for the clients that
     do not show `error.data` to anybody. `instructions`, if given, tell the client's model when to use the tools.
     """
+
+    remembers: ClassVar = True
 
     def __init__(self, version: str, *, errors_as_results: bool = False, instructions: str | None = None) -> None:
         self._version = version

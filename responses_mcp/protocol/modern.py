@@ -7,7 +7,7 @@ no request depends on an earlier one (spec 2026-07-28, basic/lifecycle and serve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from responses_mcp.protocol.era import SERVER_NAME, call_result
 from responses_mcp.protocol.jsonrpc import INVALID_PARAMS, JsonObject, RequestId, RpcError
@@ -76,6 +76,8 @@ def _ill_typed(key: str, expected: str) -> RpcError:
 
 class ModernEra:
     """Shapes results for requests that carry an envelope. Every result says that it is complete and who we are."""
+
+    remembers: ClassVar = False  # every request stands for itself
 
     def __init__(self, version: str, *, instructions: str | None = None) -> None:
         self._server = {"name": SERVER_NAME, "version": version}

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -50,8 +51,12 @@ class Server:
         return self.session.in_flight
 
     def stop(self, grace: float) -> None:
-        """Read no further; calls in flight may still finish within `grace` seconds, then `serve` returns."""
-        self.grace = grace
+        """Read no further; calls in flight may still finish within `grace` seconds, then `serve` returns.
+
+        Of several graces the one that ends first counts.
+        """
+        # The reader may not have noticed an earlier stop yet.
+        self.grace = min(self.grace, grace) if self.reading.cancel_called else grace
         self.reading.cancel(reason="the server was asked to stop")
         if self.draining is not None:
             self.draining.deadline = min(self.draining.deadline, trio.current_time() + grace)
@@ -121,6 +126,7 @@ class _Shell:
         self._send_stream = send_stream
         self._settings = settings
         self._scopes: dict[Call, trio.CancelScope] = {}
+        self._memory: dict[str, Any] = {}
         self._room = trio.Event()
         # One pending wake-up is enough: the writer takes all that waits. The bytes stay in the session's outbox,
         # where a cancel can still withdraw them.
@@ -170,7 +176,8 @@ class _Shell:
     ) -> None:
         outcome: Outcome | None = None
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
-        context = CallContext(call.id, None if reporter is None else reporter.report)
+        report = None if reporter is None else reporter.report
+        context = CallContext(call.id, report, self._memory if call.era.remembers else None)
         with wake:
             try:
                 with scope:

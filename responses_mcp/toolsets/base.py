@@ -19,11 +19,13 @@ class CallContext:
     """What a tool may know of the call it serves: the id under which the client asked.
 
     `report(message)` tells the client what is going on; it is None when the client does not want to know, so that a
-    tool can save itself the work of finding out.
+    tool can save itself the work of finding out. `memory` is what tools may remember about this client between the
+    calls of one stream; it is None where the client's revision of the protocol forbids state between requests.
     """
 
     request_id: RequestId
     report: Callable[[str], None] | None = None
+    memory: dict[str, Any] | None = None
 
 
 class ToolError(Exception):
