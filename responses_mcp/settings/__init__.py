@@ -8,6 +8,10 @@ from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import (
     EFFORTS,
     VERBOSITIES,
+    CacheSettings,
+    FindSettings,
+    LexicalSettings,
+    ManualsSettings,
     OpenAISettings,
     PolicySettings,
     Profile,
@@ -17,13 +21,18 @@ from responses_mcp.settings.model import (
     ServerSettings,
     Settings,
     SystemPolicy,
+    TraceSettings,
 )
 from responses_mcp.settings.report import show_config
 
 __all__ = [
     "EFFORTS",
     "VERBOSITIES",
+    "CacheSettings",
+    "FindSettings",
+    "LexicalSettings",
     "LoadedSettings",
+    "ManualsSettings",
     "OpenAISettings",
     "PolicySettings",
     "Profile",
@@ -33,6 +42,7 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "SystemPolicy",
+    "TraceSettings",
     "load_settings",
     "show_config",
 ]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Unread(NamedTuple):
@@ -20,6 +23,29 @@ def expanded(text: str, home: Path | None, *, windows: bool = False) -> Path:
     if home is not None and (text == "~" or text.startswith("~/") or (windows and text.startswith("~\\"))):
         return home / text[2:]
     return Path(text)
+
+
+def absolute(path: Path) -> Path:
+    """Return a path from the root: a relative one starts at the working directory, if there is one."""
+    try:
+        return path.absolute()
+    except OSError:  # the working directory was removed
+        return path
+
+
+def cache_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool, mac: bool) -> Path | None:
+    """Return the folder for the user's caches, which need not exist; None for a user without a home."""
+    if windows and environ.get("LOCALAPPDATA"):
+        return Path(environ["LOCALAPPDATA"])
+    named = Path(environ.get("XDG_CACHE_HOME", ""))
+    # The XDG specification wants relative paths ignored.
+    if not windows and not mac and named.is_absolute():
+        return named
+    if home is None:
+        return None
+    if windows:
+        return home / "AppData" / "Local"
+    return home / "Library" / "Caches" if mac else home / ".cache"
 
 
 def read_text(path: Path, limit: int) -> str | Unread:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from responses_mcp.settings import schema
-from responses_mcp.settings.files import expanded
+from responses_mcp.settings.files import absolute, expanded
+from responses_mcp.settings.setting import Setting
 from responses_mcp.settings.values import Refusal, from_text, from_yaml
 from responses_mcp.settings.yaml_file import ConfigFile, Given
 
@@ -48,7 +49,12 @@ class Layers:
         """Return what the file says for a key."""
         return self.file.values.get(key) if self.file is not None else None
 
-    def pick(self, setting: schema.Setting) -> None:
+    def origin(self, key: str) -> str | Given | None:
+        """Return where a key is set, the environment before the file; None if in neither."""
+        name = schema.BY_KEY[key].env
+        return f"env {name}" if self.env(name) else self.given(key)
+
+    def pick(self, setting: Setting) -> None:
         """Decide one setting: environment, else file, else default."""
         # DEBUG sets two keys at once and is decided elsewhere.
         text = self.env(setting.env) if setting.kind != "debug" else ""
@@ -70,8 +76,10 @@ class Layers:
             self.problem(key, value, origin)
             self.values[key], self.sources[key] = setting.default, "default"
             return
-        if setting.kind == "path" and isinstance(value, str):
-            value = self._path(value, origin)
+        if setting.kind in {"path", "folder"} and isinstance(value, str):
+            path = self._path(value, origin)
+            # A folder is opened later, maybe from another working directory.
+            value = str(absolute(path) if setting.kind == "folder" else path)
         self.values[key], self.sources[key] = value, self.source_of(origin)
 
     def problem(self, key: str, refusal: Refusal, origin: str | Given) -> None:
@@ -100,16 +108,16 @@ class Layers:
             return f"env:{origin.removeprefix('env ')}"
         return f"cli:{origin}" if origin.startswith("--") else origin
 
-    def _path(self, text: str, origin: str | Given) -> str:
+    def _path(self, text: str, origin: str | Given) -> Path:
         path = expanded(text, self._home, windows=self._windows)
         if isinstance(origin, Given) and self.file is not None:
             path = self.file.path.parent / path
-        return str(path)
+        return path
 
 
-def _cure(setting: schema.Setting, origin: str | Given) -> str:
+def _cure(setting: Setting, origin: str | Given) -> str:
     if isinstance(origin, Given):
         return "correct or remove that line"
     if origin.startswith("--"):
         return "correct the option or leave it out"
-    return "set it to a number or unset it" if setting.kind == "integer" else "correct it or unset it"
+    return "set it to a number or unset it" if setting.kind in {"integer", "number"} else "correct it or unset it"

@@ -7,16 +7,21 @@ here raises for what a user may write: a wrong value is a problem, and its defau
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from responses_mcp.settings import schema
-from responses_mcp.settings.files import Unread, expanded
+from responses_mcp.settings.files import Unread, absolute, cache_folder, expanded
 from responses_mcp.settings.findings import Findings, Raw
 from responses_mcp.settings.layers import Layers
 from responses_mcp.settings.model import (
+    CacheSettings,
+    FindSettings,
+    LexicalSettings,
+    ManualsSettings,
     OpenAISettings,
     PolicySettings,
     Profile,
@@ -26,6 +31,7 @@ from responses_mcp.settings.model import (
     ServerSettings,
     Settings,
     SystemPolicy,
+    TraceSettings,
 )
 from responses_mcp.settings.values import OFF, ON, Refusal, from_text
 from responses_mcp.settings.yaml_file import ConfigFile, Given, read_config
@@ -67,8 +73,8 @@ def load_settings(
 
     `environ` is the only environment that is read. `config_path`, `debug` and `toolsets` are what the command
     line gave, None if nothing: `debug` is True for a bare `--debug` and a path for `--debug PATH`. `home` stands
-    for `~`, and `windows` asks for the second place to look for the file, `%APPDATA%`; both are found out when
-    left out.
+    for `~`, and `windows` asks for the folders of Windows: `%APPDATA%` is the second place to look for the file,
+    `%LOCALAPPDATA%` is for caches. Both are found out when left out.
     """
     on_windows = os.name == "nt" if windows is None else windows
     findings = Findings()
@@ -81,8 +87,9 @@ def load_settings(
         if setting.key not in values and not setting.key.startswith("model_profiles."):
             layers.pick(setting)
     _decide_debug(layers, debug)
-    if toolsets is not None:
-        layers.accept("server.toolsets", from_text(schema.BY_KEY["server.toolsets"], toolsets, findings), "--toolsets")
+    _decide_toolsets(layers, toolsets)
+    caches = cache_folder(environ, base, windows=on_windows, mac=not on_windows and sys.platform == "darwin")
+    manuals = _manuals(layers, caches)
     profiles = _profiles(layers)
     policy = _policy(layers)
     for name in schema.DROPPED_ENV:
@@ -95,6 +102,7 @@ def load_settings(
         model_profiles=profiles,
         policy=policy,
         search=SearchSettings(defaults=SearchDefaults(**layers.section("search.defaults")), **layers.section("search")),
+        manuals=manuals,
         server=ServerSettings(**layers.section("server")),
         problems=problems,
     )
@@ -187,9 +195,7 @@ def _check_base_url(layers: Layers) -> None:
     from responses_mcp.settings.address import checked_base_url  # noqa: PLC0415 - the default needs no check
 
     key = "openai.base_url"
-    setting = schema.BY_KEY[key]
-    text = layers.env(setting.env)
-    origin: str | Given | None = f"env {setting.env}" if text else layers.given(key)
+    origin = layers.origin(key)
     if origin is not None:
         checked = checked_base_url(layers.values[key], allow_http=layers.values["openai.allow_http"])
         layers.accept(key, checked, origin)
@@ -216,6 +222,46 @@ def _decide_debug(layers: Layers, option: bool | str | None) -> None:
         layers.accept("server.debug_file", path, "--debug")
     if option is not None and option is not False:
         layers.accept("server.debug", _YES, "--debug")
+
+
+def _decide_toolsets(layers: Layers, option: str | None) -> None:
+    """Decide which toolsets were asked for by name; manuals need a root, so asking without one is a problem."""
+    key = "server.toolsets"
+    origin = layers.origin(key)
+    if option is not None:
+        origin = "--toolsets"
+        layers.accept(key, from_text(schema.BY_KEY[key], option, layers.findings), origin)
+    if origin is not None and layers.values["manuals.root"] is None and "manuals" in (layers.values[key] or ()):
+        rootless = Refusal(
+            ("none",),
+            expected="manuals.root to be set, because manuals is in the list",
+            cure="set MANUALS_ROOT or manuals.root, or drop manuals from the list",
+        )
+        layers.accept(key, rootless, origin)
+
+
+def _manuals(layers: Layers, caches: Path | None) -> ManualsSettings:
+    """Build the section of manuals; with a root, an index folder that nobody named is in the user's caches."""
+    values = layers.section("manuals")
+    root, origin = values["root"], layers.origin("manuals.root")
+    if root is not None and origin is not None:
+        if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
+            layers.findings.warning(
+                "manuals.root: there is no such folder, so there are no manuals (",
+                Raw(root, quoted=False, limit=300),
+                ", from ",
+                *layers.where(origin),
+                "); create it or correct the path.",
+            )
+        if values["index_dir"] is None and caches is not None:
+            values["index_dir"] = str(absolute(caches / FOLDER))
+    return ManualsSettings(
+        lexical=LexicalSettings(**layers.section("manuals.lexical")),
+        find=FindSettings(**layers.section("manuals.find")),
+        cache=CacheSettings(**layers.section("manuals.cache")),
+        trace=TraceSettings(**layers.section("manuals.trace")),
+        **values,
+    )
 
 
 def _profiles(layers: Layers) -> Mapping[str, Profile]:
@@ -246,7 +292,9 @@ def _profiles(layers: Layers) -> Mapping[str, Profile]:
 
 def _pick_field(layers: Layers, key: str, fallback: str) -> None:
     layers.pick(schema.BY_KEY[key])
-    if layers.values[key] is None:
+    if layers.values[key] is None and key in schema.FALLBACKS:
+        layers.values[key] = schema.FALLBACKS[key]
+    elif layers.values[key] is None:
         layers.values[key] = layers.values.get(fallback, schema.BY_KEY[fallback].default)
         layers.sources[key] = layers.sources.get(fallback, "default")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITIES = ("low", "medium", "high")
 
@@ -85,10 +86,89 @@ class SearchDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
-    """Search hints; `strict_domains` turns domains from a hint into a filter of the search tool."""
+    """Search hints; `strict_domains` turns domains from a hint into a filter of the search tool.
+
+    `timeout_ms` bounds one try of `chatgpt_o3_search`, `max_attempts` says how many tries a call has.
+    """
 
     defaults: SearchDefaults = field(default_factory=SearchDefaults)
     strict_domains: bool = False
+    timeout_ms: int = 30_000
+    max_attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LexicalSettings:
+    """Weights of the parts of a manual search's score; 0 leaves a part out."""
+
+    coverage_weight: float = 0.5
+    sparse_coverage_weight: float = 0.35
+    phrase_weight: float = 0.5
+    number_context_bonus: float = 0.8
+    proximity_bonus_near: float = 1.0
+    proximity_bonus_far: float = 0.5
+    length_penalty_weight: float = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindSettings:
+    """How far a manual search looks: places kept for exploration, sub-queries, claim graphs, caps."""
+
+    exploration_enabled: bool = True
+    exploration_ratio: float = 0.2
+    exploration_min_candidates: int = 2
+    exploration_score_scale: float = 0.35
+    query_decomp_enabled: bool = True
+    query_decomp_max_sub_queries: int = 3
+    query_decomp_rrf_k: int = 60
+    query_decomp_base_weight: float = 0.3
+    claim_graph_enabled: bool = True
+    scan_hard_cap: int = 5_000
+    per_file_candidate_cap: int = 8
+    file_prescan_enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSettings:
+    """Results of manual searches kept for the same question: seconds, how many, and what makes one too poor.
+
+    A kept result with more gaps or conflicts than the maxima is searched again; -1 stands for any number.
+    `embedding_provider` names what compares questions by meaning; configuration knows only "none".
+    """
+
+    enabled: bool = True
+    ttl_sec: int = 1_800
+    max_keep: int = 500
+    sim_threshold: float = 0.92
+    embedding_provider: str = "none"
+    max_summary_gap: int = -1
+    max_summary_conflict: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSettings:
+    """Traces of manual searches: how many are kept, and for how many seconds."""
+
+    max_keep: int = 100
+    ttl_sec: int = 1_800
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManualsSettings:
+    """The folder of manuals and how it is searched. Without a `root` there are no manuals.
+
+    Both paths are absolute once loaded. `index_dir` is the folder of the index files, for which loading fills in one in
+    the user's caches; None, like `in_memory`, keeps the index in memory. A file over `max_file_bytes` is not searched.
+    """
+
+    root: str | None = None
+    index_dir: str | None = None
+    in_memory: bool = False
+    max_file_bytes: int = 16 * 1024 * 1024
+    lexical: LexicalSettings = field(default_factory=LexicalSettings)
+    find: FindSettings = field(default_factory=FindSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    trace: TraceSettings = field(default_factory=TraceSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,5 +209,12 @@ class Settings:
     model_profiles: Mapping[str, Profile] = field(default_factory=_answer_only)
     policy: PolicySettings = field(default_factory=PolicySettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    manuals: ManualsSettings = field(default_factory=ManualsSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     problems: tuple[str, ...] = ()
+
+    @property
+    def toolsets(self) -> tuple[str, ...]:
+        """The toolsets to offer: those of `server.toolsets`, else `answer`, and `manuals` where there is a root."""
+        asked = self.server.toolsets if self.server.toolsets is not None else ("answer", "manuals")
+        return tuple(name for name in asked if name != "manuals" or self.manuals.root is not None)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from responses_mcp.settings.schema import PROFILES, SETTINGS, Setting
+from responses_mcp.settings.schema import FALLBACKS, PROFILES, SETTINGS
+from responses_mcp.settings.setting import Setting
 
 BEGIN: Final = "<!-- settings table: begin (python -m responses_mcp.settings.reference) -->"
 END: Final = "<!-- settings table: end -->"
@@ -25,12 +26,12 @@ def settings_table() -> str:
 
 
 def _default(setting: Setting) -> str:
-    value = setting.default
+    value = FALLBACKS.get(setting.key, setting.default)
     if value is None:
         return f"as `{PROFILES[0]}`" if setting.key.startswith("model_profiles.") else "not set"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    if isinstance(value, str | int):
+    if isinstance(value, str | int | float):
         return f"`{value}`"
     return "empty"
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.settings.findings import masked, printable
 from responses_mcp.settings.model import Settings
-from responses_mcp.settings.schema import SETTINGS, value_of
+from responses_mcp.settings.schema import SETTINGS
+from responses_mcp.settings.setting import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,103 +1,25 @@
 """Every setting there is, one row each: the only list that the loader, `--show-config` and the reference page read.
 
-How to add a setting: give it a field with a default in `model`, then a row here. Keys are dotted paths through the
-`Settings` tree, so a default is never written twice. The keys and environment names of contract 5.3 and 5.4 come
-first in their section; the others are ours.
+How to add a setting: give it a field with a default in `model`, then a row here, or in `manuals_schema` if it belongs
+to that section. Keys are dotted paths through the `Settings` tree, so a default is never written twice. The keys and
+environment names of contract 5.3 and 5.4 come first in their section; the others are ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final
 
-from responses_mcp.settings.model import EFFORTS, VERBOSITIES, Settings
+from responses_mcp.settings.manuals_schema import MANUALS
+from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, VERBOSITIES
+from responses_mcp.settings.setting import Setting, choice, integer
 
-Kind = Literal[
-    "integer",
-    "boolean",
-    "choice",
-    "text",
-    "env_name",
-    "url",
-    "path",
-    "domains",
-    "headers",
-    "toolsets",
-    "debug",
-]
+PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
+"""Names that `model_profiles` may hold (contract 3.0, and ours); the first is the one that the others lean on."""
 
-TOOLSETS: Final = ("answer",)
-"""Names that `server.toolsets` may hold."""
-
-PROFILES: Final = ("answer", "answer_detailed", "answer_quick")
-"""Names that `model_profiles` may hold (contract 3.0); the first is the one that the others lean on."""
-
-MAX_DOMAINS: Final = 100
-"""The web search tool takes no more allowed domains than this."""
-
-DEFAULTS: Final = Settings()
+FALLBACKS: Final = {"model_profiles.search.reasoning_effort": SEARCH_EFFORT}
+"""Fields that do not lean on it."""
 
 _LARGE: Final = 2**40
-
-
-class Setting(NamedTuple):
-    """One setting: where it sits, what it may be, which environment variable sets it, and what it means."""
-
-    key: str
-    kind: Kind
-    doc: str
-    env: str | None = None
-    low: int = 0
-    high: int = 0
-    choices: tuple[str, ...] = ()
-
-    @property
-    def default(self) -> object:
-        """The value without any configuration; None where the value comes from elsewhere (see `doc`)."""
-        return value_of(DEFAULTS, self.key)
-
-    @property
-    def expected(self) -> str:
-        """What a value has to be, as the words after "expected" in a message."""
-        if self.kind == "integer":
-            return f"an integer from {self.low} to {self.high}"
-        if self.kind == "choice":
-            return f"one of {', '.join(self.choices)}"
-        if self.kind == "toolsets":
-            return f"a list of toolset names ({', '.join(TOOLSETS)})"
-        return _EXPECTED[self.kind]
-
-
-_EXPECTED: Final[dict[str, str]] = {
-    "boolean": "true or false",
-    "debug": "true or false",
-    "text": "text without blanks",
-    "env_name": "the name of an environment variable",
-    "url": "an absolute https URL with a host and without query or fragment",
-    "path": "the path of a file",
-    "domains": f"a list of at most {MAX_DOMAINS} domain names",
-    "headers": "a mapping of header names to names of environment variables",
-}
-
-
-def value_of(settings: Settings, key: str) -> object:
-    """Return the value at a dotted key of a tree; None when a profile on the way is absent."""
-    value: object = settings
-    for part in key.split("."):
-        if isinstance(value, Mapping):
-            value = cast("Mapping[str, object]", value).get(part)
-        else:
-            value = getattr(value, part, None)
-    return value
-
-
-def _integer(key: str, low: int, high: int, doc: str, env: str | None = None) -> Setting:
-    return Setting(key, "integer", doc, env, low, high)
-
-
-def _choice(key: str, choices: tuple[str, ...], doc: str, env: str | None = None) -> Setting:
-    return Setting(key, "choice", doc, env, choices=choices)
-
 
 _PROFILE_ENV: Final = {
     "answer.model": "MODEL_ANSWER",
@@ -105,6 +27,7 @@ _PROFILE_ENV: Final = {
     "answer.verbosity": "ANSWER_VERBOSITY",
     "answer_detailed.model": "MODEL_DETAILED",
     "answer_quick.model": "MODEL_QUICK",
+    "search.model": "MODEL_SEARCH",
 }
 
 
@@ -113,16 +36,18 @@ def _profile_rows() -> list[Setting]:
     for name in PROFILES:
         end = "" if name == PROFILES[0] else f"; without it, that of `{PROFILES[0]}`"
         at = f"model_profiles.{name}"
+        effort_end = "" if f"{at}.reasoning_effort" in FALLBACKS else end
         env = _PROFILE_ENV.get
+        tool = "chatgpt_o3_search" if name == "search" else name
         rows += [
-            Setting(f"{at}.model", "text", f"Model id that the tool `{name}` calls{end}.", env(f"{name}.model")),
-            _choice(
+            Setting(f"{at}.model", "text", f"Model id that the tool `{tool}` calls{end}.", env(f"{name}.model")),
+            choice(
                 f"{at}.reasoning_effort",
                 EFFORTS,
-                f"Reasoning effort, clamped to what the model knows{end}.",
+                f"Reasoning effort, clamped to what the model knows{effort_end}.",
                 env(f"{name}.reasoning_effort"),
             ),
-            _choice(
+            choice(
                 f"{at}.verbosity",
                 VERBOSITIES,
                 f"Length of the answer, for models that know it{end}.",
@@ -150,21 +75,21 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "headers",
         "Extra request headers: header name to the name of the environment variable that holds its value.",
     ),
-    _integer(
+    integer(
         "request.timeout_ms",
         1,
         86_400_000,
         "Milliseconds that one call may take in all, retries and waits included.",
         "OPENAI_API_TIMEOUT",
     ),
-    _integer(
+    integer(
         "request.max_retries",
         0,
         10,
         "Retries after the first request, for 429, 5xx and lost connections.",
         "OPENAI_MAX_RETRIES",
     ),
-    _integer(
+    integer(
         "request.max_connections",
         1,
         10_000,
@@ -172,8 +97,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "OPENAI_MAX_CONNECTIONS",
     ),
     *_profile_rows(),
-    _integer("policy.max_citations", 1, 10, "Citations in an answer at most.", "MAX_CITATIONS"),
-    _choice(
+    integer("policy.max_citations", 1, 10, "Citations in an answer at most.", "MAX_CITATIONS"),
+    choice(
         "policy.system.source",
         ("builtin", "file"),
         "Where the model's instructions come from: the built-in policy, or `policy.system.path`.",
@@ -183,19 +108,19 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "path",
         "Text file (UTF-8, at most 256 KiB) with instructions; relative to the folder of the YAML file.",
     ),
-    _choice(
+    choice(
         "policy.system.merge",
         ("replace", "prepend", "append"),
         "How the file meets the built-in policy: in its place, before it, or after it.",
     ),
-    _integer(
+    integer(
         "search.defaults.recency_days",
         0,
         36_500,
         "Hint sent when a call gives none: how many days back counts as recent.",
         "SEARCH_RECENCY_DAYS",
     ),
-    _integer(
+    integer(
         "search.defaults.max_results",
         1,
         10,
@@ -204,6 +129,21 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     ),
     Setting("search.defaults.domains", "domains", "Domains to prefer when a call gives none."),
     Setting("search.strict_domains", "boolean", "Search only the given domains instead of merely preferring them."),
+    integer(
+        "search.timeout_ms",
+        1,
+        86_400_000,
+        "Milliseconds that one try of `chatgpt_o3_search` may take.",
+        "SEARCH_TIMEOUT_MS",
+    ),
+    integer(
+        "search.max_attempts",
+        1,
+        10,
+        "Tries of `chatgpt_o3_search` in all, for rate limits, lost connections and tries that took too long.",
+        "SEARCH_MAX_ATTEMPTS",
+    ),
+    *MANUALS,
     Setting(
         "server.debug",
         "debug",
@@ -225,10 +165,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "server.toolsets",
         "toolsets",
-        "Toolsets to offer; `answer` is always among them. The variable takes names separated by commas.",
+        "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, `manuals` "
+        "come with a root. `search` is there only where it is listed. The variable takes names separated by commas.",
         "MCP_TOOLSETS",
     ),
-    _choice(
+    choice(
         "server.tool_errors",
         ("error", "result"),
         "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`.",
@@ -240,22 +181,22 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Tell the client's model, in the handshake, when to prefer these tools to a search of its own.",
         "MCP_INSTRUCTIONS",
     ),
-    _integer(
+    integer(
         "server.max_message_bytes",
         0,
         _LARGE,
         "Largest message that is read, in bytes; 0 means no limit.",
         "MCP_MAX_MESSAGE_BYTES",
     ),
-    _integer(
+    integer(
         "server.max_unsent_bytes",
         1,
         _LARGE,
         "Bytes of output that may wait for a client that does not read, before input waits too.",
         "MCP_MAX_UNSENT_BYTES",
     ),
-    _integer("server.max_in_flight", 1, 1_000_000, "Tool calls accepted at once.", "MCP_MAX_IN_FLIGHT"),
-    _integer(
+    integer("server.max_in_flight", 1, 1_000_000, "Tool calls accepted at once.", "MCP_MAX_IN_FLIGHT"),
+    integer(
         "server.drain_timeout_ms",
         0,
         3_600_000,

@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from responses_mcp.settings.findings import Findings, Part, Raw, looks_like_key
-from responses_mcp.settings.schema import MAX_DOMAINS, TOOLSETS, Setting
+from responses_mcp.settings.setting import MAX_DOMAINS, TOOLSETS, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _DECIMAL: Final = r"[+-]?[0-9]{1,30}"
+_FRACTION: Final = r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})"
 _ENV_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]{0,254}"
 _DOMAIN: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
 ON: Final = frozenset({"1", "true", "yes", "on"})
@@ -61,10 +62,12 @@ def described(value: object) -> tuple[Part, ...]:
 def from_text(setting: Setting, text: str, findings: Findings) -> object:
     """Read a value that came as text (environment, command line); surrounding blanks are already gone.
 
-    Integers are strict decimal. Returns the value, or a `Refusal`.
+    Integers and numbers are strict decimal, without an exponent. Returns the value, or a `Refusal`.
     """
     if setting.kind == "integer":
         return _integer(setting, int(text), text) if re.fullmatch(_DECIMAL, text) else _refused(text, findings)
+    if setting.kind == "number":
+        return _number(setting, float(text), text) if re.fullmatch(_FRACTION, text) else _refused(text, findings)
     if setting.kind == "boolean":
         word = text.lower()
         return word in ON if word in ON | OFF else _refused(text, findings)
@@ -85,6 +88,10 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
             return _integer(setting, int(value), value)
         if isinstance(value, int) and not isinstance(value, bool):
             return _integer(setting, value, value)
+        return _refused(value, findings)
+    if setting.kind == "number":
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return _number(setting, float(value), value)
         return _refused(value, findings)
     if setting.kind == "domains":
         return _domains(value, findings)
@@ -109,6 +116,11 @@ def _integer(setting: Setting, number: int, written: object) -> int | Refusal:
     return number if setting.low <= number <= setting.high else Refusal(described(written))
 
 
+def _number(setting: Setting, number: float, written: object) -> float | Refusal:
+    # Infinity is outside of any bounds, and so is what is no number.
+    return number if setting.low <= number <= setting.high else Refusal(described(written))
+
+
 def _text(setting: Setting, text: str, findings: Findings) -> str | Refusal:
     if setting.kind == "choice":
         return text if text in setting.choices else _refused(text, findings)
@@ -122,7 +134,7 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | Refusal:
         return Refusal(("text with blanks, controls or unfilled placeholders (not shown)",))
     if findings.holds_secret(text) or re.search(PLACEHOLDER, text):
         return _refused(text, findings)
-    if setting.kind == "path":
+    if setting.kind in {"path", "folder"}:
         # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
         fits = len(text) <= _LONGEST_PATH and not any(char < " " or char == "\x7f" for char in text)
     else:

@@ -32,7 +32,7 @@ _TAG: Final = "tag:yaml.org,2002:"
 _TRUE: Final = frozenset({"yes", "true", "on"})
 _FALSE: Final = frozenset({"no", "false", "off"})
 _INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9_]{0,29})")
-_FLOAT: Final = re.compile(r"[+-]?[0-9][0-9_]{0,29}\.[0-9_]{0,30}([eE][+-]?[0-9]{1,3})?")
+_FLOAT: Final = re.compile(r"[+-]?([0-9][0-9_]{0,29}\.[0-9_]{0,30}|\.[0-9][0-9_]{0,29})([eE][+-]?[0-9]{1,3})?")
 
 
 def values_in(path: Path, text: str, findings: Findings) -> dict[str, Given]:

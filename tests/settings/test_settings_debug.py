@@ -137,7 +137,7 @@ def test_an_explicit_list_keeps_its_order_behind_answer(tmp_path: Path, monkeypa
 def test_an_unknown_toolset_is_a_problem_that_lists_the_known_ones(tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MCP_TOOLSETS": "answer,weather"})
     assert problem(loaded) == (
-        'server.toolsets: expected a list of toolset names (answer), got "weather" in it (from env MCP_TOOLSETS); '
+        'server.toolsets: expected a list of toolset names (answer, manuals, search), got "weather" in it (from env MCP_TOOLSETS); '
         "correct it or unset it."
     )
     assert loaded.settings.server.toolsets is None

@@ -9,7 +9,8 @@ import pytest
 
 from responses_mcp.settings import Profile, Settings, load_settings
 from responses_mcp.settings.reference import BEGIN, END, settings_table
-from responses_mcp.settings.schema import BY_KEY, PROFILES, SECTIONS, SETTINGS, TOOLSETS, value_of
+from responses_mcp.settings.schema import BY_KEY, PROFILES, SECTIONS, SETTINGS
+from responses_mcp.settings.setting import TOOLSETS, value_of
 
 from .loading import clean
 
@@ -40,8 +41,8 @@ def test_no_variable_sets_two_settings() -> None:
 
 def test_every_default_is_within_what_is_accepted() -> None:
     for setting in SETTINGS:
-        if setting.kind == "integer":
-            assert isinstance(setting.default, int)
+        if setting.kind in {"integer", "number"}:
+            assert isinstance(setting.default, int if setting.kind == "integer" else float)
             assert setting.low <= setting.default <= setting.high
         if setting.kind == "choice" and setting.default is not None:
             assert setting.default in setting.choices
@@ -69,6 +70,7 @@ def test_the_example_loads_as_it_is_with_three_profiles() -> None:
 
 
 def test_the_example_shows_every_key_and_each_loads(tmp_path: Path) -> None:
+    (tmp_path / "manuals").mkdir()
     text = re.sub(r"^( *)#(?=[a-z])", r"\1", EXAMPLE.read_text("utf-8"), flags=re.MULTILINE)
     text = text.replace("source: builtin", "source: file")
     (tmp_path / "config.yaml").write_text(text, "utf-8")
@@ -115,6 +117,7 @@ def test_the_message_on_the_reference_page_is_the_one_that_is_given(tmp_path: Pa
 
 def test_every_yaml_block_of_the_pages_loads(tmp_path: Path) -> None:
     (tmp_path / "policy.md").write_text("mine")
+    (tmp_path / "manuals").mkdir()
     blocks = 0
     for page in ("config-reference.md", "system-policy.md"):
         for block in re.findall(r"```yaml\n(.*?)```", (REFERENCE.parent / page).read_text("utf-8"), re.DOTALL):
@@ -122,7 +125,7 @@ def test_every_yaml_block_of_the_pages_loads(tmp_path: Path) -> None:
             environ = {"AZURE_OPENAI_KEY": "x" * 8}
             clean(load_settings(environ, config_path=str(tmp_path / "config.yaml"), home=tmp_path))
             blocks += 1
-    assert blocks == 4
+    assert blocks == 5
 
 
 def test_the_pages_say_what_they_say_in_japanese_too() -> None:

@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
-from responses_mcp.settings.schema import SETTINGS, TOOLSETS, value_of
+from responses_mcp.settings.schema import SETTINGS
+from responses_mcp.settings.setting import TOOLSETS, value_of
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
-VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA"]
+VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME"]
 QUIET = settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
@@ -20,7 +21,22 @@ texts = st.one_of(
     st.text(max_size=40),
     st.integers().map(str),
     st.sampled_from(
-        ["1", "0", "true", "answer", "high", "https://h", "http://[", "~", "~/x", "*", "${A}", "sk-abcdefghijk"]
+        [
+            "1",
+            "0",
+            "0.5",
+            "true",
+            "answer",
+            "manuals",
+            "high",
+            "https://h",
+            "http://[",
+            "~",
+            "~/x",
+            "*",
+            "${A}",
+            "sk-abcdefghijk",
+        ]
     ),
 )
 environs = st.dictionaries(st.sampled_from(VARIABLES), texts, max_size=6)
@@ -79,6 +95,11 @@ def check(loaded: LoadedSettings) -> None:
         if setting.kind == "integer":
             assert type(value) is int
             assert setting.low <= value <= setting.high
+        if setting.kind == "number":
+            assert type(value) is float
+            assert setting.low <= value <= setting.high
+        if setting.kind == "folder":
+            assert value is None or (isinstance(value, str) and Path(value).is_absolute())
         if setting.kind in {"boolean", "debug"}:
             assert type(value) is bool
         if setting.kind == "choice" and not setting.key.startswith("model_profiles."):
@@ -90,6 +111,8 @@ def check(loaded: LoadedSettings) -> None:
     assert found.openai.base_url.lower().startswith(("https://", "http://"))
     assert not found.openai.base_url.endswith("/")
     assert found.server.toolsets is None or set(found.server.toolsets) <= set(TOOLSETS)
+    assert ("manuals" in found.toolsets) <= (found.manuals.root is not None)
+    assert found.server.toolsets is None or found.toolsets == found.server.toolsets
     assert set(found.openai.headers) == set(found.openai.headers_env)
 
 

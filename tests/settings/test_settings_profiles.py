@@ -47,6 +47,17 @@ def test_a_variable_alone_makes_a_profile(name: str, profile: str, tmp_path: Pat
     assert set(loaded.settings.model_profiles) == {"answer", profile}
 
 
+def test_the_profile_of_the_search_thinks_little_unless_it_says_otherwise(tmp_path: Path) -> None:
+    environ = {"MODEL_SEARCH": "gpt-5.4-mini", "ANSWER_EFFORT": "high", "ANSWER_VERBOSITY": "high"}
+    loaded = clean(load(tmp_path, environ=environ))
+    assert loaded.settings.model_profiles["search"] == Profile(
+        model="gpt-5.4-mini", reasoning_effort="low", verbosity="high"
+    )
+    assert loaded.sources["model_profiles.search.reasoning_effort"] == "default"
+    yaml = "model_profiles: {search: {reasoning_effort: medium}}\n"
+    assert clean(load(tmp_path, yaml)).settings.model_profiles["search"] == Profile()
+
+
 def test_an_empty_profile_is_answer_once_more(tmp_path: Path) -> None:
     profiles = clean(load(tmp_path, "model_profiles: {answer_quick: {}, answer: {model: a}}\n")).settings.model_profiles
     assert profiles["answer_quick"] == profiles["answer"] == Profile(model="a")

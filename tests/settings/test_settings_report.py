@@ -131,5 +131,5 @@ def test_settings_made_by_hand_can_be_shown_too() -> None:
 
 def test_the_document_of_the_defaults_takes_every_section_in_the_order_of_the_contract(tmp_path: Path) -> None:
     sections = [key.partition(".")[0] for key in document(load(tmp_path))["sources"]]
-    order = ["openai", "request", "model_profiles", "policy", "search", "server"]
+    order = ["openai", "request", "model_profiles", "policy", "search", "manuals", "server"]
     assert list(dict.fromkeys(sections)) == order

@@ -1,0 +1,223 @@
+"""The section of manuals: numbers, folders, the toolset that comes with a root, and where the index goes."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.settings import ManualsSettings, ServerSettings, Settings, load_settings, show_config
+from responses_mcp.settings.files import absolute, cache_folder
+
+from .loading import clean, load, problem, usual_place, warning
+
+
+@pytest.fixture
+def manuals(tmp_path: Path) -> Path:
+    """A folder that can be the root."""
+    folder = tmp_path / "manuals"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("yaml", "number"), [("0", 0.0), ("1", 1.0), ("0.5", 0.5), (".5", 0.5), ("5.0e-1", 0.5), ("+0.25", 0.25)]
+)
+def test_a_number_in_the_file_is_a_float_and_may_be_written_as_an_integer(
+    yaml: str, number: float, tmp_path: Path
+) -> None:
+    ratio = clean(load(tmp_path, f"manuals: {{find: {{exploration_ratio: {yaml}}}}}\n")).settings.manuals.find
+    assert ratio.exploration_ratio == number
+    assert type(ratio.exploration_ratio) is float
+
+
+@pytest.mark.parametrize(
+    ("yaml", "got"),
+    [
+        ("true", "true (a boolean)"),
+        ("1.01", "1.01 (a number)"),
+        ("-0.5", "-0.5 (a number)"),
+        ('"0.5"', '"0.5"'),
+        (".inf", '".inf" (a number in another form than plain decimal)'),
+        (".nan", '".nan" (a number in another form than plain decimal)'),
+        ("!!float ._", '"._" (a number in another form than plain decimal)'),
+        ("1.0e+400", "inf (a number)"),
+        ("9" * 30, f"{'9' * 30} (a number)"),
+        ("[0.5]", "a list"),
+    ],
+)
+def test_a_wrong_number_in_the_file_is_named_with_type_place_and_cure(yaml: str, got: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, f"manuals:\n  find:\n    exploration_ratio: {yaml}\n")
+    assert problem(loaded) == (
+        f"manuals.find.exploration_ratio: expected a number from 0 to 1, got {got} "
+        f"(from {usual_place(tmp_path)} line 3); correct or remove that line."
+    )
+    assert loaded.settings == Settings(problems=loaded.problems)
+
+
+@pytest.mark.parametrize(
+    "text", ["nan", "inf", "1e-1", "0,5", "0.5.1", ".", "٠.٥", "0x1", "1_0", "true", "1" + "0" * 400]
+)
+def test_numbers_from_the_environment_are_strict_decimal(text: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"LEXICAL_PHRASE_WEIGHT": text})
+    assert problem(loaded).startswith("manuals.lexical.phrase_weight: expected a number from 0 to 100, got ")
+    assert loaded.settings.manuals.lexical.phrase_weight == 0.5
+
+
+@pytest.mark.parametrize("text", [".5", "0.50", "+0.5"])
+def test_numbers_from_the_environment_may_leave_digits_out(text: str, tmp_path: Path) -> None:
+    loaded = clean(load(tmp_path, environ={"SEM_CACHE_SIM_THRESHOLD": text}))
+    assert loaded.settings.manuals.cache.sim_threshold == 0.5
+
+
+def test_an_embedding_provider_cannot_be_configured_and_the_message_says_who_can_bring_one(tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"SEM_CACHE_EMBEDDING_PROVIDER": "openai"})
+    assert problem(loaded) == (
+        "manuals.cache.embedding_provider: expected none (a program that embeds the server can pass an object of its "
+        'own instead), got "openai" (from env SEM_CACHE_EMBEDDING_PROVIDER); correct it or unset it.'
+    )
+    assert loaded.settings.manuals.cache.embedding_provider == "none"
+
+
+def test_the_root_comes_from_the_environment_before_the_file(manuals: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    loaded = clean(load(tmp_path, f"manuals: {{root: {manuals}}}\n", {"MANUALS_ROOT": str(other)}))
+    assert loaded.settings.manuals.root == str(other)
+    assert loaded.sources["manuals.root"] == "env:MANUALS_ROOT"
+
+
+def test_folders_start_at_home_or_the_file_or_the_working_directory(
+    manuals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for environ in ({"MANUALS_ROOT": "~/manuals"}, {"MANUALS_ROOT": "manuals"}):
+        assert clean(load(tmp_path, environ=environ)).settings.manuals.root == str(manuals)
+    (tmp_path / "config.yaml").write_text("manuals: {root: manuals, index_dir: ~/index}\n")
+    loaded = clean(load_settings({}, config_path="config.yaml", home=tmp_path, windows=False)).settings.manuals
+    assert (loaded.root, loaded.index_dir) == (str(manuals), str(tmp_path / "index"))
+
+
+def test_the_name_of_a_folder_may_hold_blanks_and_any_letters(tmp_path: Path) -> None:
+    folder = tmp_path / "社内 manuals (2026)"
+    folder.mkdir()
+    assert clean(load(tmp_path, environ={"MANUALS_ROOT": str(folder)})).settings.manuals.root == str(folder)
+    assert clean(load(tmp_path, f"manuals: {{root: {folder}}}\n")).settings.manuals.root == str(folder)
+
+
+def test_a_folder_without_a_working_directory_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(os, "getcwd", gone)
+    assert absolute(Path("manuals")) == Path("manuals")
+
+
+@pytest.mark.parametrize("yaml", ["5", "[a]", '""', '"a\\nb"', "'${MANUALS}'"])
+def test_a_root_is_the_path_of_a_folder(yaml: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, f"manuals: {{root: {yaml}}}\n")
+    assert problem(loaded).startswith("manuals.root: expected the path of a folder, got ")
+    assert loaded.settings.manuals == ManualsSettings()
+
+
+@pytest.mark.parametrize("name", ["absent", "a-file", "a-file/below"])
+def test_a_root_that_is_no_folder_is_a_warning_and_keeps_the_toolset(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    loaded = load(tmp_path, environ={"MANUALS_ROOT": f"~/{name}"})
+    assert warning(loaded) == (
+        f"manuals.root: there is no such folder, so there are no manuals ({tmp_path / name}, from env MANUALS_ROOT); "
+        "create it or correct the path."
+    )
+    assert loaded.settings.toolsets == ("answer", "manuals")
+
+
+def test_loading_creates_no_folder(manuals: Path, tmp_path: Path) -> None:
+    clean(load(tmp_path, environ={"MANUALS_ROOT": str(manuals), "MANUALS_INDEX_DIR": "~/index"}))
+    load(tmp_path, environ={"MANUALS_ROOT": "~/absent"})
+    assert list(tmp_path.iterdir()) == [manuals]
+
+
+def test_without_a_list_manuals_are_offered_where_there_is_a_root(manuals: Path, tmp_path: Path) -> None:
+    assert clean(load(tmp_path)).settings.toolsets == ("answer",)
+    assert clean(load(tmp_path, environ={"MANUALS_ROOT": str(manuals)})).settings.toolsets == ("answer", "manuals")
+
+
+def test_an_explicit_list_is_exact(manuals: Path, tmp_path: Path) -> None:
+    environ = {"MANUALS_ROOT": str(manuals), "MCP_TOOLSETS": "answer"}
+    assert clean(load(tmp_path, environ=environ)).settings.toolsets == ("answer",)
+    assert clean(load(tmp_path, environ=environ, toolsets="manuals")).settings.toolsets == ("answer", "manuals")
+
+
+def test_a_list_with_manuals_needs_a_root(tmp_path: Path) -> None:
+    expected = (
+        "server.toolsets: expected manuals.root to be set, because manuals is in the list, got none (from {}); "
+        "set MANUALS_ROOT or manuals.root, or drop manuals from the list."
+    )
+    for loaded, where in (
+        (load(tmp_path, toolsets="manuals"), "--toolsets"),
+        (load(tmp_path, environ={"MCP_TOOLSETS": "answer,manuals"}), "env MCP_TOOLSETS"),
+        (load(tmp_path, "server:\n  toolsets: [manuals]\n"), f"{usual_place(tmp_path)} line 2"),
+    ):
+        assert problem(loaded) == expected.format(where)
+        assert loaded.settings.toolsets == ("answer",)
+
+
+def test_the_option_overrides_a_list_that_lacks_its_root(tmp_path: Path) -> None:
+    assert clean(load(tmp_path, environ={"MCP_TOOLSETS": "manuals"}, toolsets="answer")).settings.toolsets == (
+        "answer",
+    )
+
+
+def test_settings_made_by_hand_offer_manuals_only_with_a_root() -> None:
+    server = ServerSettings(toolsets=("answer", "manuals"))
+    assert Settings(server=server).toolsets == ("answer",)
+    assert Settings(server=server, manuals=ManualsSettings(root="/m")).toolsets == ("answer", "manuals")
+
+
+def test_the_index_goes_to_the_cache_folder_if_there_is_a_root_and_nothing_else_is_said(
+    manuals: Path, tmp_path: Path
+) -> None:
+    environ = {"MANUALS_ROOT": str(manuals), "XDG_CACHE_HOME": str(tmp_path / "xdg"), "LOCALAPPDATA": str(tmp_path)}
+    loaded = clean(load_settings(environ, home=tmp_path, windows=True))
+    assert loaded.settings.manuals.index_dir == str(tmp_path / "openai-responses-mcp")
+    assert loaded.sources["manuals.index_dir"] == "default"
+    shown = json.loads(show_config(loaded, "1"))["effective"]["manuals"]
+    assert shown["index_dir"] == loaded.settings.manuals.index_dir
+    named = clean(load_settings({**environ, "MANUALS_INDEX_DIR": "~/i"}, home=tmp_path, windows=True))
+    assert named.settings.manuals.index_dir == str(tmp_path / "i")
+    assert named.sources["manuals.index_dir"] == "env:MANUALS_INDEX_DIR"
+    del environ["MANUALS_ROOT"]
+    assert clean(load_settings(environ, home=tmp_path, windows=True)).settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("windows", "mac", "environ", "folder"),
+    [
+        (False, False, {}, "home/.cache"),
+        (False, False, {"XDG_CACHE_HOME": "{}/xdg", "LOCALAPPDATA": "{}/local"}, "xdg"),
+        (False, False, {"XDG_CACHE_HOME": ""}, "home/.cache"),
+        (False, False, {"XDG_CACHE_HOME": "relative"}, "home/.cache"),
+        (False, True, {"XDG_CACHE_HOME": "{}/xdg"}, "home/Library/Caches"),
+        (True, False, {"XDG_CACHE_HOME": "{}/xdg", "LOCALAPPDATA": "{}/local"}, "local"),
+        (True, False, {}, "home/AppData/Local"),
+    ],
+)
+def test_the_cache_folder_is_that_of_the_system(
+    windows: bool, mac: bool, environ: dict[str, str], folder: str, tmp_path: Path
+) -> None:
+    filled = {name: text.format(tmp_path) for name, text in environ.items()}
+    assert cache_folder(filled, tmp_path / "home", windows=windows, mac=mac) == tmp_path / folder
+
+
+@pytest.mark.parametrize(("windows", "mac"), [(False, False), (False, True), (True, False)])
+def test_a_user_without_a_home_has_no_cache_folder(windows: bool, mac: bool) -> None:
+    assert cache_folder({}, None, windows=windows, mac=mac) is None
+
+
+def test_a_user_without_a_home_gets_the_index_in_memory(manuals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", no_home)
+    loaded = clean(load_settings({"MANUALS_ROOT": str(manuals)}, windows=False))
+    assert (loaded.settings.manuals.root, loaded.settings.manuals.index_dir) == (str(manuals), None)
