@@ -1,0 +1,1 @@
+"""Retrieval over a folder of manuals: Markdown and JSON files, searched and read off the event loop."""

@@ -1,0 +1,195 @@
+"""Answers of earlier finds, given again while the manual is the same."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import mul
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from responses_mcp.manuals.traces import completed
+from responses_mcp.manuals.words import normalise
+
+if TYPE_CHECKING:
+    from responses_mcp.manuals.requests import FindRequest
+    from responses_mcp.settings.model import CacheSettings
+
+log = logging.getLogger(__name__)
+
+Mode = Literal["bypass", "miss", "exact", "semantic", "guard_revalidate"]
+Vector = tuple[float, ...]
+
+
+class Embedding(Protocol):
+    """Turns texts into vectors, so that a question asked in other words can be answered from the cache.
+
+    None is built in; a host brings its own.
+    """
+
+    def embed(self, text: str, /) -> Sequence[float]:
+        """Return the vector of `text`. Called in a worker thread; an exception means no vector."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the cache had for a request.
+
+    `payload` is set only when it can be answered as it is: it is the caller's own, except for the rows, which are
+    shared. `score` is the likeness of the kept question, from 0 to 1; `latency_saved_ms` is in milliseconds.
+    """
+
+    mode: Mode
+    payload: dict[str, Any] | None = None
+    score: float | None = None
+    latency_saved_ms: int | None = None
+
+    def applied(self) -> dict[str, Any]:
+        """Return the `sem_cache_*` diagnostics (contract, manual_find)."""
+        return {
+            "sem_cache_used": self.mode != "bypass",
+            "sem_cache_hit": self.mode in ("exact", "semantic"),
+            "sem_cache_mode": self.mode,
+            "sem_cache_score": self.score,
+            "sem_cache_latency_saved_ms": self.latency_saved_ms,
+        }
+
+
+class _Scope(NamedTuple):
+    """All of a request that changes its answer, except the words of its question."""
+
+    manual_id: str
+    max_candidates: int
+    time_ms: int
+    required_terms: frozenset[str]
+    generation: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    payload: dict[str, Any]
+    created: float
+    elapsed_ms: float
+    vector: Vector | None
+
+
+class FindCache:
+    """Payloads of finds, the most recently used ones, each for a fixed time after it was stored.
+
+    The clock `now` is in seconds. `generation` stands for the state of the manual's index: entries of another one are
+    never answered. For use from one thread, except `vector`.
+    """
+
+    def __init__(self, settings: CacheSettings, now: Callable[[], float], embedding: Embedding | None = None) -> None:
+        self._settings = settings
+        self._now = now
+        self._embedding = embedding
+        self._entries: OrderedDict[tuple[_Scope, str], _Entry] = OrderedDict()  # the least recently used first
+
+    def bypassed(self, request: FindRequest) -> bool:
+        """Tell whether `request` is neither answered from the cache nor stored (contract, manual_find)."""
+        wanted = self._settings.enabled if request.use_cache is None else request.use_cache
+        return not wanted or request.include_claim_graph or request.only_unscanned_from_trace_id is not None
+
+    def vector(self, request: FindRequest) -> Vector | None:
+        """Return the question as a vector of length 1, or None if there is no embedding or it fails. May be slow."""
+        if self._embedding is None or self.bypassed(request):
+            return None
+        try:
+            numbers = [float(each) for each in self._embedding.embed(normalise(request.query))]
+            length = math.hypot(*numbers)
+        except Exception:
+            log.warning("manuals: the embedding of the cache failed; searching instead", exc_info=True)
+            return None
+        if not length or not math.isfinite(length):
+            return None
+        return tuple(each / length for each in numbers)
+
+    def lookup(
+        self, request: FindRequest, generation: int | str, *, elapsed_ms: float, vector: Vector | None = None
+    ) -> Lookup:
+        """Return what there is for `request`; `elapsed_ms` is the time that it has taken so far.
+
+        The same question comes first, then the most alike one of at least `sim_threshold`. One whose summary is over
+        the limits for gaps or conflicts is not answered: mode `guard_revalidate`, and a new search is due.
+        """
+        if self.bypassed(request):
+            return Lookup("bypass")
+        self._drop_expired()
+        key = _key(request, generation)
+        mode: Mode = "exact"
+        score = 1.0
+        if key not in self._entries:
+            score, alike = self._most_alike(key[0], vector)
+            if alike is None:
+                return Lookup("miss")
+            mode, key = "semantic", alike
+        entry = self._entries[key]
+        if self._doubtful(entry.payload["summary"]):
+            return Lookup("guard_revalidate", score=score)
+        self._entries.move_to_end(key)
+        saved = max(0, round(entry.elapsed_ms - elapsed_ms))
+        found = Lookup(mode, score=score, latency_saved_ms=saved)
+        applied = {
+            **entry.payload["applied"],
+            "requested_expand_scope": request.expand_scope,
+            "requested_required_terms": list(request.required_terms),
+            **found.applied(),
+        }
+        return Lookup(mode, {**entry.payload, "query": request.query, "applied": applied}, score, saved)
+
+    def store(
+        self,
+        request: FindRequest,
+        generation: int | str,
+        payload: dict[str, Any],
+        *,
+        elapsed_ms: float,
+        complete: bool,
+        vector: Vector | None = None,
+    ) -> None:
+        """Keep `payload`, found in `elapsed_ms`, unless the search was not `complete` or the cache is bypassed."""
+        if self.bypassed(request) or not complete:
+            return
+        self._drop_expired()
+        key = _key(request, generation)
+        for each in list(self._entries):
+            stale = each[0].manual_id == request.manual_id and each[0].generation != generation
+            if stale or each == key:
+                del self._entries[each]
+        self._entries[key] = _Entry(completed(payload), self._now(), elapsed_ms, vector)
+        while len(self._entries) > self._settings.max_keep:
+            self._entries.popitem(last=False)
+
+    def _drop_expired(self) -> None:
+        # Use reorders the entries, so the expired ones may be anywhere. There are few hundred.
+        oldest_living = self._now() - self._settings.ttl_sec
+        for key in [key for key, entry in self._entries.items() if entry.created <= oldest_living]:
+            del self._entries[key]
+
+    def _most_alike(self, scope: _Scope, vector: Vector | None) -> tuple[float, tuple[_Scope, str] | None]:
+        best = self._settings.sim_threshold
+        alike: tuple[_Scope, str] | None = None
+        if vector is not None:
+            for key, entry in self._entries.items():
+                if key[0] == scope and entry.vector is not None and len(entry.vector) == len(vector):
+                    cosine = sum(map(mul, entry.vector, vector))
+                    if cosine >= best:
+                        best, alike = cosine, key
+        return round(min(best, 1.0), 4), alike
+
+    def _doubtful(self, summary: dict[str, Any]) -> bool:
+        limits = (
+            (summary["gap_count"], self._settings.max_summary_gap),
+            (summary["conflict_count"], self._settings.max_summary_conflict),
+        )
+        return any(count > limit >= 0 for count, limit in limits)
+
+
+def _key(request: FindRequest, generation: int | str) -> tuple[_Scope, str]:
+    terms = frozenset(request.required_terms)
+    scope = _Scope(request.manual_id, request.max_candidates, request.time_ms, terms, generation)
+    return scope, normalise(request.query)

@@ -1,0 +1,85 @@
+"""Pages of what a find found: the views of `manual_hits` (contract, manual_hits)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.requests import KINDS, HitsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MEASURES: Final = (
+    "score",
+    "score_lexical",
+    "score_fused",
+    "matched_tokens",
+    "token_hits",
+    "match_coverage",
+    "rank_explain",
+)
+_REMARKS: Final = ("reason", "conflict_with", "gap_hint")  # shown where there is one
+
+
+def page(payload: dict[str, Any], request: HitsRequest, trace_id: str, *, compact: bool) -> dict[str, Any]:
+    """Return one page of the rows of a kind; past the last row it is empty.
+
+    `compact` is the public form, in which candidates and integrated_top say no more than where, how good and why.
+    Raises `ManualsError` for a kind that does not exist.
+    """
+    rows = _rows(payload, request.kind)
+    shown = rows[request.offset : request.offset + request.limit]
+    shared: dict[str, Any] = {}
+    if request.kind == "candidates":
+        manuals = {row["ref"]["manual_id"] for row in rows}
+        if len(manuals) == 1:
+            shared["manual_id"] = manuals.pop()
+        shown = [_candidate(row, named=not shared, compact=compact) for row in shown]
+    elif request.kind == "integrated_top" and compact:
+        shown = [_integrated(row) for row in shown]
+    return {
+        "trace_id": trace_id,
+        **shared,
+        "kind": request.kind,
+        "offset": request.offset,
+        "limit": request.limit,
+        "total": len(rows),
+        "items": list(shown),
+    }
+
+
+def inline_hits(payload: dict[str, Any], trace_id: str, limit: int) -> dict[str, Any]:
+    """Return the page that an answer of `manual_find` carries along (contract, manual_find, inline_hits)."""
+    request = HitsRequest(trace_id=trace_id, kind="integrated_top", limit=limit)
+    return page(payload, request, trace_id, compact=True)
+
+
+def _rows(payload: dict[str, Any], kind: str) -> Sequence[Any]:
+    if kind not in KINDS:
+        raise ManualsError("invalid_parameter", f"kind must be one of {', '.join(KINDS)}.", field="kind")
+    if kind == "integrated_top":
+        kind = "candidates"  # the same rows, shown in full
+    source = (payload.get("claim_graph") or {}) if kind in ("claims", "evidences", "edges") else payload
+    rows: Sequence[Any] = source.get(kind, ())
+    return rows
+
+
+def _candidate(row: dict[str, Any], *, named: bool, compact: bool) -> dict[str, Any]:
+    keys = ["manual_id"] if named else []
+    keys += ["path", "start_line"] if compact else ["path", "start_line", "signals"]
+    ref = {key: row["ref"][key] for key in keys}
+    if compact:
+        return {"ref": ref, "score": row["score"], "matched_tokens": row["matched_tokens"]}
+    remarks = {key: row[key] for key in _REMARKS if row.get(key)}
+    return {"ref": ref, **{key: row[key] for key in _MEASURES if key in row}, **remarks}
+
+
+def _integrated(row: dict[str, Any]) -> dict[str, Any]:
+    ref = {key: row["ref"][key] for key in ("manual_id", "path", "start_line")}
+    return {
+        "ref": ref,
+        "title": row["ref"]["title"],
+        "score": row["score"],
+        "matched_tokens": row["matched_tokens"],
+    }

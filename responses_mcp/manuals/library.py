@@ -1,0 +1,218 @@
+"""A folder of manuals with its index: all that is done to files and SQLite, for worker threads.
+
+Methods block. They may run in several threads at once, and stop when their `check` raises.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from responses_mcp.manuals.candidates import Counts, Reader
+from responses_mcp.manuals.checks import Check, unchecked
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.find import find
+from responses_mcp.manuals.folder import Folder
+from responses_mcp.manuals.index import Refresh, Vanished, begin, compare, manual_of, work_off
+from responses_mcp.manuals.listing import list_children
+from responses_mcp.manuals.packed import Unscanned, packed
+from responses_mcp.manuals.query import terms
+from responses_mcp.manuals.reading import ReadEnd, read, scan
+from responses_mcp.manuals.requests import FindRequest, LsRequest, ReadRequest, ScanRequest, TocRequest
+from responses_mcp.manuals.store import Store, Unusable, index_path, is_broken
+from responses_mcp.manuals.toc import table_of_contents
+from responses_mcp.manuals.turns import Turns
+from responses_mcp.settings.model import ManualsSettings
+
+log = logging.getLogger(__name__)
+
+NOT_YET: Final = "time_budget"
+"""Why a file is unscanned: the time of the find was over before its turn."""
+
+_MOST_COUNTS: Final = 8  # manuals whose counts of words are remembered
+
+
+class Found(NamedTuple):
+    """What a search found, in packed form, the generation it searched, and whether it missed nothing."""
+
+    payload: dict[str, Any]
+    generation: int
+    complete: bool
+
+
+class Library:
+    """The manuals below `settings.root`. The index is opened by the first search."""
+
+    def __init__(self, settings: ManualsSettings) -> None:
+        if settings.root is None:
+            raise ManualsError("conflict", "There is no folder of manuals; set manuals.root or MANUALS_ROOT.")
+        self._settings = settings
+        self._folder = Folder(Path(settings.root))
+        self._counts: dict[str, Counts] = {}
+        self._turns = Turns()  # to open the index, or to throw it away
+        self._store: Store | None = None
+        self._closed = False
+        self.age = 0  # how often the index was thrown away
+        self.unused: str | None = None  # why the index is kept in memory although a file was wanted
+
+    def children(self, request: LsRequest, check: Check) -> dict[str, Any]:
+        """Answer `manual_ls`."""
+        return list_children(self._folder, request, check)
+
+    def toc(self, request: TocRequest, check: Check) -> dict[str, Any]:
+        """Answer `manual_toc`."""
+        return table_of_contents(self._folder, request, check)
+
+    def read(self, request: ReadRequest, check: Check, after: int | None) -> tuple[dict[str, Any], ReadEnd]:
+        """Answer `manual_read`; `after` continues as a scan from that character."""
+        return read(self._folder, request, check, after=after)
+
+    def scan(self, request: ScanRequest, check: Check) -> dict[str, Any]:
+        """Answer `manual_scan`."""
+        return scan(self._folder, request, check)
+
+    def spelled(self, manual_id: str) -> str:
+        """Return the name of a manual as it is on disk; raises ManualsError when there is none."""
+        return self._folder.require_manual(manual_id)
+
+    def compare(self, manual_id: str, check: Check) -> Refresh:
+        """Find out what differs between the files of a manual and its index."""
+        return compare(self._opened(check), self._folder, manual_id, check, largest=self._settings.max_file_bytes)
+
+    def bring_up(self, refresh: Refresh, check: Check, *, query: str, first: Unscanned | None) -> Iterator[None]:
+        """Work off what `compare` found, a little at each step.
+
+        Files in `first` come first, then those whose path has a word of `query`.
+        """
+        favoured = frozenset(first.paths()) if first is not None else frozenset[str]()
+        words = [term.text for term in terms(query)] if self._settings.find.file_prescan_enabled else []
+
+        def order(path: str) -> int:
+            if path in favoured:
+                return 0
+            return 1 if words and any(map(path.casefold().__contains__, words)) else 2
+
+        largest = self._settings.max_file_bytes
+        return work_off(self._opened(check), self._folder, refresh, check, largest=largest, order=order)
+
+    def generation(self, manual_id: str, check: Check) -> int:
+        """Return the number of the state that a search would see."""
+        with self._opened(check).reading(check) as connection:
+            manual = manual_of(connection, manual_id)
+            return -1 if manual is None else manual.generation
+
+    def search(self, request: FindRequest, refresh: Refresh | None, check: Check) -> Found:
+        """Search what is indexed now; what `refresh` has not done yet is told as unscanned.
+
+        None means that not even that is known. Raises Vanished when the index is not the one that `refresh` is about.
+        """
+        store = self._opened(check)
+        finished = refresh is not None and refresh.finished
+        unscanned = Unscanned(request.manual_id, _reasons(refresh), check)
+        counts = self._counts_of(request.manual_id)
+        with store.reading(check) as connection:
+            manual = manual_of(connection, request.manual_id)
+            if manual is not None and (refresh is None or refresh.number == manual.number):
+                reader = Reader(connection, manual, counts)
+                payload = find(request, reader, self._settings, check, unfinished=not finished)
+                payload["unscanned"] = unscanned
+                finished = finished and payload["gate_runs"][0]["cutoff_reason"] != NOT_YET
+                return Found(packed(payload), manual.generation, finished)
+        if refresh is not None:
+            raise Vanished
+        begin(store, request.manual_id, check)
+        return self.search(request, refresh, check)
+
+    def mend(self, error: Exception, age: int, check: Check) -> bool:
+        """Return whether a request that began at `age` and failed so should be tried again.
+
+        If `error` says that the index is broken, it is thrown away, unless somebody else did that since. Raises
+        ManualsError when the index cannot be used for another reason, such as a full disk.
+        """
+        if isinstance(error, Vanished):
+            return True
+        if self._store is None or not isinstance(error, sqlite3.Error | Unusable):
+            return False
+        try:
+            if is_broken(error):
+                with self._turns.turn(check):
+                    if age == self.age:
+                        self._store.discard()
+                        self.age += 1
+                        self._counts.clear()
+                return True
+            if self._store.is_replaced():
+                return True
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+                return False  # a query that makes no sense
+        except Unusable as still:
+            error = still
+        raise ManualsError(
+            "conflict",
+            f"The index of the manuals cannot be used ({error}); make room or set manuals.index_dir to a folder "
+            "that can be written to.",
+        ) from error
+
+    def close(self) -> None:
+        """Close the index, which ends whatever still uses it."""
+        with self._turns.turn(unchecked):
+            self._closed = True
+            if self._store is not None:
+                self._store.close()
+
+    def _counts_of(self, manual_id: str) -> Counts:
+        counts = self._counts.pop(manual_id, None) or Counts()
+        self._counts[manual_id] = counts  # the last one used comes last
+        while len(self._counts) > _MOST_COUNTS:
+            self._counts.pop(next(iter(self._counts)), None)
+        return counts
+
+    def _opened(self, check: Check) -> Store:
+        if self._store is not None:
+            return self._store
+        with self._turns.turn(check):
+            if self._closed:
+                raise Unusable("it is closed")
+            if self._store is None:
+                self._store = self._in_file(check) or Store(None)
+            return self._store
+
+    def _in_file(self, check: Check) -> Store | None:
+        """Return the index in its file, if there can be one."""
+        settings = self._settings
+        if settings.index_dir is None or settings.in_memory:
+            return None
+        store = Store(index_path(Path(settings.index_dir), Path(settings.root or "").resolve()))
+        try:
+            try:
+                store.probe(check)
+            except sqlite3.DatabaseError as error:
+                if not is_broken(error):
+                    raise
+                store.discard()
+                store.probe(check)
+            return store
+        except (Unusable, sqlite3.DatabaseError) as error:
+            store.close()
+            self.unused = str(error)
+            log.warning(
+                "manuals: the index is kept in memory, because its folder cannot be used (%s); "
+                "set manuals.index_dir to a folder that can be written to.",
+                error,
+            )
+            return None
+        except BaseException:
+            store.close()
+            raise
+
+
+def _reasons(refresh: Refresh | None) -> Iterator[tuple[str, str]]:
+    if refresh is None:
+        return
+    # Copied at once: another thread may be working them off.
+    stale, unindexed = list(refresh.stale), list(refresh.unindexed.items())
+    yield from ((path, NOT_YET) for path in stale)
+    yield from unindexed

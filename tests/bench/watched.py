@@ -1,0 +1,166 @@
+"""A server process seen from outside: how long its answers and pings take, its memory, and what its threads do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import trio
+
+from responses_mcp.testing.client import McpClient
+from tests.bench.figures import server_environment
+
+T = TypeVar("T")
+Message = dict[str, Any]
+
+WORKS = 200_000  # nanoseconds of processor time between two looks that count as work
+QUIET = 0.15  # seconds without work after which the work is taken to be over
+
+
+class Watched:
+    """A server and a client that takes the time of every answer."""
+
+    def __init__(self, process: trio.Process, client: McpClient, handshake: float) -> None:
+        self.client = client
+        self.process = process
+        self.handshake = handshake  # seconds from before the process was made to the answer to `initialize`
+        self._sending = trio.Lock()
+        self._waiting: dict[object, Callable[[Message, float], None]] = {}
+
+    async def collect(self) -> None:
+        """Hand every answer to who waits for it; run it in a task. Nothing else may look at `client.heard`."""
+        while True:
+            now = trio.current_time()
+            for message in self.client.heard:
+                taken = self._waiting.pop(message.get("id"), None) if "method" not in message else None
+                if taken is not None:
+                    taken(message, now)
+            self.client.heard.clear()
+            if self.client.ended and self._waiting:
+                raise EOFError(f"the server ended with {len(self._waiting)} requests unanswered")
+            await self.client.news()
+
+    async def ask(self, method: str, params: Message | None = None) -> tuple[Message, float]:
+        """Return the response and the seconds from sending the request to receiving it."""
+        arrived = trio.Event()
+        answers: list[tuple[Message, float]] = []
+
+        def take(message: Message, now: float) -> None:
+            answers.append((message, now))
+            arrived.set()
+
+        async with self._sending:
+            began = trio.current_time()
+            self._waiting[await self.client.request(method, params)] = take
+        await arrived.wait()
+        [(message, now)] = answers
+        return message, now - began
+
+    async def call(self, tool: str, arguments: Message) -> tuple[Message, float]:
+        """Call a tool; return what it answered, and the seconds it took."""
+        message, seconds = await self.ask("tools/call", {"name": tool, "arguments": arguments})
+        result = message.get("result", {})
+        if "error" in message or result.get("isError"):
+            raise RuntimeError(f"{tool} failed: {message.get('error') or result['content'][0]['text']}")
+        payload: Message = result.get("structuredContent") or json.loads(result["content"][0]["text"])
+        return payload, seconds
+
+    async def with_pings(self, work: Callable[[], Awaitable[T]], every: float = 0.005) -> tuple[T, list[float]]:
+        """Do `work` with a ping sent every few milliseconds; return its result and the seconds each ping took."""
+        seconds: list[float] = []
+        over = False
+
+        async def ping() -> None:
+            seconds.append((await self.ask("ping"))[1])
+
+        async def send_pings() -> None:
+            while not over:
+                nursery.start_soon(ping)
+                await trio.sleep(every)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_pings)
+            result = await work()
+            over = True
+        return result, seconds
+
+    def memory(self) -> tuple[float, float] | None:
+        """Return resident memory and its peak in MiB, where the system tells."""
+        try:
+            status = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return None
+        fields = dict(line.split(":", 1) for line in status.splitlines())
+        return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
+
+    def processor_time(self) -> int | None:
+        """Return the nanoseconds that the threads of the process have run, where the system tells."""
+        try:
+            threads = list(Path(f"/proc/{self.process.pid}/task").iterdir())
+            return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads)
+        except OSError:
+            return None
+
+    async def cancelled(self, tool: str, arguments: Message, after: float) -> float | None:
+        """Cancel a call `after` seconds and return for how many seconds the process goes on to work.
+
+        None if it was answered too early, or where the system does not tell.
+        """
+        before = self.processor_time()
+        answered: list[Message] = []
+        async with self._sending:
+            call = await self.client.start_call(tool, arguments)
+            self._waiting[call] = lambda message, _: answered.append(message)
+        await trio.sleep(after)
+        if answered or before is None:
+            return None
+        async with self._sending:
+            await self.client.cancel(call)
+        began = busy = trio.current_time()
+        while (now := trio.current_time()) - busy < QUIET:
+            ran = self.processor_time() or 0
+            if ran - before > WORKS:
+                busy = now
+            before = ran
+            await trio.sleep(0.002)
+        self._waiting.pop(call, None)
+        return None if answered else busy - began
+
+
+@asynccontextmanager
+async def watched_server(**env: str) -> AsyncGenerator[Watched]:
+    """Start a server and shake hands; it has no key to ask anybody with, and is killed if it outlives the block."""
+    with tempfile.TemporaryDirectory() as home:
+        began = trio.current_time()
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", "responses_mcp", "--stdio"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=server_environment(home, "http://127.0.0.1:9/v1", **env),
+        )
+        assert process.stdin
+        assert process.stdout
+        client = McpClient(process.stdout, process.stdin)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.listen)
+                await client.initialize()
+                running = Watched(process, client, trio.current_time() - began)
+                nursery.start_soon(running.collect)
+                yield running
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+                await process.stdin.aclose()
+                await process.wait()
+            if process.returncode is None:
+                process.kill()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+                await process.wait()
+                await trio.aclose_forcefully(process.stdout)

@@ -1,0 +1,67 @@
+"""What a find has found, made up: rows and payloads in the shape that the search gives them."""
+
+from typing import Any
+
+
+def row(
+    path: str = "guide.md",
+    line: int = 1,
+    *,
+    score: float = 1.0,
+    title: str = "Guide",
+    tokens: tuple[str, ...] = ("guide",),
+    signals: tuple[str, ...] = (),
+    manual: str = "shop",
+    **rest: Any,
+) -> dict[str, Any]:
+    """Return a row of `candidates`."""
+    ref = {
+        "target": "manual",
+        "manual_id": manual,
+        "path": path,
+        "start_line": line,
+        "json_path": None,
+        "title": title,
+        "signals": list(signals),
+    }
+    return {
+        "ref": ref,
+        "path": path,
+        "start_line": line,
+        "title": title,
+        "score": score,
+        "score_lexical": score,
+        "score_fused": score,
+        "matched_tokens": list(tokens),
+        "token_hits": dict.fromkeys(tokens, 1),
+        "match_coverage": 1.0,
+        "rank_explain": ["bm25"],
+        "reason": None,
+        "conflict_with": [],
+        "gap_hint": None,
+        **rest,
+    }
+
+
+def payload(*rows: dict[str, Any], gap_count: int = 0, conflict_count: int = 0, **rest: Any) -> dict[str, Any]:
+    """Return what a trace and the cache keep of a find."""
+    return {
+        "query": "guide",
+        "manual_id": "shop",
+        "applied": {
+            "manual_id": "shop",
+            "requested_expand_scope": None,
+            "requested_required_terms": ["guide"],
+            "selected_gate": "g_req",
+            "sem_cache_mode": "miss",
+        },
+        "summary": {"candidates": len(rows), "gap_count": gap_count, "conflict_count": conflict_count},
+        "next_actions": [],
+        "candidates": list(rows),
+        "unscanned": [],
+        "gaps": [],
+        "conflicts": [],
+        "gate_runs": [],
+        "fusion_debug": [],
+        **rest,
+    }

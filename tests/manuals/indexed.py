@@ -1,0 +1,125 @@
+"""A manual and its index, and all that can be seen of an index."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from responses_mcp.manuals.checks import Check, OutOfTime, unchecked
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.folder import Folder, Stamp
+from responses_mcp.manuals.index import Refresh, compare, manual_of, work_off
+from responses_mcp.manuals.store import Store
+
+NAME = "shop"
+CAP = 2000  # bytes
+
+
+class Shelf(Folder):
+    """A folder with one manual, in which files can be made unreadable, and whose stamps can be made up.
+
+    With `versions`, the stamp of a file tells how often it was noted as changed, a long time ago; otherwise it is real,
+    and so fresh that the index does not rely on it.
+    """
+
+    def __init__(self, root: Path, *, versions: bool = False) -> None:
+        super().__init__(root)
+        self.place = root / NAME
+        self.place.mkdir(parents=True, exist_ok=True)
+        self.unreadable: set[str] = set()
+        self.lost_folders: set[str] = set()
+        self.stamps: dict[str, Stamp] = {}
+        self.opened: list[str] = []
+        self.on_open: Callable[[str, BinaryIO], BinaryIO] = lambda _, handle: handle
+        self._states: dict[str, tuple[Any, int]] | None = {} if versions else None
+        self._changes = 0
+
+    def walk(self, manual_id: str, check: Check, *, unreadable: list[str] | None = None) -> Iterator[tuple[str, Stamp]]:
+        failed = [] if unreadable is None else unreadable
+        for path, stamp in super().walk(manual_id, check, unreadable=failed):
+            if any(path.startswith(f"{folder}/") for folder in self.lost_folders):
+                continue
+            yield path, self.stamps.get(path) or self._stamp(path, stamp)
+        failed.extend(self.lost_folders)
+
+    def _stamp(self, path: str, real: Stamp) -> Stamp:
+        if self._states is None:
+            return real
+        state = ((self.place / path).read_bytes(), real.mtime_ns, path in self.unreadable)
+        if self._states.get(path, (None, 0))[0] != state:
+            self._changes += 1
+            self._states[path] = (state, self._changes)
+        return Stamp(real.size, 1, self._states[path][1], 1)
+
+    def open(self, manual_id: str, path: str) -> BinaryIO:
+        self.opened.append(path)
+        if path in self.unreadable:
+            raise ManualsError("conflict", "It cannot be read.")
+        return self.on_open(path, super().open(manual_id, path))
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.place / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+
+def looked(store: Store, folder: Folder, check: Check = unchecked, *, largest: int = CAP) -> Refresh:
+    return compare(store, folder, NAME, check, largest=largest)
+
+
+def worked(store: Store, folder: Folder, refresh: Refresh, check: Check = unchecked, *, largest: int = CAP) -> None:
+    for _ in work_off(store, folder, refresh, check, largest=largest, order=lambda _: 0):
+        pass
+
+
+def refreshed(store: Store, folder: Folder, check: Check = unchecked, *, largest: int = CAP) -> Refresh:
+    """Bring an index up to date."""
+    refresh = looked(store, folder, check, largest=largest)
+    worked(store, folder, refresh, check, largest=largest)
+    return refresh
+
+
+def after(calls: int, *, reason: type[BaseException] = OutOfTime) -> Check:
+    """Return a check that raises from some call on."""
+    left = calls
+
+    def check() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise reason
+
+    return check
+
+
+def generation(store: Store) -> int:
+    with store.reading(unchecked) as connection:
+        manual = manual_of(connection, NAME)
+        assert manual is not None
+        return manual.generation
+
+
+def seen(store: Store) -> dict[str, Any]:
+    """Return what can be seen of a manual in an index, without numbers; check that the index fits together."""
+    with store.writing(unchecked) as connection:
+        manual = manual_of(connection, NAME)
+        assert manual is not None
+        words = f"words_{manual.number}"
+        connection.execute(f"INSERT INTO {words} ({words}) VALUES ('integrity-check')")
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        rows = connection.execute(
+            "SELECT section.id, path, line, title, crumbs, body FROM section JOIN file ON file.id = section.file "
+            "ORDER BY path, section.id"
+        ).fetchall()
+        places = {row[0]: number for number, row in enumerate(rows)}
+        connection.execute("DROP TABLE IF EXISTS temp.found")
+        connection.execute(f"CREATE VIRTUAL TABLE temp.found USING fts5vocab(main, {words}, 'instance')")
+        instances = connection.execute("SELECT term, doc, col, offset FROM temp.found").fetchall()
+        connection.execute("DROP TABLE temp.found")
+        assert connection.execute("SELECT count(*) FROM section").fetchone()[0] == len(rows) == manual.sections
+        return {
+            "counts": (manual.files, manual.sections, manual.characters),
+            "files": connection.execute("SELECT path, digest, note FROM file ORDER BY path").fetchall(),
+            "rows": [row[1:] for row in rows],
+            "words": sorted((term, places[doc], col, offset) for term, doc, col, offset in instances),
+        }

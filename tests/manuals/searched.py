@@ -1,0 +1,54 @@
+"""A manual in memory, made of texts: what a search reads, without files."""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from responses_mcp.manuals.candidates import Counts, Reader
+from responses_mcp.manuals.checks import unchecked
+from responses_mcp.manuals.find import find
+from responses_mcp.manuals.index import Manual
+from responses_mcp.manuals.intake import indexed
+from responses_mcp.manuals.requests import FindRequest
+from responses_mcp.manuals.sections import sections
+from responses_mcp.manuals.words import foldable, normalise
+from responses_mcp.settings.model import FindSettings, LexicalSettings, ManualsSettings
+
+
+def manual(files: Mapping[str, str], connection: sqlite3.Connection | None = None) -> Reader:
+    """Return a reader of Markdown files, given by their paths; an index of theirs is made in an empty database."""
+    connection = connection or sqlite3.connect(":memory:")
+    connection.executescript(
+        "CREATE TABLE file (id INTEGER PRIMARY KEY, manual INTEGER, path TEXT);"
+        "CREATE TABLE section (id INTEGER PRIMARY KEY, file INTEGER, line INTEGER, title TEXT, crumbs TEXT, body TEXT);"
+        "CREATE VIRTUAL TABLE words_1 USING fts5(title, crumbs, body, content='',"
+        " tokenize='porter unicode61 remove_diacritics 0');"
+    )
+    row = characters = 0
+    for file, (path, text) in enumerate(files.items(), 1):
+        connection.execute("INSERT INTO file VALUES (?, 1, ?)", (file, path))
+        for section in sections(text.split("\n")):
+            row += 1
+            crumbs, body = " > ".join(section.crumbs), foldable(normalise(section.text))
+            characters += len(body)
+            values = (row, file, section.line, section.title, crumbs, body)
+            connection.execute("INSERT INTO section VALUES (?,?,?,?,?,?)", values)
+            words = indexed(path, section.title, crumbs, body)
+            connection.execute("INSERT INTO words_1 (rowid, title, crumbs, body) VALUES (?,?,?,?)", (row, *words))
+    return Reader(connection, Manual(1, 1, len(files), row, characters), Counts())
+
+
+def settings(*, find: FindSettings | None = None, lexical: LexicalSettings | None = None) -> ManualsSettings:
+    return ManualsSettings(root="/manuals", find=find or FindSettings(), lexical=lexical or LexicalSettings())
+
+
+def found(
+    reader: Reader, query: str, *required: str, find_settings: FindSettings | None = None, **request: Any
+) -> dict[str, Any]:
+    """Search; `required` are the required terms as a client writes them."""
+    wish = FindRequest(query=query, manual_id="m", required_terms=tuple(map(normalise, required)), **request)
+    return find(wish, reader, settings(find=find_settings), unchecked)
+
+
+def paths(payload: Mapping[str, Any]) -> list[str]:
+    return [row["path"] for row in payload["candidates"]]

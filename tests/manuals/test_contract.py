@@ -1,0 +1,663 @@
+"""The rules of the contract that need the whole of it: real files, a real index, and the tools on the wire.
+
+docs/manuals-contract.md says which test holds which rule; what one module can hold alone is tested beside it.
+"""
+
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from responses_mcp.manuals.fusion import cut_off, spread
+from responses_mcp.manuals.gates import rank
+from responses_mcp.manuals.manuals import Manuals
+from responses_mcp.manuals.requests import KINDS, FindRequest, HitsRequest, ReadRequest, parse_find
+from responses_mcp.settings.model import (
+    CacheSettings,
+    FindSettings,
+    LexicalSettings,
+    ManualsSettings,
+    Settings,
+)
+from tests.toolsets.manuals_harness import Desk, desk
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with three manuals: `book` of 60 sections, `lore` for scores, `wide` of 201 files."""
+    root = tmp_path_factory.mktemp("manuals")
+    files = {
+        "lore/panel.md": "# Panel\nPress the red button twice. Form 217 follows.\n",
+        "lore/board.md": f"# Board\nA red lamp. {'Some other words stand between. ' * 5}Then a button.\n",
+        "lore/index.md": "# Overview\nThe red button, and form 217.\n",
+        "lore/tome.md": f"# Tome\nThe red button. {'Many more words follow here. ' * 250}\n",
+        "lore/many.md": "".join(f"# Room {number}\nviolet curtains\n" for number in range(6)),
+        "lore/zero.md": "# Room 9\nviolet curtains\n",
+        "lore/settings.json": '{"colour": "red", "limit": 217}\n',
+        "lore/sections.md": "Before all.\n\n# One\nfirst\n\n## Sub\nbelow\n\n# Two\nsecond\n" + "and more\n" * 100,
+    }
+    for number in range(60):
+        words = ["alpha", *["beta"] * (number % 2), *["gamma"] * (not number % 3), *["solo"] * (number == 7)]
+        files[f"book/part{number % 4}/{number:02}.md"] = f"# Topic {number}\n{' '.join(words)} and other things\n"
+    for number in range(201):
+        files[f"wide/{'first' if number < 100 else 'second'}/{number}.md"] = f"# Page {number}\n"
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("index")
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def manuals(root: Path, index: Path) -> Open:
+    """Return what opens the manuals with some settings changed."""
+
+    @asynccontextmanager
+    async def opened(**changed: Any) -> AsyncGenerator[Manuals]:
+        manuals = Manuals(ManualsSettings(root=str(root), index_dir=str(index), **changed))
+        try:
+            yield manuals
+        finally:
+            await manuals.aclose()
+
+    return opened
+
+
+@pytest.fixture
+def wire(root: Path, index: Path) -> Open:
+    """Return what serves the manuals to a client, which has listed them."""
+
+    @asynccontextmanager
+    async def served(era: str = "legacy") -> AsyncGenerator[Desk]:
+        settings = Settings(manuals=ManualsSettings(root=str(root), index_dir=str(index)))
+        async with desk(settings, era) as here:
+            await here.call("manual_ls")
+            yield here
+
+    return served
+
+
+async def find(manuals: Manuals, query: str, *terms: str, manual_id: str = "book", **more: Any) -> dict[str, Any]:
+    return await manuals.find(FindRequest(query, manual_id, terms, **more))
+
+
+def rows(manuals: Manuals, found: dict[str, Any], kind: str = "candidates") -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = manuals.hits(HitsRequest(found["trace_id"], kind))["items"]
+    return items
+
+
+# manual_ls
+
+
+async def test_each_listing_shows_the_manuals_that_there_are_now(tmp_path: Path) -> None:
+    async with desk(Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True))) as here:
+
+        async def listed() -> list[str]:
+            return [item["id"] for item in (await here.call("manual_ls", id="manuals"))["items"]]
+
+        assert await listed() == []
+        (tmp_path / "b").mkdir()
+        (tmp_path / "b.md").write_text("# No manual\n")
+        assert await listed() == ["b"]
+        (tmp_path / "a").mkdir()
+        assert await listed() == ["a", "b"]
+        (tmp_path / "b").rmdir()
+        assert await listed() == ["a"]
+
+
+# manual_toc
+
+
+async def test_more_than_200_files_need_a_narrower_scope(wire: Open) -> None:
+    async with wire() as here:
+        for max_files in (1, 50):
+            error = await here.fail("manual_toc", manual_id="wide", max_files=max_files)
+            assert error["code"] == "needs_narrow_scope"
+        listed = await here.call("manual_toc", manual_id="wide", path_prefix="second", max_files=200)
+        assert listed["total_files"] == len(listed["items"]) == 101
+
+
+async def test_contents_have_the_fields_of_the_contract(wire: Open) -> None:
+    async with wire() as here:
+        shallow = await here.call("manual_toc", manual_id="lore", max_files=2, cursor="1")
+        deep = await here.call("manual_toc", manual_id="lore", path_prefix="sections.md", depth="deep")
+    assert shallow == {
+        "applied": {
+            "manual_id": "lore", "path_prefix": "", "depth": "shallow", "max_files": 2, "include_headings": False,
+            "max_headings_per_file": 20, "offset": 1,
+        },
+        "total_files": 8,
+        "next_cursor": {"offset": 3},
+        "items": [{"path": "index.md", "headings": []}, {"path": "many.md", "headings": []}],
+    }  # fmt: skip
+    assert deep["applied"]["include_headings"] is True
+    assert deep["items"][0]["headings"] == [
+        {"title": "One", "line_start": 3}, {"title": "Sub", "line_start": 6}, {"title": "Two", "line_start": 9},
+    ]  # fmt: skip
+
+
+# manual_find: its score
+
+
+async def reasons(manuals: Open, query: str, **changed: Any) -> set[str]:
+    """Return what counted in the score of any row."""
+    async with manuals(**changed) as opened:
+        found = await find(opened, query, "red", manual_id="lore")
+        return {why.rpartition(" ")[0] for row in rows(opened, found) for why in row["rank_explain"]}
+
+
+BONUSES = {"coverage", "phrase", "proximity", "number in context"}
+DEDUCTIONS = {"length", "list of contents"}
+
+
+async def test_a_score_is_made_of_words_and_bonuses_less_what_noise_costs(manuals: Open) -> None:
+    assert {"tf-idf"} | BONUSES | DEDUCTIONS <= await reasons(manuals, "red button form 217")
+
+
+async def test_the_weights_of_the_score_are_settings(manuals: Open) -> None:
+    without = LexicalSettings(
+        coverage_weight=0, sparse_coverage_weight=0, phrase_weight=0, number_context_bonus=0,
+        proximity_bonus_near=0, proximity_bonus_far=0, length_penalty_weight=0,
+    )  # fmt: skip
+    left = await reasons(manuals, "red button form 217", lexical=without)
+    assert "tf-idf" in left
+    assert left.isdisjoint(BONUSES | {"length"})
+
+
+async def test_what_is_noise_costs_points(manuals: Open) -> None:
+    scores: list[dict[str, float]] = []
+    for penalty in (0.0, 0.2):
+        async with manuals(lexical=LexicalSettings(length_penalty_weight=penalty)) as opened:
+            found = await find(opened, "red button", "red", manual_id="lore")
+            scores.append({row["ref"]["path"]: row["score_lexical"] for row in rows(opened, found)})
+            explained = {row["ref"]["path"]: " ".join(row["rank_explain"]) for row in rows(opened, found)}
+    assert scores[1]["tome.md"] < scores[0]["tome.md"]
+    assert scores[1]["panel.md"] == scores[0]["panel.md"]
+    assert "length -" in explained["tome.md"]
+    assert "list of contents -" in explained["index.md"]
+
+
+async def test_a_file_that_only_lists_others_is_found_all_the_same(manuals: Open) -> None:
+    async with manuals() as opened:
+        found = await find(opened, "red button", "red", manual_id="lore")
+        assert "index.md" in [row["ref"]["path"] for row in rows(opened, found)]
+
+
+async def test_a_fixed_share_of_the_hits_explores(manuals: Open) -> None:
+    async with manuals() as opened:
+        shown = rows(opened, await find(opened, "alpha beta gamma", "beta", max_candidates=20))
+        explored = ["exploration" in row["ref"]["signals"] for row in shown]
+        assert len(shown) == 20
+        assert explored == [False] * 16 + [True] * 4
+        scores = [row["score"] for row in shown]
+        assert scores == sorted(scores, reverse=True)
+    async with manuals(find=FindSettings(exploration_ratio=0.4)) as opened:
+        shown = rows(opened, await find(opened, "alpha beta gamma", "beta", max_candidates=20))
+        assert ["exploration" in row["ref"]["signals"] for row in shown] == [False] * 12 + [True] * 8
+    async with manuals(find=FindSettings(exploration_enabled=False)) as opened:
+        shown = rows(opened, await find(opened, "alpha beta gamma", "beta", max_candidates=20))
+        assert not any("exploration" in row["ref"]["signals"] for row in shown)
+
+
+async def test_hits_are_at_most_50_and_at_most_as_many_as_asked_for(manuals: Open) -> None:
+    async with manuals() as opened:
+        for asked, shown in ((1, 1), (3, 3), (50, 50), (200, 50), (1000, 50)):
+            found = await find(opened, "alpha things", "beta", max_candidates=asked)
+            assert found["summary"]["candidates"] == len(rows(opened, found)) == shown
+
+
+def test_the_cut_off_ends_where_score_and_coverage_are_both_low() -> None:
+    scores = [1.0] * 8 + [0.3, 0.24, 0.9]
+    ranking = [(str(at), score) for at, score in enumerate(scores)]
+    weak = dict.fromkeys((key for key, _ in ranking), 0.4)
+    assert cut_off(ranking, weak) == 9
+    assert cut_off(ranking, {**weak, "9": 0.5}) == 11
+    assert cut_off(ranking[:8], weak) == 8
+    assert cut_off([("0", 1.0), *[(str(at), 0.0) for at in range(1, 30)]], dict.fromkeys(map(str, range(30)), 0.0)) == 8
+
+
+async def test_the_second_section_of_a_file_comes_after_as_good_a_one_of_another(manuals: Open) -> None:
+    async with manuals() as opened:
+        shown = rows(opened, await find(opened, "violet", "violet", manual_id="lore"))
+    assert [row["ref"]["path"] for row in shown[:2]] == ["many.md", "zero.md"]
+    assert {row["ref"]["path"] for row in shown[2:]} == {"many.md"}
+
+
+def test_a_file_with_many_good_sections_leaves_room_for_others() -> None:
+    paths = {"a1": "a", "a2": "a", "a3": "a", "b1": "b"}
+    scores = {"a1": 1.0, "a2": 0.99, "a3": 0.98, "b1": 0.95}
+    assert [key for key, _ in spread(list(scores), scores, paths)] == ["a1", "b1", "a2", "a3"]
+    apart = {**scores, "b1": 0.5}
+    assert [key for key, _ in spread(list(apart), apart, paths)] == ["a1", "a2", "a3", "b1"]
+
+
+# manual_find: scope, gates, required terms
+
+
+async def test_a_search_stays_in_its_manual(manuals: Open) -> None:
+    async with manuals() as opened:
+        for expand in (None, True, False):
+            found = await find(opened, "red button", "red", expand_scope=expand, use_cache=False)
+            assert found["applied"]["requested_expand_scope"] is expand
+            assert found["applied"]["expand_scope"] is False
+            assert found["summary"]["candidates"] == 0
+        for kind in ("candidates", "integrated_top", "unscanned", "fusion_debug"):
+            for row in rows(opened, await find(opened, "alpha red", "beta"), kind):
+                assert "lore" not in str(row)
+
+
+async def test_both_gates_always_run_and_are_fused(manuals: Open) -> None:
+    async with manuals() as opened:
+        for query, terms in (
+            ("alpha things", ("beta",)),
+            ("alpha", ("nowhere",)),
+            ("alpha", ("alpha",)),
+            ("x", ("y",)),
+        ):
+            found = await find(opened, query, *terms)
+            assert [run["gate"] for run in rows(opened, found, "gate_runs")] == ["g0", "g_req"]
+        found = await find(opened, "alpha things", "beta")
+        first = rows(opened, found, "fusion_debug")[0]
+        assert [each["gate"] for each in first["contributions"]] == ["g0", "g_req"]
+        for each in first["contributions"]:
+            assert each["rrf"] == pytest.approx(each["weight"] / (60 + each["rank"]), abs=1e-6)
+        assert "beta" in (await opened.read(read_of(first)))[0]["text"]
+
+
+def read_of(row: dict[str, Any]) -> ReadRequest:
+    return ReadRequest(row["ref"]["manual_id"], row["ref"]["path"], row["ref"]["start_line"])
+
+
+async def test_what_became_of_the_required_terms_is_in_applied(manuals: Open) -> None:
+    async with manuals() as opened:
+        applied = (await find(opened, "things", "beta"))["applied"]
+    assert {key: value for key, value in applied.items() if not key.startswith("sem_cache")} == {
+        "manual_id": "book",
+        "requested_expand_scope": None,
+        "expand_scope": False,
+        "required_terms_source": "user",
+        "required_terms_decision_reason": "provided_by_caller",
+        "requested_required_terms": ["beta"],
+        "required_terms": ["beta"],
+        "required_terms_df_filtered": [],
+        "required_terms_relaxed": False,
+        "required_terms_relax_reason": None,
+        "required_effect_status": "required_effective",
+        "required_failure_reason": None,
+        "required_strict_candidates": 30,
+        "required_filtered_candidates": 30,
+        "required_terms_match_stats": [{"term": "beta", "matched_docs": 30, "matched_doc_ratio": 0.5}],
+        "required_terms_missing": [],
+        "required_top_k": 5,
+        "required_top_hits": 5,
+        "selected_gate": "g_req",
+        "gate_selection_reason": "rrf_fusion_with_required_gate",
+    }
+
+
+async def test_required_terms_are_reported_as_they_were_normalised(manuals: Open) -> None:
+    async with manuals() as opened:
+        request = parse_find({"query": "things", "manual_id": "book", "required_terms": ["ＢＥＴＡ ", "beta", "Gamma"]})
+        applied = (await opened.find(request))["applied"]
+        assert applied["requested_required_terms"] == ["beta", "gamma"]
+
+
+async def test_terms_that_nothing_has_leave_the_search_without_them(manuals: Open) -> None:
+    async with manuals() as opened:
+        plain = rows(opened, await find(opened, "beta things", "beta"))
+        found = await find(opened, "beta things", "nowhere")
+        applied = found["applied"]
+        assert applied["selected_gate"] == "g0"
+        assert applied["gate_selection_reason"] == "required_gate_empty_fallback_to_g0"
+        assert applied["required_terms_relaxed"] is True
+        assert applied["required_terms_relax_reason"] == "zero_candidates_with_required_terms"
+        assert applied["required_effect_status"] == "required_none_matched"
+        assert applied["required_terms_missing"] == ["nowhere"]
+        assert (applied["required_strict_candidates"], applied["required_filtered_candidates"]) == (0, 0)
+        assert applied["required_top_hits"] == 0
+        assert found["summary"]["candidates"] > 0
+        assert {row["ref"]["path"] for row in rows(opened, found)} <= {row["ref"]["path"] for row in plain}
+
+
+async def test_a_term_in_nearly_every_section_is_dropped_and_a_rare_one_kept(manuals: Open) -> None:
+    async with manuals() as opened:
+        applied = (await find(opened, "things", "alpha", "solo"))["applied"]
+    assert applied["required_terms_df_filtered"] == [
+        {"term": "alpha", "doc_freq": 60, "doc_freq_ratio": 1.0, "reason": "too_common", "dropped": True},
+        {"term": "solo", "doc_freq": 1, "doc_freq_ratio": 0.0167, "reason": "too_rare", "dropped": False},
+    ]
+    assert applied["requested_required_terms"] == ["alpha", "solo"]
+    assert applied["required_terms"] == ["solo"]
+
+
+async def test_a_term_that_is_nowhere_is_named(manuals: Open) -> None:
+    async with manuals() as opened:
+        applied = (await find(opened, "things", "beta", "nowhere"))["applied"]
+    assert applied["required_terms_missing"] == ["nowhere"]
+    assert applied["required_effect_status"] == "term_dropped_or_weakened"
+    assert applied["required_failure_reason"] == "some_required_terms_not_found_in_manual_scope:nowhere"
+    assert applied["required_terms_match_stats"] == [
+        {"term": "beta", "matched_docs": 30, "matched_doc_ratio": 0.5},
+        {"term": "nowhere", "matched_docs": 0, "matched_doc_ratio": 0.0},
+    ]
+
+
+async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(manuals: Open) -> None:
+    async with manuals() as opened:
+        found = await find(opened, "things", "beta", "gamma")
+        shown = rows(opened, found)
+    numbers = [int(row["ref"]["path"][-5:-3]) for row in shown]
+    both = [number % 2 == 1 and number % 3 == 0 for number in numbers]
+    assert both[:10] == [True] * 10
+    assert not any(both[10:])
+    for row, number in zip(shown, numbers, strict=True):
+        signals = row["ref"]["signals"]
+        assert ("required_term_and" in signals) is (number % 2 == 1 and number % 3 == 0)
+        assert ("required_terms_rrf" in signals) is (number % 2 == 1 or number % 3 == 0)
+
+
+async def test_a_question_for_everything_is_to_be_read_on(manuals: Open) -> None:
+    async with manuals() as opened:
+        for query in ("beta を網羅的に", "beta、全て参照してから"):
+            found = await find(opened, query, "beta")
+            best = rows(opened, found, "integrated_top")[0]["ref"]
+            params = {"manual_id": "book", "path": best["path"], "start_line": best["start_line"]}
+            assert found["next_actions"][0] == {"type": "manual_scan", "confidence": 0.7, "params": params}
+        found = await find(opened, "beta", "beta")
+        params = {"trace_id": found["trace_id"], "kind": "integrated_top", "offset": 0}
+        assert found["next_actions"] == [{"type": "manual_hits", "confidence": 0.7, "params": params}]
+
+
+# manual_find: questions in parts
+
+
+async def test_a_part_of_a_question_that_fails_leaves_the_others(manuals: Open) -> None:
+    query = "solo vs gamma"
+    asked: list[str] = []
+
+    def fragile(text: str, *rest: Any) -> Any:
+        asked.append(text)
+        if text in broken:
+            raise sqlite3.OperationalError("no")
+        return rank(text, *rest)
+
+    async def hits() -> list[tuple[str, float]]:
+        asked.clear()
+        async with manuals(cache=CacheSettings(enabled=False)) as opened:
+            return [(row["ref"]["path"], row["score"]) for row in rows(opened, await find(opened, query, "beta"))]
+
+    with patch("responses_mcp.manuals.find.rank", fragile):
+        broken: set[str] = set()
+        whole = await hits()
+        assert asked == [query, "solo", "gamma"]
+        broken = {"solo"}
+        some = await hits()
+        broken = {"solo", "gamma"}
+        none = await hits()
+    async with manuals(find=FindSettings(query_decomp_enabled=False)) as opened:
+        plain = [(row["ref"]["path"], row["score"]) for row in rows(opened, await find(opened, query, "beta"))]
+    assert none == plain
+    assert some
+    assert whole != plain
+
+
+# manual_find: claim graph and cache
+
+
+async def test_a_claim_graph_is_there_when_it_was_asked_for(manuals: Open) -> None:
+    async with manuals() as opened:
+        found = await find(opened, "what is beta", "beta", include_claim_graph=True)
+        assert found["claim_graph"].keys() == {"claims", "evidences", "edges", "facets"}
+        for kind in ("claims", "evidences", "edges"):
+            assert rows(opened, found, kind) == found["claim_graph"][kind] != []
+        without = await find(opened, "what is beta", "beta")
+        assert "claim_graph" not in without
+        assert without["summary"] == found["summary"]
+        for kind in ("claims", "evidences", "edges"):
+            assert rows(opened, without, kind) == []
+
+
+async def test_a_claim_graph_that_is_switched_off_is_empty(manuals: Open) -> None:
+    async with manuals(find=FindSettings(claim_graph_enabled=False)) as opened:
+        found = await find(opened, "what is beta", "beta", include_claim_graph=True)
+        assert found["claim_graph"] == {"claims": [], "evidences": [], "edges": [], "facets": []}
+        for kind in ("claims", "evidences", "edges"):
+            assert rows(opened, found, kind) == []
+
+
+async def modes(manuals: Manuals, *finds: dict[str, Any]) -> list[str]:
+    return [(await find(manuals, "solo", "solo", **more))["applied"]["sem_cache_mode"] for more in finds]
+
+
+async def test_the_cache_is_used_as_settings_say_unless_the_request_says_otherwise(manuals: Open) -> None:
+    async with manuals() as opened:
+        assert await modes(opened, {}, {}, {"use_cache": False}, {"use_cache": True}) == [
+            "miss",
+            "exact",
+            "bypass",
+            "exact",
+        ]
+    async with manuals(cache=CacheSettings(enabled=False)) as opened:
+        assert await modes(opened, {}, {}, {"use_cache": True}, {"use_cache": True}) == [
+            "bypass",
+            "bypass",
+            "miss",
+            "exact",
+        ]
+
+
+async def test_a_find_with_a_claim_graph_bypasses_the_cache(manuals: Open) -> None:
+    async with manuals() as opened:
+        graph = {"include_claim_graph": True}
+        assert await modes(opened, {}, graph, {**graph, "use_cache": True}, {}) == ["miss", "bypass", "bypass", "exact"]
+
+
+async def test_a_cached_answer_with_too_many_gaps_is_searched_again(manuals: Open) -> None:
+    async with manuals(cache=CacheSettings(max_summary_gap=0)) as opened:
+        assert await modes(opened, {}, {}) == ["miss", "guard_revalidate"]
+    async with manuals(cache=CacheSettings(max_summary_gap=1, max_summary_conflict=0)) as opened:
+        assert await modes(opened, {}, {}) == ["miss", "exact"]
+
+
+async def test_the_full_form_tells_how_the_cache_was_used(manuals: Open) -> None:
+    async with manuals() as opened:
+        first = (await find(opened, "solo", "solo"))["applied"]
+        again = (await find(opened, "solo", "solo"))["applied"]
+    names = ("used", "hit", "mode", "score", "latency_saved_ms")
+    assert [first[f"sem_cache_{name}"] for name in names] == [True, False, "miss", None, None]
+    assert [again[f"sem_cache_{name}"] for name in names[:4]] == [True, True, "exact", 1.0]
+    assert isinstance(again["sem_cache_latency_saved_ms"], int)
+
+
+# manual_find and manual_hits
+
+
+async def test_a_find_has_the_full_form(manuals: Open) -> None:
+    async with manuals() as opened:
+        found = await find(opened, "beta", "beta", include_claim_graph=True)
+    assert list(found) == ["trace_id", "applied", "claim_graph", "summary", "next_actions"]
+    assert list(found["summary"]) == [
+        "scanned_files", "scanned_nodes", "candidates", "file_bias_ratio", "conflict_count", "gap_count",
+        "integration_status",
+    ]  # fmt: skip
+    assert found["applied"].keys() >= {"sem_cache_used", "selected_gate", "required_effect_status"}
+
+
+@pytest.mark.parametrize(("query", "terms"), [("beta", ("beta",)), ("solo", ("solo",)), ("zzz", ("zzz",))])
+async def test_gaps_and_conflicts_are_as_many_as_the_summary_says(
+    manuals: Open, query: str, terms: tuple[str, ...]
+) -> None:
+    async with manuals() as opened:
+        found = await find(opened, query, *terms)
+        gaps, conflicts = rows(opened, found, "gaps"), rows(opened, found, "conflicts")
+    assert found["summary"]["gap_count"] == len(gaps) == (query != "beta")
+    assert all(row["reason"] == "gap" and row["gap_hint"] for row in gaps)
+    assert found["summary"]["conflict_count"] == len(conflicts) == 0
+
+
+async def test_a_trace_keeps_its_diagnostics_in_applied_alone(manuals: Open) -> None:
+    async with manuals() as opened:
+        for _ in range(2):  # searched, and from the cache
+            found = await find(opened, "beta", "beta")
+            kept = opened._traces.get(found["trace_id"])
+            assert not [key for key in kept if key.startswith(("required_", "selected_gate", "gate_selection"))]
+            assert kept["applied"]["selected_gate"] == "g_req"
+
+
+async def test_full_candidates_say_how_they_matched(manuals: Open) -> None:
+    async with manuals() as opened:
+        row = rows(opened, await find(opened, "beta things", "beta"))[0]
+    assert row["ref"].keys() == {"path", "start_line", "signals"}
+    assert set(row["matched_tokens"]) == set(row["token_hits"]) == {"beta", "things"}
+    assert row["match_coverage"] == 1.0
+    assert row["rank_explain"]
+
+
+async def test_public_answers_are_compact_whatever_is_asked(wire: Open) -> None:
+    async with wire() as here:
+        found = await here.call(
+            "manual_find", query="beta を網羅的に", manual_id="book", required_terms=["beta"],
+            include_claim_graph=True, use_cache=True, inline_hits={"limit": 9}, budget={"max_candidates": 8},
+        )  # fmt: skip
+        assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "inline_hits", "next_actions"]
+        assert found["candidates"] == 8
+        assert found["status"] == "required_effective"
+        assert found["next_actions"] == []
+        trace = found["trace_id"]
+        page = await here.call("manual_hits", trace_id=trace, kind="integrated_top", offset=0, limit=5)
+        assert found["inline_hits"] == page
+        assert [sorted(item) for item in page["items"]] == [["matched_tokens", "ref", "score", "title"]] * 5
+        candidates = await here.call("manual_hits", trace_id=trace)
+        assert (candidates["kind"], candidates["offset"], candidates["limit"]) == ("candidates", 0, 50)
+        assert candidates["manual_id"] == "book"
+        assert [sorted(item) for item in candidates["items"]] == [["matched_tokens", "ref", "score"]] * 8
+        assert [sorted(item["ref"]) for item in candidates["items"]] == [["path", "start_line"]] * 8
+        for kind in KINDS:
+            page = await here.call("manual_hits", trace_id=trace, kind=kind, limit=3)
+            assert (page["kind"], page["limit"]) == (kind, 3)
+            assert len(page["items"]) == min(page["total"], 3)
+
+
+# manual_read and manual_scan
+
+
+async def test_every_hit_can_be_read(wire: Open) -> None:
+    async with wire() as here:
+        for query, manual in (("beta things", "book"), ("before all", "lore"), ("red button", "lore")):
+            found = await here.call(
+                "manual_find", query=query, manual_id=manual, required_terms=[query.split()[0]], inline_hits={}
+            )
+            assert found["inline_hits"]["items"]
+            for hit in found["inline_hits"]["items"]:
+                if hit["ref"]["path"].endswith(".json"):
+                    assert (await here.call("manual_scan", manual_id=manual, path=hit["ref"]["path"]))["text"]
+                else:
+                    assert (await here.call("manual_read", ref=hit["ref"]))["text"]
+
+
+async def test_a_section_is_read_by_the_line_of_its_heading(wire: Open) -> None:
+    async with wire() as here:
+
+        async def text(line: int | None) -> str:
+            ref = {"manual_id": "lore", "path": "sections.md", "start_line": line}
+            return str((await here.call("manual_read", ref=ref))["text"])
+
+        assert await text(3) == "# One\nfirst\n\n## Sub\nbelow\n"
+        assert await text(6) == "## Sub\nbelow\n"
+        assert (await text(9)).startswith("# Two\nsecond\nand more")
+        error = await here.fail("manual_read", ref={"manual_id": "lore", "path": "sections.md", "start_line": 4})
+        assert error["code"] == "not_found"
+
+
+async def test_a_section_asked_for_again_goes_on_in_the_file(wire: Open) -> None:
+    ref = {"manual_id": "lore", "path": "sections.md", "start_line": 6}
+    async with wire() as here:
+        answers = [await here.call("manual_read", ref=ref, max_chars=256) for _ in range(3)]
+    assert [answer["applied"]["mode"] for answer in answers] == ["read", "scan_fallback", "scan_fallback"]
+    assert answers[0] == {
+        "text": "## Sub\nbelow\n",
+        "truncated": False,
+        "applied": {"scope": "section", "max_sections": None, "max_chars": 256, "mode": "read"},
+    }
+    assert answers[1]["text"].startswith("# Two\nsecond\nand more\n")
+    joined = answers[1]["text"] + answers[2]["text"]
+    assert joined == "# Two\nsecond\n" + ("and more\n" * 100)[: 512 - len("# Two\nsecond\n")]
+
+
+async def test_a_scan_has_the_fields_of_the_contract(wire: Open) -> None:
+    async with wire() as here:
+        page = await here.call("manual_scan", manual_id="lore", path="sections.md", start_line=3, max_chars=256)
+        assert page == {
+            "manual_id": "lore",
+            "path": "sections.md",
+            "text": page["text"],
+            "applied_range": {"start_line": 3, "end_line": 3 + page["text"].count("\n", 0, -1)},
+            "next_cursor": {"char_offset": len("Before all.\n\n") + 256},
+            "eof": False,
+            "truncated": True,
+            "truncated_reason": "max_chars",
+            "applied": {"max_chars": 256},
+        }
+        assert page["text"].startswith("# One\nfirst\n")
+        last = await here.call("manual_scan", manual_id="lore", path="settings.json")
+        assert (last["eof"], last["truncated"], last["truncated_reason"]) == (True, False, "none")
+        assert last["next_cursor"] == {"char_offset": None}
+        assert last["applied"] == {"max_chars": 12_000}
+
+
+async def test_a_file_is_read_to_its_end_by_any_form_of_cursor(wire: Open, root: Path) -> None:
+    whole = (root / "lore/sections.md").read_text(encoding="utf-8")
+    forms: list[Callable[[Any], Any]] = [
+        lambda cursor: cursor,
+        lambda cursor: cursor["char_offset"],
+        lambda cursor: str(cursor["char_offset"]),
+    ]
+    async with wire() as here:
+        for form in forms:
+            page = await here.call("manual_scan", manual_id="lore", path="sections.md", max_chars=300)
+            text = page["text"]
+            while not page["eof"]:
+                page = await here.call(
+                    "manual_scan", manual_id="lore", path="sections.md", max_chars=300, cursor=form(page["next_cursor"])
+                )
+                text += page["text"]
+            assert text == whole
+
+
+@pytest.mark.parametrize(
+    ("where", "begins"),
+    [
+        ({}, "Before all."),
+        ({"start_line": 3}, "# One"),
+        ({"cursor": {"start_line": 6}}, "## Sub"),
+        ({"start_line": 3, "cursor": {"start_line": 6}}, "# One"),
+        ({"start_line": 3, "cursor": 20}, "# One"),
+        ({"cursor": len("Before all.\n\n# One\n")}, "first"),
+        ({"start_line": None, "cursor": None}, "Before all."),
+    ],
+)
+async def test_a_scan_begins_at_its_line_then_at_its_cursor_then_at_the_first_line(
+    wire: Open, where: dict[str, Any], begins: str
+) -> None:
+    async with wire("modern") as here:
+        page = await here.call("manual_scan", manual_id="lore", path="sections.md", **where)
+    assert page["text"].startswith(begins)
+
+
+@pytest.mark.parametrize("where", [{"start_line": 1000}, {"cursor": {"start_line": 1000}}, {"start_line": 0}])
+async def test_a_scan_begins_within_the_file(wire: Open, where: dict[str, Any]) -> None:
+    async with wire() as here:
+        error = await here.fail("manual_scan", manual_id="lore", path="sections.md", **where)
+    assert error["code"] == "invalid_parameter"
