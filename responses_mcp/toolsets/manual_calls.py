@@ -1,0 +1,134 @@
+"""What the manual tools do with a call: arguments read, the manuals asked, the compact form of the answer.
+
+Here is what the contract of the manuals says of the public tools, and what is remembered of a client between its
+calls. Imported by the first call, because reading arguments needs more than a start should wait for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.manuals import Manuals
+from responses_mcp.manuals.paths import ROOT_ID
+from responses_mcp.manuals.requests import (
+    HitsRequest,
+    parse_find,
+    parse_hits,
+    parse_ls,
+    parse_read,
+    parse_scan,
+    parse_toc,
+)
+from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.toolsets.base import CallContext
+
+if TYPE_CHECKING:
+    from responses_mcp.manuals.reading import ReadEnd
+
+_MOST_IDS: Final = 50  # manuals named to a client that took the root for one
+_MOST_READS: Final = 256  # files of one client whose last section is remembered
+
+
+@dataclass(eq=False, slots=True)
+class _Conversation:
+    """What is remembered of a client on one stream: its listings, and the last section it read of each file."""
+
+    listed: bool = False
+    manual_ids: list[str] = field(default_factory=list[str])
+    reads: OrderedDict[tuple[str, str], ReadEnd] = field(default_factory=OrderedDict[tuple[str, str], "ReadEnd"])
+
+    def remember_read(self, end: ReadEnd) -> None:
+        file = (end.manual_id, end.path)
+        self.reads[file] = end
+        self.reads.move_to_end(file)
+        if len(self.reads) > _MOST_READS:
+            self.reads.popitem(last=False)
+
+
+def _memory(context: CallContext) -> _Conversation | None:
+    """Return what is remembered of the client, None where nothing may be."""
+    if context.memory is None:
+        return None
+    conversation: _Conversation = context.memory.setdefault("manuals", _Conversation())
+    return conversation
+
+
+def _listed(context: CallContext, tool: str) -> Sequence[str]:
+    """Return the ids of manuals that the client has seen; refuse it before its first listing (contract 2).
+
+    Clients of a revision without state between requests, and callers without a server, need no listing.
+    """
+    memory = _memory(context)
+    if memory is None:
+        return ()
+    if not memory.listed:
+        message = f"{tool} needs a successful manual_ls earlier in the same session; call manual_ls first."
+        raise ManualsError("invalid_parameter", message, required_first_call="manual_ls")
+    return memory.manual_ids
+
+
+async def _ls(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    request = parse_ls(arguments)
+    listing = await manuals.ls(request)
+    memory = _memory(context)
+    if memory is not None:
+        memory.listed = True
+        if request.id == ROOT_ID:
+            memory.manual_ids = [item["id"] for item in listing["items"][:_MOST_IDS]]
+    return listing
+
+
+async def _toc(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    return await manuals.toc(parse_toc(arguments, candidate_ids=_listed(context, "manual_toc")))
+
+
+async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    """Search, and return the compact form, which alone is public (contract 4)."""
+    request = parse_find(arguments, candidate_ids=_listed(context, "manual_find"))
+    found = await manuals.find(request, on_phase=context.report)
+    result: JsonObject = {
+        "trace_id": found["trace_id"],
+        "candidates": found["summary"]["candidates"],
+        "status": found["applied"]["required_effect_status"],
+        "failure_reason": found["applied"]["required_failure_reason"],
+    }
+    if request.inline_hits is not None:
+        hits = HitsRequest(found["trace_id"], "integrated_top", 0, request.inline_hits)
+        result["inline_hits"] = manuals.hits(hits, compact=True)
+    return {**result, "next_actions": []}
+
+
+async def _hits(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG001  # a trace id needs no conversation
+    return manuals.hits(parse_hits(arguments), compact=True)
+
+
+async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    """Read a section; the same one asked for again goes on where the last answer ended (contract 6)."""
+    request = parse_read(arguments, candidate_ids=_listed(context, "manual_read"))
+    result, end = await manuals.read(request)
+    memory = _memory(context)
+    if memory is not None:
+        last = memory.reads.get((end.manual_id, end.path))
+        if last is not None and last.line == end.line:
+            result, end = await manuals.read(request, after=last.char_offset)
+        memory.remember_read(end)
+    return result
+
+
+async def _scan(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    return await manuals.scan(parse_scan(arguments, candidate_ids=_listed(context, "manual_scan")))
+
+
+CALLS: Final[Mapping[str, Callable[[Manuals, CallContext, Mapping[str, Any]], Awaitable[JsonObject]]]] = {
+    "manual_ls": _ls,
+    "manual_toc": _toc,
+    "manual_find": _find,
+    "manual_hits": _hits,
+    "manual_read": _read,
+    "manual_scan": _scan,
+}
+"""The work of each tool. Each raises `ManualsError` for what the client can understand."""

@@ -1,0 +1,204 @@
+"""The six manual tools as `tools/list` shows them (contract of the manuals, 2 to 7).
+
+Each input has one plain type and is optional by being left out, though null is taken too: clients and models' APIs
+refuse lists of types, and combinators at the root. A cursor has no type, because the contract lets it have several.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from responses_mcp.manuals.requests import KINDS
+from responses_mcp.protocol.jsonrpc import JsonObject
+
+# Without readOnlyHint Codex refuses the call and Claude Code runs calls one after the other.
+ANNOTATIONS: Final = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+
+
+class Definition(NamedTuple):
+    """A tool without what does it."""
+
+    name: str
+    title: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject
+
+
+def _object(required: str, **properties: Any) -> JsonObject:
+    """Return the schema of an object; `required` names members, separated by blanks."""
+    schema: JsonObject = {"type": "object", "properties": properties}
+    return {**schema, "required": required.split()} if required else schema
+
+
+def _list(items: JsonObject) -> JsonObject:
+    return {"type": "array", "items": items}
+
+
+def _said(text: str, **schema: Any) -> JsonObject:
+    return {**schema, "description": text}
+
+
+_STRING: Final = {"type": "string"}
+_BOOLEAN: Final = {"type": "boolean"}
+_INTEGER: Final = {"type": "integer"}
+_COUNT: Final = {"type": "integer", "minimum": 1}
+_INDEX: Final = {"type": "integer", "minimum": 0}
+_ANY_OBJECT: Final = {"type": "object"}
+_CHARS: Final = _said("default 12000", type="integer", minimum=256, maximum=50_000)
+_MANUAL: Final = _said("a manual's id, from manual_ls", type="string")
+
+DEFINITIONS: Final = (
+    Definition(
+        "manual_ls",
+        "List manuals",
+        "List the local manuals. Call this first: the other manual tools take an id from it. With an id from an "
+        "earlier listing, list the folders and files directly inside.",
+        _object("", id=_said("manual or folder; default: the list of manuals", type="string")),
+        _object(
+            "id items",
+            id=_STRING,
+            items=_list(
+                _object(
+                    "id name kind",
+                    id=_STRING,
+                    name=_STRING,
+                    kind={"type": "string", "enum": ["dir", "file"]},
+                    path=_STRING,
+                    file_type={"type": "string", "enum": ["md", "json"]},
+                )
+            ),
+        ),
+    ),
+    Definition(
+        "manual_toc",
+        "Contents of a manual",
+        "List a manual's files, with depth deep also their headings. For an overview or a file known by name; to look "
+        "for content use manual_find. Over 200 files in scope is an error: narrow it with path_prefix.",
+        _object(
+            "manual_id",
+            manual_id=_MANUAL,
+            path_prefix=_said("a folder or file in the manual; needed with depth deep", type="string"),
+            depth={"type": "string", "enum": ["shallow", "deep"]},
+            max_files=_said(
+                "default 20; at most 50 with depth deep or without path_prefix",
+                type="integer",
+                minimum=1,
+                maximum=200,
+            ),
+            max_headings_per_file=_said("default 20", type="integer", minimum=1, maximum=200),
+            cursor=_said("next_cursor of the page before, or its offset"),
+        ),
+        _object(
+            "applied total_files next_cursor items",
+            applied=_ANY_OBJECT,
+            total_files=_INTEGER,
+            next_cursor={"type": ["object", "null"], "properties": {"offset": _INTEGER}},
+            items=_list(
+                _object(
+                    "path headings",
+                    path=_STRING,
+                    headings=_list(_object("title line_start", title=_STRING, line_start=_INTEGER)),
+                )
+            ),
+        ),
+    ),
+    Definition(
+        "manual_find",
+        "Search a manual",
+        "Search one manual for the sections that answer a question. Next read the best with manual_read. inline_hits "
+        "returns the top hits at once; manual_hits pages through all. status says whether required_terms were found: "
+        "if not, try other words.",
+        _object(
+            "query manual_id required_terms",
+            query=_said("the question, in the manual's language", type="string"),
+            manual_id=_MANUAL,
+            required_terms=_said(
+                "1 or 2 words that the answer should contain", type="array", items=_STRING, minItems=1
+            ),
+            inline_hits=_object("", limit=_said("default and most: 5", **_COUNT)),
+            budget=_object("", time_ms=_said("default 60000", **_COUNT), max_candidates=_said("default 200", **_COUNT)),
+            only_unscanned_from_trace_id=_said(
+                "trace_id of a find that ran out of time: begin with what it left out", type="string"
+            ),
+            use_cache=_BOOLEAN,
+            expand_scope=_said("no effect", type="boolean"),
+            include_claim_graph=_said("keep claims, evidences and edges for manual_hits", type="boolean"),
+        ),
+        _object(
+            "trace_id candidates status failure_reason next_actions",
+            trace_id=_STRING,
+            candidates=_INTEGER,
+            status=_STRING,
+            failure_reason={"type": ["string", "null"]},
+            inline_hits=_ANY_OBJECT,
+            next_actions=_list(_ANY_OBJECT),
+        ),
+    ),
+    Definition(
+        "manual_hits",
+        "Hits of a search",
+        "Page through what a manual_find found, by its trace_id. Pass a hit's ref to manual_read, with manual_id. "
+        "integrated_top adds titles; unscanned lists files that the search did not reach.",
+        _object(
+            "trace_id",
+            trace_id=_STRING,
+            kind=_said("default candidates", type="string", enum=list(KINDS)),
+            offset=_said("default 0", **_INDEX),
+            limit=_said("default 50", **_COUNT),
+        ),
+        _object(
+            "trace_id kind offset limit total items",
+            trace_id=_STRING,
+            kind=_STRING,
+            manual_id=_STRING,
+            offset=_INTEGER,
+            limit=_INTEGER,
+            total=_INTEGER,
+            items=_list(_ANY_OBJECT),
+        ),
+    ),
+    Definition(
+        "manual_read",
+        "Read a section",
+        "Read one section of a Markdown file, by a hit's ref. The same section asked for again goes on after it. "
+        "For JSON files and free reading use manual_scan.",
+        _object(
+            "ref",
+            ref=_object(
+                "manual_id path",
+                manual_id=_STRING,
+                path=_STRING,
+                start_line=_said("line of a heading; default: the first section", **_COUNT),
+            ),
+            max_chars=_CHARS,
+        ),
+        _object("text truncated applied", text=_STRING, truncated=_BOOLEAN, applied=_ANY_OBJECT),
+    ),
+    Definition(
+        "manual_scan",
+        "Read a file",
+        "Read a Markdown or JSON file page by page, from any line: around a hit, or whole. Pass next_cursor back "
+        "until eof is true.",
+        _object(
+            "manual_id path",
+            manual_id=_MANUAL,
+            path=_STRING,
+            start_line=_said("goes before cursor; default 1", **_COUNT),
+            cursor=_said("next_cursor of the page before, or its char_offset"),
+            max_chars=_CHARS,
+        ),
+        _object(
+            "manual_id path text applied_range next_cursor eof truncated truncated_reason applied",
+            manual_id=_STRING,
+            path=_STRING,
+            text=_STRING,
+            applied_range=_object("start_line end_line", start_line=_INTEGER, end_line=_INTEGER),
+            next_cursor=_object("char_offset", char_offset={"type": ["integer", "null"]}),
+            eof=_BOOLEAN,
+            truncated=_BOOLEAN,
+            truncated_reason=_STRING,
+            applied=_ANY_OBJECT,
+        ),
+    ),
+)

@@ -1,0 +1,85 @@
+"""The tools `manual_ls`, `manual_toc`, `manual_find`, `manual_hits`, `manual_read` and `manual_scan`.
+
+Their definitions are in `toolsets.manual_definitions`, their work in `toolsets.manual_calls`, which the first call
+imports. Errors are results with `{code, message, details?}` in every revision of the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from responses_mcp.errors import ConfigError
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
+
+if TYPE_CHECKING:
+    from responses_mcp.manuals.manuals import Manuals
+    from responses_mcp.settings.model import Settings
+
+log = logging.getLogger(__name__)
+
+
+class ManualsToolset:
+    """The six manual tools. Nothing of the search is imported or opened before a tool is called."""
+
+    def __init__(self, settings: Settings, *, manuals: Manuals | None = None) -> None:
+        self._settings = settings
+        self._manuals = manuals
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Return the six tools in the contract's order."""
+        return [
+            Tool(
+                name=shown.name,
+                title=shown.title,
+                description=shown.description,
+                input_schema=shown.input_schema,
+                output_schema=shown.output_schema,
+                annotations=ANNOTATIONS,
+                handler=partial(self._call, shown.name),
+                failure=lambda text: _failure(ManualsError("conflict", text)),
+            )
+            for shown in DEFINITIONS
+        ]
+
+    async def aclose(self) -> None:
+        """Stop what still runs and close the index, if one was opened."""
+        if self._manuals is not None:
+            await self._manuals.aclose()
+
+    async def _call(self, name: str, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        log.debug("server: tools/call name=%s argsKeys=%s", name, sorted(arguments))
+        try:
+            manuals = self._opened()
+            from responses_mcp.toolsets.manual_calls import CALLS  # noqa: PLC0415  # a start should not wait for it
+
+            result = await CALLS[name](manuals, context, arguments)
+        except ManualsError as error:
+            raise ToolError(_failure(error)) from error
+        return _success(result)
+
+    def _opened(self) -> Manuals:
+        if self._settings.problems:
+            raise ManualsError("conflict", str(ConfigError(self._settings.problems)))
+        if self._manuals is None:
+            from responses_mcp.manuals.manuals import Manuals  # noqa: PLC0415  # SQLite can wait for the first call
+
+            self._manuals = Manuals(self._settings.manuals)
+        return self._manuals
+
+
+def _success(result: JsonObject) -> ToolSuccess:
+    text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+    clean = replace_lone_surrogates(text)
+    return ToolSuccess(clean, result if clean == text else json.loads(clean))
+
+
+def _failure(error: ManualsError) -> ToolFailure:
+    return ToolFailure(replace_lone_surrogates(json.dumps(error.as_json(), ensure_ascii=False)))

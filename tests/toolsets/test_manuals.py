@@ -1,0 +1,399 @@
+"""The manual tools on the wire: how they are listed, what they answer, how they fail, and what they remember."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from responses_mcp.daemon import configured_toolsets
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
+from responses_mcp.toolsets.base import CallContext, ToolError
+from responses_mcp.toolsets.manuals import ManualsToolset
+from tests.toolsets.manuals_harness import ERAS, TOOLS, WAIT, Desk, Shelf, desk, fill, row, settings_for
+
+FIND = {"query": "token", "manual_id": "guide", "required_terms": ["token"]}
+INTRO = {"manual_id": "guide", "path": "intro.md"}
+# The least that each tool can be asked, but for manual_ls and manual_hits, which need no manual_ls before.
+AFTER_LS: dict[str, dict[str, Any]] = {
+    "manual_toc": {"manual_id": "guide"},
+    "manual_find": FIND,
+    "manual_read": {"ref": INTRO},
+    "manual_scan": INTRO,
+}
+
+every_era = pytest.mark.parametrize("era", ERAS)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(fill(tmp_path))
+
+
+def over(shelf: Shelf) -> ManualsToolset:
+    stand_in: Any = shelf
+    return ManualsToolset(Settings(), manuals=stand_in)
+
+
+# How they are listed
+
+
+def test_the_tools_are_listed_in_the_order_of_the_contract() -> None:
+    listed = [tool.definition for tool in ManualsToolset(Settings()).tools]
+    assert tuple(tool["name"] for tool in listed) == TOOLS
+    for tool in listed:
+        assert tool["annotations"] == {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+        assert tool["title"]
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+            assert not {"anyOf", "oneOf", "allOf", "not", "$ref"} & schema.keys()
+
+
+def test_each_input_has_one_plain_type_or_none() -> None:
+    """Cursor, Gemini and Cowork break on a list of types; a cursor is several things, so it has none."""
+    for tool in ManualsToolset(Settings()).tools:
+        assert set(types_of(tool.input_schema)) <= {"string", "integer", "boolean", "object", "array", None}
+        for name, schema in tool.input_schema["properties"].items():
+            assert ("type" in schema) is (name != "cursor")
+
+
+def types_of(schema: dict[str, Any]) -> list[Any]:
+    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return [schema.get("type"), *(found for each in inner for found in types_of(each))]
+
+
+@pytest.mark.parametrize("cursor", [40, "40", {"offset": 40}, {"char_offset": 40}, {"start_line": 2}, None])
+def test_no_client_that_holds_arguments_against_the_schema_refuses_a_cursor(cursor: Any) -> None:
+    for tool in ManualsToolset(Settings()).tools:
+        if "cursor" in tool.input_schema["properties"]:
+            Draft202012Validator(tool.input_schema).validate({"manual_id": "m", "path": "p", "cursor": cursor})
+
+
+async def test_the_arguments_in_the_schemas_are_those_that_are_taken(shelf: Shelf) -> None:
+    for tool in over(shelf).tools:
+        with pytest.raises(ToolError) as caught:
+            await tool.handler(CallContext(1), {"no such": 1})
+        message = json.loads(caught.value.failure.text)["message"]
+        known = set(message.rpartition("Known are ")[2].rstrip(".").split(", "))
+        assert known - {"scope"} == set(tool.input_schema["properties"])
+
+
+async def test_answer_and_manual_tools_together_list_in_under_10_kb(tmp_path: Path) -> None:
+    async with desk(settings_for(tmp_path)) as here:
+        with trio.fail_after(WAIT):
+            listed = await here.client.ask("tools/list")
+    assert [tool["name"] for tool in listed["result"]["tools"]] == ["answer", "answer_detailed", "answer_quick", *TOOLS]
+    assert len(json.dumps(listed, separators=(",", ":")).encode()) < 10_000
+
+
+# When they are offered
+
+
+@pytest.mark.parametrize(
+    ("root", "chosen", "offered"),
+    [
+        (None, None, False),
+        ("r", None, True),
+        ("r", ("answer",), False),
+        ("r", ("answer", "manuals"), True),
+        (None, ("answer", "manuals"), False),
+    ],
+)
+def test_they_are_offered_when_settings_say_so(
+    root: str | None, chosen: tuple[str, ...] | None, *, offered: bool
+) -> None:
+    settings = Settings(manuals=ManualsSettings(root=root), server=ServerSettings(toolsets=chosen))
+    names = [tool.name for toolset in configured_toolsets(settings) for tool in toolset.tools]
+    assert ("manual_ls" in names) is offered
+    assert names[:3] == ["answer", "answer_detailed", "answer_quick"]
+
+
+# What they answer
+
+
+@every_era
+async def test_a_manual_is_listed_searched_and_read(shelf: Shelf, era: str) -> None:
+    async with desk(Settings(), era, toolset=over(shelf)) as here:
+        root = await here.call("manual_ls")
+        assert root == {
+            "id": "manuals",
+            "items": [{"id": name, "name": name, "kind": "dir"} for name in ("guide", "other")],
+        }
+        inside = await here.call("manual_ls", id="guide")
+        assert [(item["name"], item["kind"], item.get("file_type")) for item in inside["items"]] == [
+            ("api", "dir", None), ("data.json", "file", "json"), ("intro.md", "file", "md"),
+        ]  # fmt: skip
+        contents = await here.call("manual_toc", manual_id="guide")
+        assert [item["path"] for item in contents["items"]] == ["api/auth.md", "data.json", "intro.md"]
+        found = await here.call("manual_find", **FIND)
+        hits = await here.call("manual_hits", trace_id=found["trace_id"])
+        assert hits["total"] == 7
+        section = await here.call("manual_read", ref={**INTRO, "start_line": 4})
+        assert section["text"] == "## Setup\nfirst\n"
+        page = await here.call("manual_scan", **INTRO, start_line=7)
+        assert page["text"] == "## Use\nsecond\n"
+
+
+@every_era
+async def test_a_find_answers_in_the_compact_form(shelf: Shelf, era: str) -> None:
+    async with desk(Settings(), era, toolset=over(shelf)) as here:
+        await here.call("manual_ls")
+        found = await here.call("manual_find", **FIND, include_claim_graph=True)
+    assert found == {
+        "trace_id": "t1",
+        "candidates": 7,
+        "status": "required_effective",
+        "failure_reason": None,
+        "next_actions": [],
+    }
+    assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "next_actions"]
+    assert shelf.finds[0].include_claim_graph is True
+
+
+@pytest.mark.parametrize(("given", "limit"), [({}, 5), ({"limit": 2}, 2), ({"limit": 50}, 5)])
+async def test_inline_hits_are_the_page_that_manual_hits_would_give(
+    shelf: Shelf, given: dict[str, Any], limit: int
+) -> None:
+    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+        found = await here.call("manual_find", **FIND, inline_hits=given)
+        page = await here.call("manual_hits", trace_id="t1", kind="integrated_top", offset=0, limit=limit)
+    assert found["inline_hits"] == page
+    assert len(page["items"]) == limit
+    assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "inline_hits", "next_actions"]
+
+
+async def test_hits_are_shown_in_the_compact_form(shelf: Shelf) -> None:
+    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+        page = await here.call("manual_hits", trace_id="t1", limit=1)
+        assert page["manual_id"] == "guide"
+        assert page["items"] == [{"ref": {"path": "a1.md", "start_line": 1}, "score": 1.0, "matched_tokens": ["token"]}]
+        page = await here.call("manual_hits", trace_id="t1", kind="integrated_top", offset=6)
+        assert [sorted(item) for item in page["items"]] == [["matched_tokens", "ref", "score", "title"]]
+
+
+async def test_a_client_that_asks_for_progress_hears_how_the_search_goes(shelf: Shelf) -> None:
+    phases: list[str] = []
+    handler = over(shelf).tools[2].handler
+    await handler(CallContext(1, phases.append), FIND)
+    assert phases == ["searching"]
+    await handler(CallContext(1), FIND)
+    assert phases == ["searching"]
+
+
+async def test_japanese_stays_readable_and_what_cannot_be_written_is_replaced(shelf: Shelf) -> None:
+    shelf.payload["candidates"] = [row("a\ud800.md", 1, "日本語🐍", 1.0)]
+    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+        answer = await here.ask("manual_hits", trace_id="t1", kind="integrated_top")
+    text = answer["result"]["content"][0]["text"]
+    assert '"title":"日本語🐍"' in text
+    assert answer["result"]["structuredContent"]["items"][0]["ref"]["path"] == "a\ufffd.md"
+    assert json.loads(text) == answer["result"]["structuredContent"]
+
+
+# manual_ls comes first
+
+
+@pytest.mark.parametrize("tool", AFTER_LS)
+async def test_a_tool_needs_an_earlier_listing(shelf: Shelf, tool: str) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        error = await here.fail(tool, **AFTER_LS[tool])
+        assert error == {
+            "code": "invalid_parameter",
+            "message": f"{tool} needs a successful manual_ls earlier in the same session; call manual_ls first.",
+            "details": {"required_first_call": "manual_ls"},
+        }
+        await here.call("manual_ls")
+        await here.call(tool, **AFTER_LS[tool])
+
+
+async def test_a_listing_that_failed_does_not_count_and_one_of_a_manual_does(shelf: Shelf) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        await here.fail("manual_ls", id="nowhere")
+        await here.fail("manual_ls", id=5)
+        assert (await here.fail("manual_toc", manual_id="guide"))["details"] == {"required_first_call": "manual_ls"}
+        await here.call("manual_ls", id="guide")
+        await here.call("manual_toc", manual_id="guide")
+
+
+async def test_hits_need_no_listing(shelf: Shelf) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        await here.call("manual_hits", trace_id="t1")
+
+
+@pytest.mark.parametrize("tool", AFTER_LS)
+async def test_requests_that_stand_for_themselves_need_no_listing(shelf: Shelf, tool: str) -> None:
+    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+        await here.call(tool, **AFTER_LS[tool])
+
+
+async def test_a_caller_without_a_server_needs_no_listing(shelf: Shelf) -> None:
+    await over(shelf).tools[1].handler(CallContext(1), AFTER_LS["manual_toc"])
+
+
+async def test_each_stream_has_a_memory_of_its_own(shelf: Shelf) -> None:
+    toolset = over(shelf)
+    async with desk(Settings(), toolset=toolset) as one, desk(Settings(), toolset=toolset) as other:
+        await one.call("manual_ls")
+        await one.call("manual_toc", manual_id="guide")
+        await other.fail("manual_toc", manual_id="guide")
+        await other.call("manual_ls")
+        assert (await one.call("manual_read", ref=INTRO))["applied"]["mode"] == "read"
+        assert (await other.call("manual_read", ref=INTRO))["applied"]["mode"] == "read"
+
+
+async def test_a_modern_request_on_a_legacy_stream_remembers_nothing(shelf: Shelf) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        modern = Desk(here.client, "modern")
+        await modern.call("manual_ls")
+        await modern.call("manual_toc", manual_id="guide")
+        await here.fail("manual_toc", manual_id="guide")
+
+
+async def test_who_takes_the_root_for_a_manual_is_told_which_there_are(shelf: Shelf) -> None:
+    for tool, arguments in AFTER_LS.items():
+        wrong = (
+            {"ref": {**INTRO, "manual_id": "manuals"}}
+            if tool == "manual_read"
+            else {**arguments, "manual_id": "manuals"}
+        )
+        async with desk(Settings(), toolset=over(shelf)) as here:
+            await here.call("manual_ls")
+            await here.call("manual_ls", id="guide")
+            error = await here.fail(tool, **wrong)
+            assert error["code"] == "invalid_parameter"
+            assert error["details"]["candidate_ids"] == ["guide", "other"]
+        async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+            error = await here.fail(tool, **wrong)
+            assert error["code"] == "invalid_parameter"
+            assert "candidate_ids" not in error["details"]
+
+
+# Reading on
+
+
+async def modes(here: Desk, *lines: int | None, **more: Any) -> list[tuple[str, str]]:
+    """Read sections of the intro by their lines; return mode and text of each answer."""
+    answers = [await here.call("manual_read", ref={**INTRO, "start_line": line}, **more) for line in lines]
+    return [(answer["applied"]["mode"], answer["text"].strip()) for answer in answers]
+
+
+async def test_the_same_section_asked_for_again_goes_on_after_it(shelf: Shelf) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        await here.call("manual_ls")
+        assert await modes(here, 4, 4, 4) == [
+            ("read", "## Setup\nfirst"),
+            ("scan_fallback", "## Use\nsecond"),
+            ("read", "## Setup\nfirst"),  # after the end of the file it is an ordinary read again
+        ]
+
+
+async def test_another_section_in_between_makes_it_an_ordinary_read(shelf: Shelf) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        await here.call("manual_ls")
+        assert [mode for mode, _ in await modes(here, 4, 7, 4)] == ["read", "read", "read"]
+
+
+async def test_a_section_is_the_same_however_it_is_named(shelf: Shelf, tmp_path: Path) -> None:
+    long = "# Long\n" + "x" * 600 + "\n# End\nlast\n"
+    (tmp_path / "guide/intro.md").write_text(long)
+    names = [INTRO, {**INTRO, "path": "./intro.md", "start_line": 1}, {**INTRO, "path": ".\\intro.md"}]
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        await here.call("manual_ls")
+        pages = [await here.call("manual_read", ref=ref, max_chars=300) for ref in names]
+    assert [page["applied"]["mode"] for page in pages] == ["read", "scan_fallback", "scan_fallback"]
+    assert "".join(page["text"] for page in pages) == long
+
+
+async def test_other_files_in_between_change_nothing(shelf: Shelf) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        await here.call("manual_ls")
+        await modes(here, 4)
+        await here.call("manual_read", ref={**INTRO, "path": "api/auth.md"})
+        await here.call("manual_scan", **INTRO)
+        assert await modes(here, 4) == [("scan_fallback", "## Use\nsecond")]
+
+
+async def test_without_memory_a_section_is_read_again(shelf: Shelf) -> None:
+    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+        assert [mode for mode, _ in await modes(here, 4, 4)] == ["read", "read"]
+
+
+async def test_of_very_many_files_the_ones_read_last_are_remembered(shelf: Shelf, tmp_path: Path) -> None:
+    text = "# A\na\n# B\n" + "b" * 600
+    for number in range(300):
+        (tmp_path / f"other/{number}.md").write_text(text)
+
+    async with desk(Settings(), toolset=over(shelf)) as here:
+
+        async def mode(number: int) -> str:
+            ref = {"manual_id": "other", "path": f"{number}.md"}
+            answer = await here.call("manual_read", ref=ref, max_chars=256)
+            return str(answer["applied"]["mode"])
+
+        await here.call("manual_ls")
+        assert {await mode(number) for number in range(200)} == {"read"}
+        assert await mode(0) == "scan_fallback"
+        assert {await mode(number) for number in range(200, 300)} == {"read"}
+        assert [await mode(0), await mode(299), await mode(1)] == ["scan_fallback", "scan_fallback", "read"]
+
+
+# How they fail
+
+
+async def test_tool_errors_have_one_form_whatever_settings_say_of_the_other_tools(shelf: Shelf) -> None:
+    for way in ("error", "result"):
+        settings = Settings(server=ServerSettings(tool_errors=way))
+        async with desk(settings, toolset=over(shelf)) as here:
+            assert (await here.fail("manual_ls", id=5))["code"] == "invalid_parameter"
+
+
+@every_era
+async def test_problems_of_the_configuration_fail_every_call(tmp_path: Path, era: str) -> None:
+    problem = "manuals.cache.ttl_sec: expected an integer, got x; mend it."
+    async with desk(settings_for(fill(tmp_path), problems=(problem,)), era) as here:
+        for tool in TOOLS:
+            error = await here.fail(tool, **AFTER_LS.get(tool, {}))
+            assert error["code"] == "conflict"
+            assert problem in error["message"]
+
+
+async def test_without_a_folder_each_call_says_what_to_set() -> None:
+    async with desk(Settings(), toolset=ManualsToolset(Settings())) as here:
+        error = await here.fail("manual_ls")
+        assert error["code"] == "conflict"
+        assert "MANUALS_ROOT" in error["message"]
+
+
+@every_era
+async def test_a_bug_is_not_taken_for_a_failure_of_the_tool(shelf: Shelf, era: str) -> None:
+    shelf.bug = ZeroDivisionError("secret")
+    async with desk(Settings(), era, toolset=over(shelf)) as here:
+        answer = await here.ask("manual_ls")
+    assert answer["error"] == {"code": -32603, "message": "Internal error"}
+
+
+def test_a_failure_that_is_not_the_tools_own_is_worded_the_same_way() -> None:
+    for tool in ManualsToolset(Settings()).tools:
+        failure = tool.failure("The server is full.")
+        assert json.loads(failure.text) == {"code": "conflict", "message": "The server is full."}
+        assert failure.error is None
+
+
+async def test_a_failure_can_be_written_whatever_characters_are_in_it(shelf: Shelf) -> None:
+    async with desk(Settings(), toolset=over(shelf)) as here:
+        error = await here.fail("manual_ls", **{"\ud800日本": 1})
+        assert '"\ufffd日本" is no argument' in error["message"]
+        shelf.bug = ManualsError("conflict", "broken \ud800.", path="\ud800")
+        assert (await here.fail("manual_ls"))["details"] == {"path": "\ufffd"}
+
+
+async def test_closing_the_toolset_closes_the_manuals_if_there_are_any(shelf: Shelf) -> None:
+    toolset = over(shelf)
+    async with desk(Settings(), toolset=toolset) as here:
+        await here.call("manual_ls")
+    assert shelf.closed == 1
+    await ManualsToolset(Settings()).aclose()
