@@ -10,6 +10,7 @@ import trio
 
 from responses_mcp import __version__
 from responses_mcp.answers import Answers
+from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.runtime.server import Server, serve_tools
 from responses_mcp.runtime.stdio import claimed_stdio, receive_stream, send_stream, wait_reader_gone
 from responses_mcp.settings.model import Settings
@@ -19,7 +20,18 @@ from responses_mcp.toolsets.base import Toolset
 
 def configured_toolsets(settings: Settings) -> list[Toolset]:
     """Build the toolsets that `settings` turn on. Nothing is opened before a tool is called."""
-    return [AnswerToolset(Answers(settings), debug=settings.server.debug)]
+    api = ResponsesApi(settings.openai, settings.request)
+    toolsets: list[Toolset] = [AnswerToolset(Answers(settings, api=api), debug=settings.server.debug)]
+    if "manuals" in settings.toolsets:
+        from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
+
+        toolsets.append(ManualsToolset(settings))
+    if "search" in settings.toolsets:
+        from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
+        from responses_mcp.websearch import WebSearch  # noqa: PLC0415
+
+        toolsets.append(SearchToolset(WebSearch(settings, api=api)))
+    return toolsets
 
 
 async def serve(  # started() is called by serve_tools

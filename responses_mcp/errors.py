@@ -26,8 +26,8 @@ class UpstreamError(ResponsesMcpError):
 
     `status` is the HTTP status, or None when there was none; `type` and `code` are the API's own words for it, `param`
     its name for the part of the request that is to blame; `request_id` identifies the request to the API's operators.
-    `retryable` tells whether asking again may help without risk of paying twice, `retry_after` how many seconds the API
-    asked to wait.
+    `retryable` tells whether asking again may help without risk of paying twice, `maybe_paid` whether it may help at
+    that risk, and `retry_after` how many seconds the API asked to wait.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class UpstreamError(ResponsesMcpError):
         param: str | None = None,
         request_id: str | None = None,
         retryable: bool = False,
+        maybe_paid: bool = False,
         retry_after: float | None = None,
         body: str | None = None,
     ) -> None:
@@ -51,6 +52,7 @@ class UpstreamError(ResponsesMcpError):
         self.param = param
         self.request_id = request_id
         self.retryable = retryable
+        self.maybe_paid = maybe_paid
         self.retry_after = retry_after
         self.body = body
 
@@ -84,7 +86,7 @@ class ConnectionFailed(UpstreamError):
 
 
 class DeadlineExceeded(UpstreamError):
-    """The call took longer than `request.timeout_ms`."""
+    """The call took longer than `request.timeout_ms`, or a try longer than its policy gives it."""
 
 
 class UnusableReply(UpstreamError):

@@ -40,6 +40,7 @@ _OPTIONAL: tuple[tuple[str, re.Pattern[str], Callable[[JsonObject], JsonObject]]
     ("text.verbosity", re.compile(r"\bverbosity\b"), _without("text")),
     ("reasoning", re.compile(r"\breasoning\b"), _without("reasoning")),
     ("tools[0].filters", re.compile(r"\bfilters\b|\ballowed_domains\b"), _without_filters),
+    ("tool_choice", re.compile(r"\btool_choice\b"), _without("tool_choice")),
     ("stream", re.compile(rf"{_named('stream').pattern}|\bstreaming is not\b"), _without("stream")),
 )
 

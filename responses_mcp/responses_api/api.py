@@ -19,7 +19,7 @@ from responses_mcp.responses_api.connections import Connect, Connections, connec
 from responses_mcp.responses_api.credentials import credential_headers
 from responses_mcp.responses_api.reading import check_status
 from responses_mcp.responses_api.refusals import read_body
-from responses_mcp.responses_api.retry import LONGEST_WAIT, backoff
+from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.responses_api.streaming import StreamListener, is_success, looks_like_events
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
@@ -69,13 +69,21 @@ class ResponsesApi:
         self._lessons: dict[str, Accommodation] = {}
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
 
-    async def create(self, body: JsonObject, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
+    async def create(
+        self,
+        body: JsonObject,
+        *,
+        on_phase: Callable[[str], None] | None = None,
+        policy: RetryPolicy | None = None,
+    ) -> JsonObject:
         """Ask for a response and return the Response object, which has ended well or is incomplete.
 
-        Takes at most `request.timeout_ms`, retries and waits included, and sends at most 1 + `request.max_retries`
-        requests. With `on_phase` the response is streamed and its phases are told, in words for a person. Raises
-        `UpstreamError`. Cancelling closes the socket.
+        Takes at most `request.timeout_ms`, retries and waits included. What is asked again is for `policy` to say;
+        without one, what may pass and is not paid for twice, `request.max_retries` times at most. With `on_phase` the
+        response is streamed and its phases are told, in words for a person. Raises `UpstreamError`. Cancelling closes
+        the socket.
         """
+        policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         headers = {
             "content-type": "application/json",
             **(_WANTS_JSON if on_phase is None else _WANTS_EVENTS),
@@ -86,7 +94,7 @@ class ResponsesApi:
             body = {**body, "stream": True}
         seconds = self._request.timeout_ms / 1000
         with trio.move_on_after(seconds) as deadline:
-            return await self._attempts(body, headers, deadline, on_phase or _unheard)
+            return await self._attempts(body, headers, policy, deadline, on_phase or _unheard)
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; raise request.timeout_ms (OPENAI_API_TIMEOUT), "
             "lower reasoning_effort in the profile, or ask for less.",
@@ -94,7 +102,12 @@ class ResponsesApi:
         )
 
     async def _attempts(
-        self, body: JsonObject, headers: dict[str, str], deadline: trio.CancelScope, on_phase: Callable[[str], None]
+        self,
+        body: JsonObject,
+        headers: dict[str, str],
+        policy: RetryPolicy,
+        deadline: trio.CancelScope,
+        on_phase: Callable[[str], None],
     ) -> JsonObject:
         lessons = self._lessons.setdefault(str(body.get("model")), Accommodation())
         retries = 0
@@ -103,26 +116,28 @@ class ResponsesApi:
             # A cancel during the wait must not cost another request, even if the wait had just ended.
             await trio.lowlevel.checkpoint_if_cancelled()
             try:
-                return await self._attempt(fitting, headers, on_phase)
+                return await self._attempt(fitting, headers, policy, on_phase)
             except UpstreamError as error:
                 self._log_failure(retries + 1, error)
-                wait = self._wait_before_retry(error, retries, lessons, fitting)
+                wait = self._wait_before_retry(error, retries, policy, lessons, fitting)
                 left = deadline.deadline - trio.current_time()
-                if wait is None or retries >= self._request.max_retries or wait > min(LONGEST_WAIT, left):
+                if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
+                    if error.maybe_paid and wait is None:
+                        error.message += " It was not repeated, as it may have been paid for."
                     if retries:
                         error.message += f" ({retries + 1} requests were made.)"
                     raise
                 if wait:
-                    on_phase(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{self._request.max_retries})")
+                    on_phase(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
             retries += 1
             await trio.sleep(wait)
 
     def _wait_before_retry(
-        self, error: UpstreamError, retries: int, lessons: Accommodation, body: JsonObject
+        self, error: UpstreamError, retries: int, policy: RetryPolicy, lessons: Accommodation, body: JsonObject
     ) -> float | None:
         """Return the seconds after which another request is worth it; None when it is not."""
-        if error.retryable:
-            return backoff(retries, self._rng()) if error.retry_after is None else error.retry_after
+        if policy.repeats(error):
+            return policy.wait(retries, self._rng()) if error.retry_after is None else error.retry_after
         lesson = lessons.learn(error, body)
         if lesson is None:
             return None
@@ -130,7 +145,16 @@ class ResponsesApi:
             log.warning("the model %s %s", body.get("model"), lesson)
         return 0.0
 
-    async def _attempt(self, body: JsonObject, headers: dict[str, str], on_phase: Callable[[str], None]) -> JsonObject:
+    async def _attempt(
+        self, body: JsonObject, headers: dict[str, str], policy: RetryPolicy, on_phase: Callable[[str], None]
+    ) -> JsonObject:
+        with trio.move_on_after(policy.try_seconds):
+            return await self._exchange(body, headers, on_phase)
+        raise DeadlineExceeded(
+            f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
+        )
+
+    async def _exchange(self, body: JsonObject, headers: dict[str, str], on_phase: Callable[[str], None]) -> JsonObject:
         connections = await self._open() if self._connections is None else self._connections
         data = replace_lone_surrogates(json.dumps(body, ensure_ascii=False)).encode()
         stream = StreamListener(on_phase)
@@ -178,4 +202,8 @@ def _unheard(phase: str) -> None:
 def _cause(error: UpstreamError) -> str:
     if isinstance(error, RateLimited):
         return "rate limited"
+    if isinstance(error, DeadlineExceeded):
+        return "no answer in time"
+    if isinstance(error, ConnectionFailed) and error.maybe_paid:
+        return "connection lost"
     return "not connected" if isinstance(error, ConnectionFailed) else "the API failed"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ssl
 import zlib
 from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -64,11 +65,20 @@ class HttpConnections:
         Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and `UnusableReply`
         for a reply over 64 MiB.
         """
+        return await self._send(_Request("POST", url, headers, body), listener)
+
+    async def get(self, url: str, headers: Mapping[str, str]) -> Reply:
+        """Ask for what is at `url`; the same holds as for `post`."""
+        return await self._send(_Request("GET", url, headers), None)
+
+    async def _send(self, request: _Request, listener: Listener | None) -> Reply:
         async with self._slots:
+            # A cancel may have come between the release of this place and now: it must not cost a connection.
+            await trio.lowlevel.checkpoint_if_cancelled()
             client = self._idle.pop() if self._idle else self._new_client()
             whole = False
             try:
-                reply, whole = await _exchange(client, url, headers, body, listener)
+                reply, whole = await _exchange(client, request, listener)
                 return reply
             finally:
                 # After anything but a whole reply the client is not trusted to be in order, and must let go at once.
@@ -105,8 +115,10 @@ class HttpConnections:
         self._kept_idle = 0
         idle, self._idle = self._idle, []
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
-            for client in idle:
-                await client.aclose()
+            # All at once, for when one takes all the time the others must be closed too.
+            async with trio.open_nursery() as nursery:
+                for client in idle:
+                    nursery.start_soon(client.aclose)
 
 
 def proxy_for(url: str) -> str | None:
@@ -118,6 +130,13 @@ def proxy_for(url: str) -> str | None:
     if not proxy or proxy_bypass(host) or (parts.port and proxy_bypass(f"{host}:{parts.port}")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+class _Request(NamedTuple):
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
 
 
 class _Body(httpx.AsyncByteStream):
@@ -135,13 +154,12 @@ class _Body(httpx.AsyncByteStream):
         return self._pieces.pop()
 
 
-async def _exchange(
-    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None
-) -> tuple[Reply, bool]:
+async def _exchange(client: httpx.AsyncClient, wanted: _Request, listener: Listener | None) -> tuple[Reply, bool]:
     """Return the reply, and whether it was read to its end."""
     try:
-        request = client.build_request("POST", url, headers={"accept-encoding": "gzip", **headers}, content=body)
-        request.stream = _Body(body)
+        headers = {"accept-encoding": "gzip", **wanted.headers}
+        request = client.build_request(wanted.method, wanted.url, headers=headers, content=wanted.body)
+        request.stream = _Body(wanted.body)
         response = await client.send(request, stream=True)
         try:
             heard = listener is not None and listener.begin(response.status_code, response.headers)
@@ -163,8 +181,8 @@ async def _exchange(
         ) from error
     except httpx.TransportError as error:
         raise ConnectionFailed(
-            f"The connection broke before the answer was complete ({type(error).__name__}); it is not repeated "
-            "by itself, as it may have been paid for: ask again."
+            f"The connection broke before the answer was complete ({type(error).__name__}); ask again.",
+            maybe_paid=True,
         ) from error
     return Reply(response.status_code, dict(response.headers), _unpacked(data, response)), whole
 
@@ -225,7 +243,7 @@ def _too_long(response: httpx.Response) -> UnusableReply:
 
 
 def _connect_failure(error: httpx.TransportError) -> ConnectionFailed:
-    tls = _tls_error(error)
+    tls = tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
         return ConnectionFailed(
             f"The API's TLS certificate is not trusted (CERTIFICATE_VERIFY_FAILED: {tls.verify_message}); behind a "
@@ -250,8 +268,11 @@ def _connect_failure(error: httpx.TransportError) -> ConnectionFailed:
     )
 
 
-def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS failure at the bottom; Trio's own error above it says no more than that a stream broke."""
+def tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the TLS failure at the bottom of a failed connection, None if there is none.
+
+    Trio's own error above it says no more than that a stream broke.
+    """
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error

@@ -31,15 +31,21 @@ def request_body(
 
     `today` is the date in Asia/Tokyo. With `strict_domains` the domains also become a filter of the search tool.
     """
+    only = question.domains if strict_domains else ()
+    return searching_body(input_text(question, today), profile, instructions=instructions, only_domains=only)
+
+
+def searching_body(text: str, profile: Profile, *, instructions: str, only_domains: Sequence[str] = ()) -> JsonObject:
+    """Build the body for any input text; `only_domains`, if there are any, are the only ones that are searched."""
     traits = model_traits(profile.model)
     tool: JsonObject = {"type": "web_search"}
-    hosts = dict.fromkeys(_bare_host(domain) for domain in _words(question.domains))
-    if strict_domains and hosts:
+    hosts = dict.fromkeys(_bare_host(domain) for domain in _words(only_domains))
+    if hosts:
         tool["filters"] = {"allowed_domains": list(hosts)[:MAX_DOMAINS]}
     body: JsonObject = {
         "model": profile.model,
         "instructions": instructions,
-        "input": input_text(question, today),
+        "input": text,
         "tools": [tool],
         "include": ["web_search_call.action.sources"],
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
 
 from responses_mcp.errors import RequestRefused, UnusableReply, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
@@ -22,6 +21,7 @@ from responses_mcp.responses_api.citations import (
     without_tracking,
 )
 from responses_mcp.responses_api.refusals import Redact, failed_response
+from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
 
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
@@ -58,13 +58,13 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     """
     check_status(response)
     model = replace_lone_surrogates(model)
-    items = list(_objects(response.get("output")))
-    parts = list(_answer_parts(items))
-    text = without_tracking(without_markers(_joined(parts, "output_text", "text"))).strip()
-    text = text or _joined(parts, "refusal", "refusal").strip()
+    items = list(objects(response.get("output")))
+    parts = list(answer_parts(items))
+    text = without_tracking(without_markers(joined(parts, "output_text", "text"))).strip()
+    text = text or joined(parts, "refusal", "refusal").strip()
     truncated = response.get("status") == "incomplete"
     if not text:
-        raise _no_text(items, truncated=truncated)
+        raise no_text(items, truncated=truncated)
     if truncated:
         text = f"{text}\n\n{_CUT_OFF}"
     cited = list(_cited_urls(parts))
@@ -83,9 +83,9 @@ def check_status(response: JsonObject, redact: Redact = str) -> None:
     """
     status = response.get("status")
     if status == "failed":
-        raise failed_response(_object(response.get("error")), redact)
+        raise failed_response(as_object(response.get("error")), redact)
     if status == "incomplete":
-        reason = _object(response.get("incomplete_details")).get("reason")
+        reason = as_object(response.get("incomplete_details")).get("reason")
         if reason == "content_filter":
             raise RequestRefused(
                 "The API's content filter stopped the answer; ask in other words.", code="content_filter"
@@ -98,69 +98,36 @@ def check_status(response: JsonObject, redact: Redact = str) -> None:
         )
 
 
-def _no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
+def no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
+    """Return the error for a Response without a word in it; `truncated` tells that it was cut off."""
     if truncated:
         return UnusableReply(
             "The model spent its whole output limit before it wrote anything; lower reasoning_effort in the profile, "
             "or ask for less.",
             code="max_output_tokens",
         )
-    names = (_text(item, "type") for item in items)
+    names = (text_at(item, "type") for item in items)
     kinds = ", ".join(sorted({name if _ITEM_KIND.fullmatch(name) else "other" for name in names})[:5]) or "nothing"
     return UnusableReply(
         f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile."
     )
 
 
-def _answer_parts(items: list[JsonObject]) -> Iterator[JsonObject]:
-    """Yield the content parts of the final answer, or of all messages where none is marked as final."""
-    messages = [item for item in items if item.get("type") == "message"]
-    final = [message for message in messages if message.get("phase") == "final_answer"]
-    for message in final or messages:
-        yield from _objects(message.get("content"))
-
-
-def _joined(parts: list[JsonObject], kind: str, member: str) -> str:
-    # Joined first: a character may have been cut into its two surrogates between two parts.
-    return replace_lone_surrogates("".join(_text(part, member) for part in parts if part.get("type") == kind))
-
-
 def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
     for part in parts:
-        for annotation in _objects(part.get("annotations")):
+        for annotation in objects(part.get("annotations")):
             # Citations of files name nothing that a reader could open, so only URLs count.
-            url = _line(annotation, "url")
+            url = line_at(annotation, "url")
             if annotation.get("type") == "url_citation" and url:
-                yield url, _line(annotation, "title") or None
+                yield url, line_at(annotation, "title") or None
 
 
 def _sources(search: JsonObject) -> Iterator[Source]:
-    for source in _objects(_object(search.get("action")).get("sources")):
-        kind = _line(source, "type") or "source"
-        url = _line(source, "url")
-        name = _line(source, "name") or _line(source, "id")
+    for source in objects(as_object(search.get("action")).get("sources")):
+        kind = line_at(source, "type") or "source"
+        url = line_at(source, "url")
+        name = line_at(source, "name") or line_at(source, "id")
         if url:
             yield Source(url, kind, is_url=True)
         elif name:
             yield Source(name, kind, is_url=False)
-
-
-def _object(value: Any) -> JsonObject:
-    return cast(JsonObject, value) if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> Iterator[JsonObject]:
-    if isinstance(value, list):
-        for each in cast(list[object], value):
-            if isinstance(each, dict):
-                yield cast(JsonObject, each)
-
-
-def _text(mapping: JsonObject, key: str) -> str:
-    value = mapping.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _line(mapping: JsonObject, key: str) -> str:
-    """Return a text on one line: a line break in a URL would forge a line of the `Sources:` block."""
-    return " ".join(replace_lone_surrogates(_text(mapping, key)).split())

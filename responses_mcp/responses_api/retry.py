@@ -2,15 +2,19 @@
 
 Retried are refusals that may pass (429, 5xx, 408, 409) and connections that never carried the request. An exhausted
 quota, any other 4xx, a deadline and a connection lost after the request was sent are not: the first two cannot get
-better, and the last may have been paid for already.
+better, and the last may have been paid for already. A caller with other wishes says so with a `RetryPolicy`.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+
+from responses_mcp.errors import UpstreamError
 
 LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no retry, and the caller is told
 _FIRST_WAIT = 0.5
@@ -26,6 +30,26 @@ def backoff(retries_done: int, random: float) -> float:
     """
     # The exponent is bounded before it is used: 2.0 ** 1100 would overflow.
     return min(_FIRST_WAIT * 2.0 ** min(retries_done, 10), _LONGEST_BACKOFF) * (1 - 0.25 * random)
+
+
+def may_pass(error: UpstreamError) -> bool:
+    """Tell whether asking again may help and is not paid for twice."""
+    return error.retryable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """Which failures of a call are worth another request, and how long to wait first.
+
+    At most `max_retries` requests follow the first. `wait(retries done, random number in [0, 1))` gives the seconds
+    where the API asks for none. One try takes at most `try_seconds`; `slow` says what to do about one that took longer.
+    """
+
+    max_retries: int
+    wait: Callable[[int, float], float]
+    repeats: Callable[[UpstreamError], bool] = may_pass
+    try_seconds: float = math.inf
+    slow: str = ""
 
 
 def asked_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

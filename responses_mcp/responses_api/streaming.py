@@ -39,10 +39,7 @@ class ResponseStream:
     def finish(self) -> JsonObject:
         """Return the response. Raises `ConnectionFailed` when the stream ended before it was complete."""
         if self.response is None:
-            raise ConnectionFailed(
-                "The API's stream ended before the answer was complete; it is not repeated by itself, as it may have "
-                "been paid for: ask again."
-            )
+            raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
         return self.response
 
     def _take(self, data: str) -> str | None:

@@ -1,0 +1,149 @@
+"""The list of pages in a model's answer, read leniently: in a fence, amid text, broken in places, or cut off.
+
+`json_schema` output would be strict, and would cost the annotations that tell which pages were really found. So the
+model is asked for a list in plain text, and whatever objects with a URL are in the answer are its items.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import islice
+from typing import cast
+
+from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.responses_api.web_pages import shown
+
+LONGEST_TITLE = 300  # characters
+LONGEST_SNIPPET = 1_000
+_LONGEST_TEXT = 256 * 1024  # characters of an answer that are looked at
+_LONGEST_ITEM = 16 * 1024
+_MOST_ITEMS = 500  # objects in it; a search is asked for 50
+
+# Within an object only: a quotation mark in the words around it begins no string. A string that never ends is one too.
+_MARK = re.compile(r'[{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_REPAIRED = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")|,(?=\s*[}\]])', re.DOTALL)
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})|\\')
+_EMPTY_LIST = re.compile(r"\[\s*\]")
+_LINK = re.compile(r"\[[^\[\]]*\]\((\S+)\)")
+_NUMBER = re.compile(r"[0-9]?\.?[0-9]{1,20}")
+_DATE = re.compile(r"([0-9]{4})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})日?(?:[T\s].*)?", re.DOTALL)
+_FIRST_YEAR = 1900
+
+# What models call the members, without case and punctuation.
+_NAMES = {
+    "url": ("url", "link", "href"),
+    "title": ("title", "name"),
+    "snippet": ("snippet", "description", "summary"),
+    "date": ("publisheddate", "publishedat", "published", "datepublished", "date"),
+    "score": ("relevancescore", "relevance", "score"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """One item of the list. Texts are fit to be shown and may be empty; `url` is as the model wrote it."""
+
+    url: str
+    title: str
+    snippet: str
+    published_date: str | None
+    relevance_score: float | None
+
+
+def listed_pages(text: str, *, today: str) -> list[ListedPage]:
+    """Return the pages that an answer lists, in its order. `today` is the newest date that is believed."""
+    pages: list[ListedPage] = []
+    for item in map(_parsed, islice(_objects_in(text[:_LONGEST_TEXT]), _MOST_ITEMS)):
+        members = {re.sub(r"[\W_]", "", name).lower(): value for name, value in item.items()}
+        found = {field: next((members[n] for n in names if n in members), None) for field, names in _NAMES.items()}
+        url = found["url"]
+        if isinstance(url, str) and url.strip():
+            pages.append(
+                ListedPage(
+                    _bare(url),
+                    _shown(found["title"], LONGEST_TITLE),
+                    _shown(found["snippet"], LONGEST_SNIPPET),
+                    _date(found["date"], today),
+                    _score(found["score"]),
+                )
+            )
+    return pages
+
+
+def is_empty_list(text: str) -> bool:
+    """Tell whether an answer that lists no page has an empty list in it: nothing fits, as opposed to no list."""
+    return _EMPTY_LIST.search(text[:_LONGEST_TEXT]) is not None
+
+
+def _objects_in(text: str) -> Iterator[str]:
+    """Yield the text of each object that ends, the inner before the outer. One pass, whatever the text is."""
+    starts: list[int] = []
+    place = 0
+    while True:
+        if not starts:
+            place = text.find("{", place)
+            if place < 0:
+                return
+        mark = _MARK.search(text, place)
+        if mark is None:
+            return
+        place = mark.end()
+        if mark[0] == "{":
+            starts.append(mark.start())
+        elif mark[0] == "}":
+            start = starts.pop()
+            if place - start <= _LONGEST_ITEM:
+                yield text[start:place]
+
+
+def _parsed(text: str) -> JsonObject:
+    """Return the object that `text` is, after repairs if it needs any; the empty one if they do not help."""
+    with suppress(ValueError, RecursionError):
+        return cast(JsonObject, json.loads(text, strict=False))
+    with suppress(ValueError, RecursionError):
+        return cast(JsonObject, json.loads(_repaired(text), strict=False))
+    return {}
+
+
+def _repaired(text: str) -> str:
+    """Drop commas behind the last member, and backslashes that escape nothing."""
+    text = _REPAIRED.sub(lambda found: found[1] or "", text)
+    return _ESCAPE.sub(lambda found: "" if found[0] == "\\" else found[0], text)
+
+
+def _bare(url: str) -> str:
+    """Return a URL out of the link or the angle brackets around it."""
+    url = url.strip()
+    link = _LINK.fullmatch(url)
+    return link[1] if link else url.removeprefix("<").removesuffix(">")
+
+
+def _shown(value: object, longest: int) -> str:
+    return shown(value, longest) if isinstance(value, str) else ""
+
+
+def _date(value: object, today: str) -> str | None:
+    """Return a calendar date as YYYY-MM-DD; a time behind it is dropped. Nothing is published tomorrow."""
+    found = _DATE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        return None
+    try:
+        published = date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        return None
+    # A day more: on some islands tomorrow has begun.
+    newest = date.fromisoformat(today) + timedelta(days=1)
+    return published.isoformat() if date(_FIRST_YEAR, 1, 1) <= published <= newest else None
+
+
+def _score(value: object) -> float | None:
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= 1 else None  # NaN is not

@@ -1,0 +1,158 @@
+"""From a Response to search results: the pages that the model lists, as far as its search has seen them.
+
+Seen is what an annotation cites, a search names as a source, or the model opened. A link that the model lists and its
+search has not seen is invented, and dropped; what the model does not list is added behind what it does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from responses_mcp.errors import RequestRefused, ServiceFailed
+from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.responses_api.citations import without_tracking
+from responses_mcp.responses_api.reading import no_text
+from responses_mcp.responses_api.search_list import LONGEST_SNIPPET, LONGEST_TITLE, is_empty_list, listed_pages
+from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
+from responses_mcp.responses_api.web_pages import host_of, page_key, shown
+
+_MOST_SEEN = 2_000  # annotations, and sources, that are looked at
+_LONGEST_REFUSAL = 200
+_BULLET = re.compile(r"[\s.,;:。、]*(?:[-*+•>#]+\s+|[0-9]{1,3}[.)]\s+)*")
+_LINK = re.compile(r"\[[^\[\]]*\]\([^\s]*\)|https?://\S+|[()]")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One page, as the contract has it. A date is ISO and the page's own; a score is from 0 to 1."""
+
+    title: str
+    url: str
+    snippet: str
+    published_date: str | None = None
+    relevance_score: float | None = None
+
+    def as_json(self) -> JsonObject:
+        """Return the object of the contract; what is not known is left out."""
+        found: JsonObject = {"title": self.title, "url": self.url, "snippet": self.snippet}
+        if self.published_date is not None:
+            found["publishedDate"] = self.published_date
+        if self.relevance_score is not None:
+            found["relevanceScore"] = self.relevance_score
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """What a search has found: `total_count` pages, of which `results` are the first. `dropped` links were invented."""
+
+    results: tuple[SearchResult, ...]
+    total_count: int
+    dropped: int = 0
+
+    def as_json(self) -> JsonObject:
+        """Return exactly the two members of the contract."""
+        return {"results": [result.as_json() for result in self.results], "totalCount": self.total_count}
+
+
+def read_results(response: JsonObject, *, limit: int, today: str) -> SearchResults:
+    """Read at most `limit` results out of a finished Response: those the model lists, then cited, then other sources.
+
+    `today` is the date in Asia/Tokyo. Finding nothing is no error. Raises `UpstreamError` when the model declined or
+    said nothing at all, and when no search came through.
+    """
+    items = list(objects(response.get("output")))
+    parts = list(answer_parts(items))
+    text = joined(parts, "output_text", "text")
+    listed = listed_pages(text, today=today)
+    cited = _pages(_cited(items, claims=not listed))
+    searches = [item for item in items if item.get("type") == "web_search_call"]
+    worked = [search for search in searches if search.get("status") != "failed"]
+    seen = cited | _pages(_consulted(worked)) | cited  # the cited ones come first, and as they are cited
+    if not seen:
+        _check_that_something_was_said(response, items, parts, text)
+        if searches and not worked:
+            raise ServiceFailed("The API's web search failed; try again later.")
+    results: dict[str, SearchResult] = {}
+    dropped = 0
+    for page in listed:
+        key = page_key(page.url)
+        known = seen.get(key) if key is not None else None
+        if key is None or known is None:
+            dropped += 1
+        elif key not in results:
+            title = page.title or known.title
+            results[key] = SearchResult(title, known.url, page.snippet, page.published_date, page.relevance_score)
+    if listed or cited or not is_empty_list(text):
+        for key, known in seen.items():
+            results.setdefault(key, known)
+    return SearchResults(tuple(islice(results.values(), limit)), len(results), dropped)
+
+
+def _check_that_something_was_said(
+    response: JsonObject, items: list[JsonObject], parts: list[JsonObject], text: str
+) -> None:
+    if text.strip():
+        return
+    refusal = shown(joined(parts, "refusal", "refusal"), _LONGEST_REFUSAL)
+    if refusal:
+        raise RequestRefused(f"The model declined to search: {refusal}")
+    raise no_text(items, truncated=response.get("status") == "incomplete")
+
+
+def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:
+    """Join mentions of one page: the first URL, and the first title and snippet that say anything."""
+    pages: dict[str, SearchResult] = {}
+    for page in islice(mentions, _MOST_SEEN):
+        url = without_tracking(page.url)
+        key = page_key(url)
+        if key is None:
+            continue
+        first = pages.get(key)
+        title = first.title if first is not None and first.title != host_of(first.url) else page.title
+        snippet = (first.snippet if first is not None else "") or page.snippet
+        url = first.url if first is not None else url
+        pages[key] = SearchResult(title or host_of(url), url, snippet)
+    return pages
+
+
+def _cited(items: list[JsonObject], *, claims: bool) -> Iterator[SearchResult]:
+    """Yield what annotations cite, in any message; with `claims` the words that they are cited for are the snippets."""
+    for item in items:
+        for part in objects(item.get("content")) if item.get("type") == "message" else ():
+            text, done = text_at(part, "text"), 0
+            for annotation in objects(part.get("annotations")):
+                if annotation.get("type") == "url_citation":
+                    start, end = _place(annotation, text)
+                    snippet = _claim(text, done, start, end) if claims else ""
+                    done = max(done, end)
+                    yield SearchResult(
+                        shown(line_at(annotation, "title"), LONGEST_TITLE), line_at(annotation, "url"), snippet
+                    )
+
+
+def _consulted(searches: list[JsonObject]) -> Iterator[SearchResult]:
+    """Yield the sources of searches, and the pages that were opened."""
+    for search in searches:
+        action = as_object(search.get("action"))
+        for source in (action, *objects(action.get("sources"))):
+            yield SearchResult("", line_at(source, "url"), "")
+
+
+def _place(annotation: JsonObject, text: str) -> tuple[int, int]:
+    start, end = annotation.get("start_index"), annotation.get("end_index")
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(text):
+        return 0, 0
+    return start, end
+
+
+def _claim(text: str, done: int, start: int, end: int) -> str:
+    """Return the words that an annotation covers; where they are a mere link, those before it on its line."""
+    covered = _LINK.sub("", text[start : min(end, start + 4 * LONGEST_SNIPPET)])
+    if not covered.strip():
+        first = min(start, max(done, start - LONGEST_SNIPPET))
+        covered = text[max(first, text.rfind("\n", first, start) + 1) : start]
+    return shown(_BULLET.sub("", covered, count=1), LONGEST_SNIPPET)

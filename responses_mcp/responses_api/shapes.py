@@ -1,0 +1,46 @@
+"""Looking into a Response object that may have any shape: what is not there, or is something else, counts as empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+
+
+def answer_parts(items: list[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the content parts of the final answer, or of all messages where none is marked as final."""
+    messages = [item for item in items if item.get("type") == "message"]
+    final = [message for message in messages if message.get("phase") == "final_answer"]
+    for message in final or messages:
+        yield from objects(message.get("content"))
+
+
+def joined(parts: list[JsonObject], kind: str, member: str) -> str:
+    """Join one member of all parts of a kind, such as the `text` of `output_text`."""
+    # Joined first: a character may have been cut into its two surrogates between two parts.
+    return replace_lone_surrogates("".join(text_at(part, member) for part in parts if part.get("type") == kind))
+
+
+def as_object(value: Any) -> JsonObject:
+    """Return an object as it is, and the empty one for anything else."""
+    return cast(JsonObject, value) if isinstance(value, dict) else {}
+
+
+def objects(value: Any) -> Iterator[JsonObject]:
+    """Yield the objects in a list."""
+    if isinstance(value, list):
+        for each in cast(list[object], value):
+            if isinstance(each, dict):
+                yield cast(JsonObject, each)
+
+
+def text_at(mapping: JsonObject, key: str) -> str:
+    """Return the text at a key."""
+    value = mapping.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def line_at(mapping: JsonObject, key: str) -> str:
+    """Return the text at a key on one line: a line break in a URL would forge a line of the `Sources:` block."""
+    return " ".join(replace_lone_surrogates(text_at(mapping, key)).split())

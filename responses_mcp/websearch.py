@@ -1,0 +1,114 @@
+"""Queries in, lists of pages out: what the tool `chatgpt_o3_search` does, without MCP.
+
+Use it as ``async with open_search(settings) as search: found = await search.search("…", limit=5)``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.responses_api.retry import RetryPolicy
+from responses_mcp.responses_api.search_request import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
+from responses_mcp.responses_api.search_results import SearchResult, SearchResults, read_results
+from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
+
+__all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]
+
+log = logging.getLogger(__name__)
+
+_LONGEST_WAIT = 60.0  # seconds; what the API itself asks for has a bound of its own
+
+
+class WebSearch:
+    """Searches the web with the Responses API on behalf of a person or an agent.
+
+    Connections are opened by the first search and kept until `aclose`. Any number of searches may run at once;
+    cancelling one closes its socket and nothing else. `today` gives the date in Asia/Tokyo.
+    """
+
+    def __init__(
+        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] = today_in_tokyo
+    ) -> None:
+        self._settings = settings
+        self._api = api or ResponsesApi(settings.openai, settings.request)
+        self._policy = retry_policy(settings.search)
+        self._today = today
+        self.redact = self._api.redact
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = USUAL_LIMIT,
+        language: str = ANY_LANGUAGE,
+        timeframe: str | None = None,
+        on_phase: Callable[[str], None] | None = None,
+    ) -> SearchResults:
+        """Search for `query` and return at most `limit` (1 to 50) pages, the most relevant first.
+
+        `language` is a tag such as "ja"; `timeframe` is one of recent, past_week, past_month, past_year. `on_phase` is
+        told what is going on, in words for a person; it must not wait. Finding nothing is no error. Raises
+        `BadArgument`, `ConfigError` or `UpstreamError`.
+        """
+        asked = read_search_query({"query": query, "limit": limit, "language": language, "timeframe": timeframe})
+        if self._settings.problems:
+            raise ConfigError(self._settings.problems)
+        profile = self._profile()
+        today = self._today()
+        search = self._settings.search
+        body = search_body(
+            asked, profile, today=today, domains=search.defaults.domains, strict_domains=search.strict_domains
+        )
+        bounds = (asked.limit, asked.language, asked.timeframe)
+        log.debug("search: model=%s limit=%d language=%s timeframe=%s", profile.model, *bounds)
+        if on_phase is not None:
+            on_phase(f"asking {profile.model}")
+        response = await self._api.create(body, on_phase=on_phase, policy=self._policy)
+        found = read_results(response, limit=asked.limit, today=today)
+        log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
+        return found
+
+    def _profile(self) -> Profile:
+        profiles = self._settings.model_profiles
+        if "search" in profiles:
+            return profiles["search"]
+        if "answer" not in profiles:
+            raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
+        return replace(profiles["answer"], reasoning_effort=SEARCH_EFFORT)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._api.aclose()
+
+
+@asynccontextmanager
+async def open_search(settings: Settings) -> AsyncGenerator[WebSearch]:
+    """Give out a `WebSearch` that is closed on the way out."""
+    search = WebSearch(settings)
+    try:
+        yield search
+    finally:
+        await search.aclose()  # bounded by a shield of its own
+
+
+def retry_policy(search: SearchSettings) -> RetryPolicy:
+    """Return the contract's policy: after a rate limit, a lost connection or a time-out, again in 1 s, 2 s, 4 s."""
+    return RetryPolicy(
+        max_retries=search.max_attempts - 1,
+        wait=lambda retries_done, _: min(2.0**retries_done, _LONGEST_WAIT),
+        repeats=_worth_repeating,
+        try_seconds=search.timeout_ms / 1000,
+        slow="raise search.timeout_ms (SEARCH_TIMEOUT_MS), or lower reasoning_effort in the profile",
+    )
+
+
+def _worth_repeating(error: UpstreamError) -> bool:
+    # A search is cheap, so it may be paid for twice. 408 and 504 are time-outs that somebody else noticed.
+    limited_or_lost = isinstance(error, RateLimited | ConnectionFailed) or error.status in (408, 504)
+    return error.maybe_paid or (error.retryable and limited_or_lost)

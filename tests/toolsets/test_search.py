@@ -1,0 +1,409 @@
+"""The search tool: how it is listed, what it returns, and how it fails, in both eras (contract, and design 3.3)."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from trio.testing import wait_all_tasks_blocked
+
+from responses_mcp.daemon import configured_toolsets
+from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
+from responses_mcp.protocol.jsonrpc import RpcError
+from responses_mcp.responses_api.connections import Reply
+from responses_mcp.settings.model import (
+    ManualsSettings,
+    OpenAISettings,
+    RequestSettings,
+    SearchSettings,
+    ServerSettings,
+    Settings,
+)
+from responses_mcp.testing import Error, FakeApi, Hang, Json, as_stream, bodies, open_fake_api
+from responses_mcp.testing.client import McpClient, connected_client
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure
+from responses_mcp.toolsets.search import SearchToolset
+from responses_mcp.websearch import WebSearch
+from tests.debug_lines import configured
+from tests.responses_api.network import gone
+from tests.responses_api.search_bodies import NEWS, PEP, found
+from tests.responses_api.stub import KEY, Play, ok, refused, stub_api
+
+WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+NAME = "chatgpt_o3_search"
+TODAY = "2026-11-22"
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+PAGES = found(
+    [
+        {
+            "title": "PEP 745 – 日本語",
+            "url": PEP,
+            "snippet": "<b>s</b>",
+            "publishedDate": "2024-05-24",
+            "relevanceScore": 0.9,
+        },
+        {"title": "Invented", "url": "https://invented.example/", "snippet": "s"},
+    ],
+    sources=[PEP, NEWS],
+)
+RESULT = {
+    "results": [
+        {
+            "title": "PEP 745 – 日本語",
+            "url": PEP,
+            "snippet": "<b>s</b>",
+            "publishedDate": "2024-05-24",
+            "relevanceScore": 0.9,
+        },
+        {"title": "docs.python.org", "url": NEWS, "snippet": ""},
+    ],
+    "totalCount": 2,
+}
+
+# The definition of the contract, section 2, as JSON.
+CONTRACT = json.loads(
+    """{"name":"chatgpt_o3_search","description":"ChatGPT o3の検索機能を使用してWeb検索を実行します","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"検索クエリ"},"limit":{"type":"number","description":"返す結果の最大数","default":10,"minimum":1,"maximum":50},"language":{"type":"string","description":"結果の言語（例: ja, en）","default":"auto"},"timeframe":{"type":"string","description":"時間範囲フィルタ","enum":["recent","past_week","past_month","past_year"]}},"required":["query"]}}"""
+)
+
+
+class Harness:
+    """The toolset over a stub, called as the server calls it."""
+
+    def __init__(self, *script: Play, settings: Settings | None = None) -> None:
+        settings = settings or Settings(openai=OpenAISettings(api_key=KEY), search=SearchSettings(max_attempts=1))
+        api, self.stub = stub_api(*(script or [ok(PAGES)]), openai=settings.openai)
+        self.toolset = SearchToolset(WebSearch(settings, api=api, today=lambda: TODAY))
+        [self.tool] = self.toolset.tools
+
+    async def fail(self, **arguments: Any) -> RpcError:
+        """Return the error of a call, after a look at what is the same in all of them."""
+        with pytest.raises(ToolError) as caught:
+            await self.tool.handler(CallContext(1), arguments or {"query": "q"})
+        failure = caught.value.failure
+        assert isinstance(failure.error, RpcError)
+        assert failure.error.data is not None
+        assert failure.error.data["details"]
+        assert failure.error.data["details"] in failure.text
+        assert failure.text.startswith(failure.error.message)
+        return failure.error
+
+
+# How it is listed
+
+
+def test_name_description_and_input_schema_are_those_of_the_contract() -> None:
+    shown = Harness().tool.definition
+    assert {key: shown[key] for key in ("name", "description", "inputSchema")} == CONTRACT
+
+
+def test_beyond_the_contract_it_has_a_title_an_output_schema_and_annotations() -> None:
+    shown = Harness().tool.definition
+    assert shown.keys() == {"name", "title", "description", "inputSchema", "outputSchema", "annotations"}
+    assert shown["annotations"] == {"readOnlyHint": True, "openWorldHint": True}
+    Draft202012Validator.check_schema(shown["inputSchema"])
+    Draft202012Validator.check_schema(shown["outputSchema"])
+
+
+def tools(toolsets: tuple[str, ...] | None, root: str | None = None) -> list[Tool]:
+    settings = Settings(server=ServerSettings(toolsets=toolsets), manuals=ManualsSettings(root=root))
+    return [tool for toolset in configured_toolsets(settings) for tool in toolset.tools]
+
+
+def test_it_is_offered_only_where_it_is_asked_for() -> None:
+    assert NAME not in [tool.name for tool in tools(None, root="manuals")]
+    assert [tool.name for tool in tools(("answer", "search"))] == ["answer", "answer_detailed", "answer_quick", NAME]
+
+
+def test_the_list_of_all_toolsets_together_is_under_12_kilobytes() -> None:
+    listed = [tool.definition for tool in tools(("answer", "manuals", "search"), root="manuals")]
+    assert len(listed) == 10
+    assert len(json.dumps(listed, ensure_ascii=False, separators=(",", ":")).encode()) < 12_000
+
+
+# What it returns
+
+
+async def test_the_result_is_the_same_object_as_text_and_as_structure_and_fits_its_schema() -> None:
+    harness = Harness()
+    success = await harness.tool.handler(CallContext(1), {"query": "q"})
+    assert success.structured == json.loads(success.text) == RESULT
+    assert "日本語" in success.text
+    Draft202012Validator(harness.tool.definition["outputSchema"]).validate(success.structured)
+
+
+async def test_finding_nothing_is_a_result() -> None:
+    success = await Harness(ok(found("[]"))).tool.handler(CallContext(1), {"query": "q"})
+    assert success.text == '{"results": [], "totalCount": 0}'
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_a_call_is_streamed_only_if_the_client_wants_to_know_how_it_goes(watched: bool) -> None:
+    harness = Harness()
+    phases: list[str] = []
+    await harness.tool.handler(CallContext(1, phases.append if watched else None), {"query": "q"})
+    assert ("stream" in json.loads(harness.stub.sent[0].body)) is watched
+    assert phases == (["asking gpt-5.2"] if watched else [])
+
+
+# How it fails
+
+
+@pytest.mark.parametrize(
+    ("arguments", "details"),
+    [
+        ({"limit": 5}, "query is missing; it must be a text of 1 to 4000 characters."),
+        ({"query": "  "}, "query is empty; it must be a text of 1 to 4000 characters."),
+        ({"query": "q", "limit": 51}, "limit is 51; it must be a whole number from 1 to 50."),
+        ({"query": "q", "limit": True}, "limit is true; it must be a whole number from 1 to 50."),
+        (
+            {"query": "q", "timeframe": "ever"},
+            'timeframe is "ever"; it must be one of recent, past_week, past_month, past_year.',
+        ),
+        (
+            {"query": "q", "timeframe": "\ud83d"},
+            'timeframe is "\ufffd"; it must be one of recent, past_week, past_month, past_year.',
+        ),
+    ],
+)
+async def test_a_wrong_argument_is_refused_and_nothing_is_sent(arguments: dict[str, Any], details: str) -> None:
+    harness = Harness()
+    assert await harness.fail(**arguments) == RpcError(-32602, f"Invalid params: {details}", {"details": details})
+    assert harness.stub.sent == []
+
+
+@pytest.mark.parametrize(
+    ("play", "code", "message"),
+    [
+        (refused(401, "invalid_api_key"), -32001, "Authentication Error"),
+        (refused(429), -32003, "Rate Limit Exceeded"),
+        (ok(bodies.rate_limited()), -32003, "Rate Limit Exceeded"),
+        (refused(400), -32002, "Search Error"),
+        (refused(403), -32002, "Search Error"),
+        (refused(404), -32002, "Search Error"),
+        (refused(429, "insufficient_quota"), -32002, "Search Error"),
+        (refused(500), -32002, "Search Error"),
+        (ok(bodies.failed()), -32002, "Search Error"),
+        (ok(bodies.refusal()), -32002, "Search Error"),
+        (ok(bodies.no_message()), -32002, "Search Error"),
+        (Reply(200, {}, b"<html>"), -32002, "Search Error"),
+        (ConnectionFailed("No route to the API."), -32002, "Search Error"),
+        (ConfigError(["x"]), -32002, "Search Error"),
+    ],
+)
+async def test_a_failure_is_told_by_its_class(play: Any, code: int, message: str) -> None:
+    error = await Harness(play).fail()
+    assert (error.code, error.message) == (code, message)
+    assert error.data is not None
+    assert error.data.keys() == {"details"}
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        (None, "OPENAI_API_KEY is not set"),
+        ("", "OPENAI_API_KEY is empty"),
+        (" \n", "OPENAI_API_KEY is empty"),
+        ("sk-abc\n", "white space or a line break"),
+        ("sk- abc", "white space or a line break"),
+        ("${OPENAI_API_KEY}", "unexpanded placeholder"),
+    ],
+)
+async def test_a_key_that_cannot_work_is_refused_with_the_cure_and_nothing_is_sent(key: str | None, says: str) -> None:
+    harness = Harness(settings=Settings(openai=OpenAISettings(api_key=key)))
+    error = await harness.fail()
+    assert (error.code, error.message) == (-32001, "Authentication Error")
+    assert error.data is not None
+    assert says in error.data["details"]
+    assert "restart the server" in error.data["details"]
+    assert harness.stub.sent == []
+
+
+@pytest.mark.parametrize("key", ["sk-proj-short", "sk-" + "a" * 48, "anything_else-123"])
+async def test_a_key_of_any_form_that_can_work_is_used(key: str) -> None:
+    harness = Harness(settings=Settings(openai=OpenAISettings(api_key=key)))
+    await harness.tool.handler(CallContext(1), {"query": "q"})
+    assert harness.stub.sent[0].headers["authorization"] == f"Bearer {key}"
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"retry_after": "7"}, 7), ({"retry_after": "3600"}, 3600), ({"retry_after_ms": "1500"}, 2),
+        ({"retry_after": "0.2"}, 1), ({}, None), ({"retry_after": "soon"}, None), ({"retry_after": "9" * 400}, None),
+    ],
+)  # fmt: skip
+async def test_a_rate_limit_tells_the_whole_seconds_to_wait_where_they_are_known(
+    headers: dict[str, str], wait: int | None
+) -> None:
+    error = await Harness(refused(429, **headers)).fail()
+    assert error.data is not None
+    assert error.data.get("retryAfter") == wait
+    assert ("retryAfter" in error.data) is (wait is not None)
+
+
+async def test_problems_of_the_configuration_fail_every_call() -> None:
+    harness = Harness(settings=Settings(problems=("openai.base_url: wrong; mend it.",)))
+    for _ in range(2):
+        error = await harness.fail()
+        assert (error.code, error.message) == (-32002, "Search Error")
+        assert error.data is not None
+        assert "openai.base_url: wrong; mend it." in error.data["details"]
+    assert harness.stub.sent == []
+
+
+async def test_the_key_is_in_no_failure() -> None:
+    error = await Harness(UpstreamError(f"You sent {KEY} \ud800")).fail()
+    assert error.data == {"details": "You sent [redacted] \ufffd"}
+    for key in (KEY, "opaque" * 10):
+        harness = Harness(settings=Settings(openai=OpenAISettings(api_key=key)))
+        assert key[:20] not in str(await harness.fail(query="q", timeframe=key))
+
+
+def test_a_failure_that_is_not_the_tools_own_is_a_search_error() -> None:
+    expected = RpcError(-32002, "Search Error", {"details": "The server is full."})
+    assert Harness().tool.failure("The server is full.") == ToolFailure("Search Error: The server is full.", expected)
+
+
+async def test_a_bug_is_not_taken_for_a_failure_of_the_tool() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await Harness(ZeroDivisionError()).tool.handler(CallContext(1), {"query": "q"})
+
+
+async def test_closing_the_toolset_closes_the_connections() -> None:
+    harness = Harness()
+    await harness.tool.handler(CallContext(1), {"query": "q"})
+    await harness.toolset.aclose()
+    assert harness.stub.closed == 1
+
+
+async def test_the_log_tells_the_keys_and_the_length_of_the_query_and_not_the_query(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    harness = Harness()
+    with configured():
+        await harness.tool.handler(CallContext(1), {"query": "canary", "limit": 5})
+        await harness.fail(query="canary", timeframe="canary")
+    err = capfd.readouterr().err
+    lines = [line.partition(" DEBUG ")[2] for line in err.splitlines()]
+    assert [line for line in lines if line.startswith("server:")] == [
+        f"server: tools/call name={NAME} argsKeys=['limit', 'query'] queryLen=6",
+        f"server: tools/call name={NAME} argsKeys=['query', 'timeframe'] queryLen=6",
+    ]
+    assert "canary" not in err
+
+
+# Served, in both eras
+
+
+@asynccontextmanager
+async def served(
+    *script: Any, era: str = "legacy", attempts: int = 1, tool_errors: Any = "error"
+) -> AsyncGenerator[tuple[McpClient, FakeApi]]:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(*script) as fake:
+            settings = Settings(
+                openai=OpenAISettings(base_url=fake.base_url, api_key=KEY),
+                request=RequestSettings(max_connections=4),
+                search=SearchSettings(max_attempts=attempts),
+                server=ServerSettings(toolsets=("answer", "search"), tool_errors=tool_errors),
+            )
+            async with connected_client(settings, initialize=era == "legacy") as client:
+                yield client, fake
+
+
+def params(era: str, **more: Any) -> dict[str, Any]:
+    meta = {"_meta": ENVELOPE} if era == "modern" else {}
+    return {"name": NAME, "arguments": {"query": "q"}, **meta, **more}
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_search_is_answered_in_both_eras(era: str) -> None:
+    async with served(Json(PAGES), era=era) as (client, _):
+        result = (await client.ask("tools/call", params(era)))["result"]
+    assert result["structuredContent"] == RESULT
+    assert json.loads(result["content"][0]["text"]) == RESULT
+    assert result["isError"] is False
+
+
+async def test_clients_of_the_older_era_get_the_errors_of_the_contract() -> None:
+    async with served(Error(429, retry_after="7"), Error(401), Error(500)) as (client, _):
+        codes = [(await client.ask("tools/call", params("legacy")))["error"] for _ in range(3)]
+        wrong = (await client.ask("tools/call", params("legacy", arguments={"query": "q", "limit": 0})))["error"]
+    assert [(error["code"], error["message"]) for error in codes] == [
+        (-32003, "Rate Limit Exceeded"),
+        (-32001, "Authentication Error"),
+        (-32002, "Search Error"),
+    ]
+    assert codes[0]["data"]["retryAfter"] == 7
+    assert all(error["data"]["details"].endswith(")") for error in codes), "the request id is told"
+    assert wrong == {
+        "code": -32602,
+        "message": "Invalid params: limit is 0; it must be a whole number from 1 to 50.",
+        "data": {"details": "limit is 0; it must be a whole number from 1 to 50."},
+    }
+
+
+@pytest.mark.parametrize(("era", "tool_errors"), [("modern", "error"), ("modern", "result"), ("legacy", "result")])
+async def test_all_others_get_a_result_that_says_the_same(era: str, tool_errors: str) -> None:
+    async with served(Error(429, retry_after="7"), era=era, tool_errors=tool_errors) as (client, fake):
+        limited = (await client.ask("tools/call", params(era)))["result"]
+        wrong = (await client.ask("tools/call", params(era, arguments={"query": "q", "limit": 0})))["result"]
+        assert len(fake.requests) == 1
+    for result in (limited, wrong):
+        assert result["isError"] is True
+        assert "structuredContent" not in result
+    assert limited["content"][0]["text"].startswith("Rate Limit Exceeded: The API limits the rate of requests (429")
+    assert "It asks to wait 7 s." in limited["content"][0]["text"]
+    assert wrong["content"][0]["text"] == "Invalid params: limit is 0; it must be a whole number from 1 to 50."
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_bug_is_an_internal_error_that_says_no_more(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("responses_mcp.websearch.read_results", lambda *_, **__: 1 // 0)
+    async with served(Json(PAGES), era=era) as (client, _):
+        assert (await client.ask("tools/call", params(era)))["error"] == {"code": -32603, "message": "Internal error"}
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_cancel_closes_the_socket_and_nothing_is_said_of_the_call_any_more(era: str) -> None:
+    async with served(Hang(), era=era, attempts=3) as (client, fake):
+        call = await client.request("tools/call", params(era))
+        await fake.wait_requests(1)
+        await client.cancel(call)
+        await gone(fake)
+        await client.ask("tools/list", {"_meta": ENVELOPE} if era == "modern" else {})
+        assert len(fake.requests) == 1
+    assert call not in [message.get("id") for message in client.heard]
+
+
+async def test_a_cancel_during_a_wait_between_tries_sends_nothing_more() -> None:
+    async with served(Error(429, retry_after="30"), attempts=3) as (client, fake):
+        call = await client.request("tools/call", params("legacy"))
+        await fake.wait_requests(1)
+        await wait_all_tasks_blocked(0.02)
+        await client.cancel(call)
+        await client.ask("ping")
+        assert len(fake.requests) == 1
+    assert call not in [message.get("id") for message in client.heard]
+
+
+async def test_a_client_that_wants_to_know_is_told_the_phases() -> None:
+    async with served(as_stream(PAGES)) as (client, _):
+        await client.ask("tools/call", params("legacy", _meta={"progressToken": "p"}))
+    told = [message["params"] for message in client.heard if message.get("method") == "notifications/progress"]
+    assert told
+    assert {each["progressToken"] for each in told} == {"p"}
+    assert told[0]["message"] == "asking gpt-5.2"
+
+
+async def test_answers_and_searches_share_their_connections() -> None:
+    async with served(Json(PAGES), Json(bodies.unsearched())) as (client, fake):
+        await client.ask("tools/call", params("legacy"))
+        await client.call("answer", {"query": "q"})
+        assert fake.connections == 1
