@@ -18,15 +18,27 @@ from responses_mcp.settings import LoadedSettings, load_settings, show_config
 log = logging.getLogger(__name__)
 
 # A command is a module with `run(argv) -> exit code`, imported when it is asked for.
-COMMANDS = {"demo": "responses_mcp.demo"}
+COMMANDS = {
+    "ask": "responses_mcp.commands.ask",
+    "search": "responses_mcp.commands.search",
+    "demo": "responses_mcp.demo",
+    "install": "responses_mcp.commands.install",
+    "manuals": "responses_mcp.commands.manuals",
+    "doctor": "responses_mcp.commands.doctor",
+}
 
 _EPILOG = """\
 commands:
-  demo                  show a whole exchange against a built-in fake API; needs no key
+  ask       answer a question, with sources; text may be piped in
+  search    list the pages on the web that fit a query
+  doctor    check key, configuration, network and start-up; names each cure
+  install   show or write the entry for a client, such as claude-code or codex
+  demo      show a whole exchange against a built-in fake API; needs no key
+  manuals   index, search and read a folder of manuals; needs no key
 
 examples:
   openai-responses-mcp --stdio
-  openai-responses-mcp --show-config 2> effective-config.json
+  openai-responses-mcp ask "What is new in Python 3.13?"
 """
 
 
@@ -50,7 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
         const=True,
         help="log all but secrets to stderr, and to PATH if given",
     )
-    parser.add_argument("--toolsets", metavar="NAMES", help="toolsets to offer, with commas between: answer")
+    parser.add_argument("--toolsets", metavar="NAMES", help="toolsets, with commas between: answer, manuals, search")
     parser.add_argument("--version", action="version", version=__version__)
     return parser
 

@@ -33,7 +33,9 @@ def run(argv: Sequence[str]) -> int:
     """Run the demo and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="openai-responses-mcp demo",
-        description="Show a whole exchange with the server, against a built-in fake API. Needs no key and no network.",
+        description="Show a whole exchange with the server, against a built-in fake API.\nNeeds no key and no network.",
+        epilog="example:\n  openai-responses-mcp demo\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.parse_args(argv)
     return trio.run(_demo)

@@ -1,8 +1,9 @@
-"""What is published: the wheel, the sdist and their metadata, the lock file, and the command by which others run this.
+"""What is published: wheel, sdist, metadata, lock file, registry entry, container, and the command that others run.
 
 Builds both distributions from the checkout, or checks those in the folder that the environment names in DISTRIBUTIONS.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -201,3 +202,74 @@ def test_the_lock_file_knows_every_dependency_and_group_of_the_project(lock: dic
     assert groups.keys() == project["dependency-groups"].keys()
     for name, requirements in project["dependency-groups"].items():
         assert stated(groups[name]) == wanted(requirements), f"{name}: run `uv lock`"
+
+
+def of_the_checkout(name: str) -> str:
+    if not (ROOT / name).exists() and not (ROOT / ".git").exists():
+        pytest.skip("an sdist has only what the package is built from")
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def entry() -> dict[str, Any]:
+    """Return the entry of the MCP registry."""
+    found: dict[str, Any] = json.loads(of_the_checkout("server.json"))
+    return found
+
+
+def test_the_registry_entry_is_about_this_version_on_pypi(entry: dict[str, Any]) -> None:
+    [package] = entry["packages"]
+    assert (entry["version"], package["version"]) == (VERSION, VERSION)
+    assert (package["registryType"], package["identifier"]) == ("pypi", "openai-responses-mcp")
+    assert entry["repository"] == {"url": REPOSITORY, "source": "github"}
+
+
+def test_the_readme_proves_to_the_registry_whose_package_this_is(metadata: Message, entry: dict[str, Any]) -> None:
+    payload = metadata.get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    assert f"<!-- mcp-name: {entry['name']} -->" in payload.decode().splitlines()
+    owner = urlsplit(REPOSITORY).path.split("/")[1]
+    assert entry["name"] == f"io.github.{owner}/openai-responses-mcp"
+
+
+def test_the_registry_entry_keeps_the_limits_of_its_schema(entry: dict[str, Any]) -> None:
+    assert re.fullmatch(
+        r"https://static\.modelcontextprotocol\.io/schemas/[\d-]{10}/server\.schema\.json", entry["$schema"]
+    )
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
+    assert 1 <= len(entry["description"]) <= 100
+    assert 1 <= len(entry["title"]) <= 100
+
+
+def test_the_registry_entry_starts_the_server_and_calls_the_key_a_secret(entry: dict[str, Any]) -> None:
+    [package] = entry["packages"]
+    assert package["transport"] == {"type": "stdio"}
+    assert [argument["value"] for argument in package["packageArguments"]] == ["--stdio"]
+    key, *others = package["environmentVariables"]
+    assert (key["name"], key["isRequired"], key["isSecret"]) == ("OPENAI_API_KEY", True, True)
+    assert not [variable for variable in others if "value" in variable or variable.get("isRequired")]
+
+
+def instructions(containerfile: str) -> list[tuple[str, str]]:
+    lines = [line for line in containerfile.splitlines() if line and not line.startswith("#")]
+    return [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
+
+
+def test_the_container_serves_without_rights_on_a_base_that_is_named_by_its_tag(entry: dict[str, Any]) -> None:
+    steps = instructions(of_the_checkout("Containerfile"))
+    bases = [value.removesuffix(" AS build") for name, value in steps if name == "FROM"]
+    assert len(set(bases)) == 1  # what is built for one Python runs on that Python
+    assert re.fullmatch(r"docker\.io/library/python:3\.\d+-slim-\w+", bases[0])
+    assert steps[-1] == ("ENTRYPOINT", '["openai-responses-mcp", "--stdio"]')
+    last_stage = dict(steps[[name for name, _ in steps].index("FROM", 1) :])
+    assert int(last_stage["USER"]) > 0
+    assert last_stage["LABEL"] == f'io.modelcontextprotocol.server.name="{entry["name"]}"'
+
+
+def test_the_container_is_built_from_files_that_are_there_and_from_no_others() -> None:
+    steps = instructions(of_the_checkout("Containerfile"))
+    copied = [
+        source for name, value in steps if name == "COPY" and "--from" not in value for source in value.split()[:-1]
+    ]
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+    assert set(copied) == {"pyproject.toml", "uv.lock", "README.md", "LICENSE", "config", "responses_mcp"}

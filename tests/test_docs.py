@@ -17,12 +17,14 @@ import pytest
 import trio
 
 import responses_mcp
+from responses_mcp import cli
 from responses_mcp.answers import Answers
 from responses_mcp.settings import OpenAISettings, RequestSettings, ServerSettings, Settings
 from responses_mcp.settings.schema import BY_KEY, SETTINGS
 from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
+from tests import help_texts
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -188,6 +190,30 @@ def test_the_help_in_the_pages_is_what_the_command_prints() -> None:
     assert between(text_of("docs/reference/environment-setup.md"), "help") == done.stdout
 
 
+@pytest.mark.parametrize("page", list(help_texts.pages()), ids=lambda page: page.stem)
+def test_the_help_of_commands_in_the_pages_is_what_they_print(page: Path) -> None:
+    # `python -m tests.help_texts` brings the pages up to date.
+    text = page.read_text(encoding="utf-8")
+    assert help_texts.with_help(text) == text
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_each_command_has_a_section_with_its_help(name: str) -> None:
+    assert f"<!-- help: {name} -->" in section(text_of("docs/reference/commands.md"), f"`{name}`")
+
+
+@pytest.mark.parametrize("name", ["begin", *cli.COMMANDS])
+def test_each_help_fits_a_screen_and_has_an_example(name: str) -> None:
+    lines = help_texts.help_of(name).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert all(line.isascii() for line in lines)
+    command = "" if name == "begin" else f" {name}"
+    examples = [line for line in lines if re.match(rf"  (?:.* \| )?openai-responses-mcp{command}\b", line)]
+    assert examples
+    assert {"example:", "examples:"} & set(lines)
+
+
 @pytest.mark.parametrize(("name", "title"), [("README.md", "Tools"), ("docs/spec.md", "3. Tools")])
 def test_the_tables_of_tools_are_those_that_are_listed(name: str, title: str) -> None:
     tools = AnswerToolset(Answers(Settings())).tools
@@ -206,7 +232,7 @@ def test_the_settings_in_the_readme_are_as_the_schema_has_them() -> None:
     for key, env, default in found:
         setting = BY_KEY[key.strip("`")]
         shown = str(setting.default).lower() if isinstance(setting.default, bool) else str(setting.default)
-        assert (env, default) == (f"`{setting.env}`", f"`{shown}`")
+        assert (env, default) == (f"`{setting.env}`", "none" if setting.default is None else f"`{shown}`")
 
 
 @every_page

@@ -100,7 +100,9 @@ def test_every_import_of_our_own_is_of_a_module_that_exists() -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize("package", ["protocol", "runtime", "toolsets", "responses_api", "settings", "testing"])
+@pytest.mark.parametrize(
+    "package", ["protocol", "runtime", "toolsets", "responses_api", "manuals", "settings", "commands", "testing"]
+)
 def test_the_rules_speak_of_packages_that_exist(package: str) -> None:
     assert len(modules_in(package)) > 1
 
@@ -146,7 +148,22 @@ def test_settings_know_neither_trio_nor_httpx_nor_what_uses_them() -> None:
 
 
 def test_trio_is_known_only_where_tasks_live() -> None:
-    tasks = {"cli", "daemon", "demo", "runtime", "answers", "responses_api.api", "responses_api.client", "testing"}
+    tasks = {
+        *(
+            "cli",
+            "daemon",
+            "demo",
+            "runtime",
+            "answers",
+            "responses_api.api",
+            "responses_api.client",
+            "manuals.manuals",
+            "commands.asking",
+            "commands.manuals",
+            "commands.doctor",
+        ),
+        "testing",
+    }
     assert [module for module in sorted(importers_of("trio", "outcome")) if not within(module, *tasks)] == []
 
 
@@ -168,13 +185,46 @@ def test_the_runtime_knows_of_toolsets_only_what_a_tool_is() -> None:
 
 
 def test_the_runtime_knows_neither_the_responses_api_nor_where_settings_come_from() -> None:
-    assert breaches(modules_in("runtime"), *ours("responses_api", "answers", "daemon", "cli")) == []
+    assert breaches(modules_in("runtime"), *ours("responses_api", "answers", "websearch", "daemon", "cli")) == []
     imports = {name for module in modules_in("runtime") for name in imported_by(module)}
     assert {name for name in imports if within(name, *ours("settings"))} == set(ours("settings.model"))
 
 
 def test_the_responses_api_knows_neither_runtime_nor_toolsets() -> None:
-    assert breaches(modules_in("responses_api"), *ours("runtime", "toolsets", "answers", "daemon", "cli")) == []
+    assert (
+        breaches(modules_in("responses_api"), *ours("runtime", "toolsets", "answers", "websearch", "daemon", "cli"))
+        == []
+    )
+
+
+def test_the_manuals_know_the_standard_library_their_settings_and_the_errors() -> None:
+    may = ours("manuals", "errors", "settings.model")
+    strangers = [
+        f"{module} imports {name}"
+        for module in modules_in("manuals")
+        for name in imported_by(module)
+        if not is_stdlib(name) and not within(name, *may) and (module, name) != ("manuals.manuals", "trio")
+    ]
+    assert strangers == []
+
+
+def test_the_work_on_manuals_never_awaits() -> None:
+    # It runs in threads, where a coroutine has no loop. One module hands it to them.
+    kinds = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    awaiting = {m for m in modules_in("manuals") if any(isinstance(node, kinds) for node in ast.walk(tree(m)))}
+    assert awaiting == {"manuals.manuals"}
+
+
+def test_manuals_are_known_to_their_tools_and_the_command_line() -> None:
+    users = {module for module in importers_of(*ours("manuals")) if not within(module, "manuals")}
+    assert {user for user in users if not within(user, "toolsets", "commands")} == set()
+
+
+def test_commands_are_known_to_nothing_and_know_no_protocol() -> None:
+    # Only the command line names them, in a table, and imports the one that is asked for.
+    users = {module for module in importers_of(*ours("commands")) if not within(module, "commands")}
+    assert users == set()
+    assert breaches(modules_in("commands"), *ours("protocol", "runtime", "toolsets", "daemon", "cli")) == []
 
 
 def test_only_the_demo_uses_the_fake_api() -> None:
@@ -204,14 +254,16 @@ def test_no_module_is_named_after_nothing() -> None:
 
 
 def test_only_commands_for_people_print() -> None:
+    generators = ("settings.reference", "testing.__main__")
     # stdout belongs to the wire while serving; a stray print would be a broken message.
     printing = {
         module
         for module in FILES
         for node in ast.walk(tree(module))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print")
+        or (isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.stdout.write")
     }
-    assert {module for module in printing if not within(module, "cli", "demo", "testing.__main__")} == set()
+    assert {m for m in printing if not within(m, "cli", "demo", "commands.terminal", *generators)} == set()
 
 
 def test_importing_the_package_loads_no_dependency() -> None:
@@ -232,6 +284,16 @@ def test_the_server_is_ready_before_httpx_and_yaml_are_loaded() -> None:
     loaded = loaded_after(statement)
     assert "trio" in loaded
     assert loaded.isdisjoint({"httpx", "yaml"})
+
+
+def test_the_server_is_ready_before_sqlite_is_loaded() -> None:
+    statement = (
+        "from responses_mcp.daemon import configured_toolsets\n"
+        "from responses_mcp.settings import ManualsSettings, Settings\n"
+        "sets = configured_toolsets(Settings(manuals=ManualsSettings(root='/nowhere')))\n"
+        "assert 'manual_ls' in [tool.name for toolset in sets for tool in toolset.tools]"
+    )
+    assert loaded_after(statement).isdisjoint({"httpx", "yaml", "sqlite3", "_sqlite3"})
 
 
 def files_of_the_checkout() -> list[Path]:

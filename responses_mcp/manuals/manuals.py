@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -348,3 +349,13 @@ def _addressed(payload: JsonObject, trace_id: str) -> list[JsonObject]:
         {**action, "params": {"trace_id": trace_id, **action["params"]}} if action["type"] == "manual_hits" else action
         for action in payload["next_actions"]
     ]
+
+
+@asynccontextmanager
+async def open_manuals(settings: ManualsSettings, *, embedding: Embedding | None = None) -> AsyncGenerator[Manuals]:
+    """Give out a `Manuals` that is closed on the way out."""
+    manuals = Manuals(settings, embedding=embedding)
+    try:
+        yield manuals
+    finally:
+        await manuals.aclose()  # bounded by a shield of its own

@@ -63,6 +63,8 @@ class _Outline:
             self._front_ends = _FRONT_ENDS.get(line.rstrip(), ())
         elif self._front_ends and self._in_front_matter(line):
             return None
+        if len(line) > _LONGEST_HEADING_LINE:  # neither heading nor fence, and too long to look at closely
+            return None
         if self._fence is not None:
             if line.lstrip(" ").startswith(self._fence) and not line.strip().strip(self._fence[0]):
                 self._fence = None
@@ -73,7 +75,7 @@ class _Outline:
             if fence is not None:
                 self._fence = fence[1]
             return None
-        if stripped[:1] != "#" or len(line) > _LONGEST_HEADING_LINE:
+        if stripped[:1] != "#":
             return None
         mark = _ATX.match(line)
         if mark is None:
@@ -112,6 +114,7 @@ def sections(lines: Iterable[str]) -> Iterator[Section]:
     above: list[Heading] = []
     gathered: list[str] = []
     number = 0
+    blank = True  # as far as it is gathered
 
     def section() -> Section:
         title = current.title if current.level else outline.front_title
@@ -122,15 +125,16 @@ def sections(lines: Iterable[str]) -> Iterator[Section]:
         found = outline.heading(line)
         if found is None:
             gathered.append(line)
+            blank = blank and (not line or line.isspace())
         else:
             if current.level:
                 yield section()
                 above.append(current)
-            elif any(each.strip() for each in gathered):
+            elif not blank:
                 yield section()
             while above and above[-1].level >= found.level:
                 above.pop()
             current, gathered = found, []
         number += 1
-    if current.level or any(each.strip() for each in gathered):
+    if current.level or not blank:
         yield section()

@@ -122,9 +122,8 @@ class Store:
         with self._connection(check) as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute(
-                    f"PRAGMA user_version = {VERSION}"
-                )  # beginning alone is allowed where all is read-only
+                # To begin is allowed even where all is read-only.
+                connection.execute(f"PRAGMA user_version = {VERSION}")
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # somebody else can write
                     raise
