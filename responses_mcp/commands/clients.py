@@ -1,0 +1,184 @@
+"""The MCP clients that `install` knows: where each keeps its servers, and what an entry of ours is there.
+
+What was tried with the real clients, and with which versions: docs/reference/client-setup-claude.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final, Literal
+
+from responses_mcp.commands.json_merge import Dialect
+
+_MORE: Final = 30  # seconds that a client waits longer than the server, so that the server's message arrives
+_FIXED_LIMIT_MS: Final = 60_000  # of one call in Claude Desktop
+_WITHIN_FIXED_LIMIT_MS: Final = 55_000
+_NETWORK: Final = ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What decides where files are: the system, the user's home, the working directory and the environment.
+
+    `command` starts this program. Paths are of the system's kind, so that those of another system can be computed too.
+    """
+
+    system: Literal["linux", "mac", "windows"]
+    home: PurePath
+    folder: PurePath
+    environ: Mapping[str, str]
+    command: tuple[str, ...]
+    has_content: Callable[[PurePath], bool]
+
+    def named(self, variable: str) -> PurePath | None:
+        """Return the path that a variable holds, None if it is unset or empty."""
+        text = self.environ.get(variable)
+        return self.folder / text if text else None
+
+    @property
+    def app_data(self) -> PurePath:
+        """The folder in which desktop programs keep their settings."""
+        if self.system == "windows":
+            return self.named("APPDATA") or self.home / "AppData" / "Roaming"
+        if self.system == "mac":
+            return self.home / "Library" / "Application Support"
+        return self.named("XDG_CONFIG_HOME") or self.home / ".config"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What a client is to start: a command, what it gets, and how many milliseconds a call may take.
+
+    `secrets` names the variables that a client should pass on without their values being written anywhere.
+    `search_ms` is 0 if `chatgpt_o3_search` is not offered.
+    """
+
+    command: tuple[str, ...]
+    secrets: tuple[str, ...] = ("OPENAI_API_KEY",)
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    answer_ms: int = 300_000
+    search_ms: int = 0
+
+    @property
+    def client_limit(self) -> int:
+        """How many seconds a client should wait for a call."""
+        return math.ceil(max(self.answer_ms, self.search_ms) / 1000) + _MORE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A client. `project_file` is relative to the project, None if the client has no such file.
+
+    `reference` is how its file refers to the environment variable NAME; None if it cannot.
+    """
+
+    title: str
+    user_file: Callable[[Machine], PurePath]
+    project_file: str | None
+    dialect: Dialect | Literal["toml"]
+    container: str = "mcpServers"
+    reference: str | None = None
+    limits: Callable[[Server], dict[str, Any]] = lambda _: {}
+    next_step: str
+    project_note: str | None = None
+
+    def entry(self, server: Server) -> dict[str, Any]:
+        """Return the entry for a server."""
+        by_name = {} if self.reference is None else {n: self.reference.replace("NAME", n) for n in server.secrets}
+        entry: dict[str, Any] = {
+            "command": server.command[0],
+            "args": list(server.command[1:]),
+            "env": {**by_name, **server.env, "MCP_TOOL_ERRORS": "result"},
+        }
+        limits = self.limits(server)
+        return {**entry, **limits, "env": {**entry["env"], **limits.get("env", {})}}
+
+
+def _claude_code_file(machine: Machine) -> PurePath:
+    configured = machine.named("CLAUDE_CONFIG_DIR")
+    older = (configured or machine.home / ".claude") / ".config.json"  # read instead of the other while it is there
+    return older if machine.has_content(older) else (configured or machine.home) / ".claude.json"
+
+
+def _fixed_limit(server: Server) -> dict[str, Any]:
+    env: dict[str, str] = {}
+    if server.answer_ms >= _FIXED_LIMIT_MS:
+        env |= {"OPENAI_API_TIMEOUT": str(_WITHIN_FIXED_LIMIT_MS), "ANSWER_EFFORT": "low"}
+    if server.search_ms >= _FIXED_LIMIT_MS:
+        env |= {"SEARCH_MAX_ATTEMPTS": "1"}
+    return {"env": env}
+
+
+def _codex_limits(server: Server) -> dict[str, Any]:
+    return {
+        "env_vars": [*server.secrets, *_NETWORK],
+        "startup_timeout_sec": 30,
+        "tool_timeout_sec": server.client_limit,
+        "required": True,
+    }
+
+
+def _milliseconds(server: Server) -> dict[str, Any]:
+    return {"timeout": server.client_limit * 1000}
+
+
+CLIENTS: Final[Mapping[str, Client]] = {
+    "claude-code": Client(
+        title="Claude Code",
+        user_file=_claude_code_file,
+        project_file=".mcp.json",
+        dialect="json",
+        reference="${NAME}",
+        limits=_milliseconds,
+        next_step="Check it with 'claude mcp list'.",
+        project_note="Claude Code asks once whether to trust the project's servers; until then they are pending.",
+    ),
+    "claude-desktop": Client(
+        title="Claude Desktop",
+        user_file=lambda machine: machine.app_data / "Claude" / "claude_desktop_config.json",
+        project_file=None,
+        dialect="json",
+        limits=_fixed_limit,
+        next_step="Quit Claude Desktop and start it again.",
+    ),
+    "cursor": Client(
+        title="Cursor",
+        user_file=lambda machine: machine.home / ".cursor" / "mcp.json",
+        project_file=".cursor/mcp.json",
+        dialect="jsonc",
+        reference="${env:NAME}",
+        next_step="Start Cursor again, and look under Settings, MCP.",
+    ),
+    "vscode": Client(
+        title="VS Code",
+        user_file=lambda machine: machine.app_data / "Code" / "User" / "mcp.json",
+        project_file=".vscode/mcp.json",
+        dialect="jsonc",
+        container="servers",
+        reference="${env:NAME}",
+        limits=lambda _: {"type": "stdio"},
+        next_step="In VS Code, look at it with 'MCP: List Servers'.",
+    ),
+    "codex": Client(
+        title="Codex",
+        user_file=lambda machine: (machine.named("CODEX_HOME") or machine.home / ".codex") / "config.toml",
+        project_file=".codex/config.toml",
+        dialect="toml",
+        container="mcp_servers",
+        limits=_codex_limits,
+        next_step="Check it with 'codex mcp list'.",
+        project_note="Codex reads this file only in a project that it trusts.",
+    ),
+    "gemini": Client(
+        title="Gemini CLI",
+        user_file=lambda machine: (machine.named("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",
+        project_file=".gemini/settings.json",
+        dialect="json with comments",
+        reference="$NAME",
+        limits=_milliseconds,
+        next_step="Check it with 'gemini mcp list'.",
+    ),
+}

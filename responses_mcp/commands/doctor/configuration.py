@@ -1,0 +1,120 @@
+"""What the server is told: the configuration, the key, extra headers, the address, and the folder of manuals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from responses_mcp.commands.doctor.clients import Client
+from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn, with_cure
+from responses_mcp.errors import AuthenticationFailed
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.folder import Folder
+from responses_mcp.responses_api.credentials import credential_headers
+from responses_mcp.settings.address import is_loopback
+from responses_mcp.settings.load import LoadedSettings
+from responses_mcp.settings.model import ManualsSettings, OpenAISettings
+
+_SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
+
+
+def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
+    """Say what was read and what is wrong with it, then look at what can be judged without the network."""
+    findings = [
+        *(of_sentence(_section(text), "FAIL", text) for text in loaded.problems),
+        *(of_sentence(_section(text), "warn", text) for text in loaded.warnings),
+    ]
+    files = sorted({source.removeprefix("yaml:") for source in loaded.sources.values() if source.startswith("yaml:")})
+    variables = sorted({source.removeprefix("env:") for source in loaded.sources.values() if source.startswith("env:")})
+    if not any(finding.check == "config" for finding in findings):
+        told = f"the file {', '.join(files)}" if files else "no file"
+        told += f", and the variables {', '.join(variables)}" if variables else ", and no variable"
+        yield ok("config", f"settings come from {told}")
+    yield from findings
+    openai = loaded.settings.openai
+    yield check_key(openai)
+    if openai.headers:
+        names = ", ".join(f"{header} (from {name})" for header, name in openai.headers_env.items())
+        yield ok("headers", f"also sent: {names}; the values are not shown")
+    if not any(finding.check == "base_url" for finding in findings):
+        yield _address(openai, loaded.sources.get("openai.base_url", "default"))
+    if loaded.settings.manuals.root is not None:
+        yield from _manuals(loaded.settings.manuals)
+
+
+def address_is_wrong(loaded: LoadedSettings) -> bool:
+    """Tell whether the address is not the one that was meant, so that nothing may be sent there."""
+    return any(text.startswith(("openai.", "config file")) for text in loaded.problems)
+
+
+def _section(sentence: str) -> str:
+    return next((check for start, check in _SECTIONS.items() if sentence.startswith(start)), "config")
+
+
+def check_key(openai: OpenAISettings) -> Finding:
+    """Judge the form of the key, of which nothing is shown."""
+    name = openai.api_key_env
+    try:
+        headers = credential_headers(openai)
+    except AuthenticationFailed as error:
+        message = error.message.removesuffix(" Then restart the server.")
+        return fail("key", *with_cure(f"{name} {message.rpartition(f'variable {name} ')[2]}"))
+    if "authorization" in headers and openai.api_key:
+        return ok("key", f"{name} is set and well formed; it is not shown")
+    why = "the headers of openai.headers_env stand in for it" if openai.headers else "base_url is on this machine"
+    return ok("key", f"{name} is not set, and need not be: {why}")
+
+
+def _address(openai: OpenAISettings, source: str) -> Finding:
+    url = openai.base_url
+    whence = source.removeprefix("env:").removeprefix("yaml:")
+    found = f"{url} ({'the default' if source == 'default' else f'from {whence}'})"
+    if urlsplit(url).path.endswith("/responses"):
+        return fail("base_url", found, "remove /responses from its end; the server adds it")
+    if url.startswith("http:") and not is_loopback(urlsplit(url).hostname or ""):
+        return warn("base_url", f"{found} is not encrypted: the key can be read on the way", "use https")
+    return ok("base_url", found)
+
+
+def _manuals(settings: ManualsSettings) -> Iterator[Finding]:
+    """Look at the folder of manuals and at that of their index; a missing root is a warning of the configuration."""
+    root = settings.root or ""
+    if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
+        return
+    try:
+        names = Folder(Path(root)).manuals()
+    except ManualsError as error:
+        yield fail("manuals", error.message, f"make {root} readable for you")
+        return
+    if names:
+        yield ok("manuals", f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}")
+    else:
+        yield warn("manuals", f"{root} has no manuals", "make a folder in it for each manual, of .md and .json files")
+    if settings.in_memory or settings.index_dir is None:
+        yield ok("index", "kept in memory only")
+        return
+    there = Path(settings.index_dir)
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        yield ok("index", f"kept in {settings.index_dir}")
+    else:
+        yield warn(
+            "index",
+            f"{settings.index_dir} cannot be written to, so the index is built anew by each server",
+            "make it a folder that you may write to, or set manuals.index_dir (MANUALS_INDEX_DIR)",
+        )
+
+
+def check_patience(timeout_ms: int, clients: list[Client]) -> Finding:
+    """Compare our own time limit of a call with those of the clients, which would throw away a paid answer."""
+    seconds = timeout_ms / 1000
+    within = f"a call may take {seconds:g} s (request.timeout_ms)"
+    hasty = [client for client in clients if client.call is not None and client.call <= seconds]
+    if not hasty:
+        return ok("time-outs", within)
+    waits = ", ".join(f"{client.title} ({client.call:g} s)" for client in hasty)
+    return warn("time-outs", f"{within}, longer than some wait: {waits}", "; ".join(each.call_cure for each in hasty))

@@ -1,0 +1,54 @@
+"""What a check says: a status, what was found and, where it is not well, the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
+
+Status: TypeAlias = Literal["ok", "warn", "FAIL", "skip"]
+
+
+class Finding(NamedTuple):
+    """One line. `cure` is a sentence without its full stop; no secret is in any of it."""
+
+    check: str
+    status: Status
+    found: str
+    cure: str | None = None
+
+
+Tell: TypeAlias = Callable[[Finding], None]
+"""Takes a finding as soon as there is one."""
+
+
+def ok(check: str, found: str) -> Finding:
+    """Return that a check found nothing wrong."""
+    return Finding(check, "ok", found)
+
+
+def warn(check: str, found: str, cure: str) -> Finding:
+    """Return what works here, but may not work for every client or for ever."""
+    return Finding(check, "warn", found, cure)
+
+
+def fail(check: str, found: str, cure: str) -> Finding:
+    """Return what keeps the server from answering."""
+    return Finding(check, "FAIL", found, cure)
+
+
+def skip(check: str, why: str) -> Finding:
+    """Return that a check was not made."""
+    return Finding(check, "skip", why)
+
+
+def with_cure(message: str) -> tuple[str, str]:
+    """Return what an error's message says happened, and its last part, which says what to do."""
+    text = message.rstrip(".")
+    at = max(text.rfind(mark) for mark in (". ", "; ", ": "))
+    return (text[:at], text[at + 2].lower() + text[at + 3 :]) if at > 0 else (text, "see the message")
+
+
+def of_sentence(check: str, status: Status, sentence: str) -> Finding:
+    """Return a problem or warning of the configuration, which is worded "what (from where); cure."."""
+    what, _, cure = sentence.partition("); ")
+    return Finding(check, status, f"{what})", cure.rstrip(".")) if cure else Finding(check, status, sentence)

@@ -1,0 +1,195 @@
+"""The server as a client starts it: a child process, a handshake, the list of tools, and the end of input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any, Final, cast
+
+import trio
+
+from responses_mcp.commands.doctor.clients import Client
+from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.commands.terminal import NAME
+
+SERVER: Final = (sys.executable, "-m", "responses_mcp", "--stdio")
+"""The command of the server, with the interpreter and the environment of this process."""
+
+_ANSWERS: Final = 30.0  # seconds for the handshake and the list; hardly a client waits longer
+_ENDS: Final = 5.0  # seconds for the process to exit at the end of its input
+_LONGEST_LINE: Final = 4 * 1024 * 1024  # bytes
+_SHOWN: Final = 120  # characters of a line that the server wrote
+_LAST_WORDS: Final = 64 * 1024  # bytes of stderr, for the last line
+_CLIENT: Final = {"name": "openai-responses-mcp doctor", "version": "1"}
+_HELLO: Final = {"protocolVersion": "2025-06-18", "capabilities": dict[str, str](), "clientInfo": _CLIENT}
+
+
+@dataclass(slots=True)
+class Handshake:
+    """What a server did. `seconds` is how long the answer to `initialize` took from the start of the process.
+
+    `noise` is the first line on stdout that was no message, `last_words` the last line on stderr, both shortened;
+    `exit_code` is None for a process that had to be killed.
+    """
+
+    seconds: float | None = None
+    tools: list[str] | None = None
+    noise: str | None = None
+    exit_code: int | None = None
+    last_words: str = ""
+
+
+async def shake_hands(
+    command: Sequence[str], redact: Callable[[str], str], *, answers: float = _ANSWERS, ends: float = _ENDS
+) -> Handshake:
+    """Start a server, shake hands, end its input; takes at most `answers` + `ends` seconds.
+
+    `redact` takes secrets out of a line that the server wrote. Raises OSError for a command that cannot be started.
+    """
+    result = Handshake()
+    with tempfile.TemporaryFile() as stderr:
+        began = trio.current_time()
+        process = await trio.lowlevel.open_process(
+            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr.fileno()
+        )
+        try:
+            if process.stdin is None or process.stdout is None:
+                raise RuntimeError("a process opened with pipes has none")
+            conversation = _Conversation(process.stdin, process.stdout)
+            with trio.move_on_after(answers):
+                if await conversation.ask(0, "initialize", _HELLO) is not None:
+                    result.seconds = trio.current_time() - began
+                    await conversation.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+                    result.tools = _names(await conversation.ask(1, "tools/list"))
+            with trio.move_on_after(ends):
+                await process.stdin.aclose()
+                await conversation.hear_the_rest()
+                result.exit_code = await process.wait()
+            if conversation.noise is not None:
+                result.noise = redact(conversation.noise)[:_SHOWN]
+        finally:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+                await _end(process)
+        result.last_words = redact(_last_line(stderr))[:_SHOWN]
+    return result
+
+
+async def _end(process: trio.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            await trio.aclose_forcefully(stream)
+
+
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(max(0, file.seek(0, 2) - _LAST_WORDS))
+    return file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """Requests as lines, and their answers; every other line is noise, of which the first one is kept."""
+
+    send: trio.abc.SendStream
+    receive: trio.abc.ReceiveStream
+    noise: str | None = None
+    _buffer: bytearray = field(default_factory=bytearray)
+
+    async def say(self, message: dict[str, Any]) -> None:
+        with suppress(trio.BrokenResourceError):  # it has ended, which reading will show
+            await self.send.send_all(json.dumps(message).encode() + b"\n")
+
+    async def ask(self, number: int, method: str, params: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        """Return the answer to a request, None if stdout ended before it."""
+        await self.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
+        while (line := await self._line()) is not None:
+            message = self._message(line)
+            if message is not None and message.get("id") == number and "method" not in message:
+                return message
+        return None
+
+    async def hear_the_rest(self) -> None:
+        while (line := await self._line()) is not None:
+            self._message(line)
+
+    def _message(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            message: object = json.loads(line)
+        except (ValueError, RecursionError):
+            message = None
+        if isinstance(message, dict) and cast("dict[str, Any]", message).get("jsonrpc") == "2.0":
+            return cast("dict[str, Any]", message)
+        if self.noise is None:
+            self.noise = line.decode("utf-8", "replace").strip()
+        return None
+
+    async def _line(self) -> bytes | None:
+        while (end := self._buffer.find(b"\n")) < 0 and len(self._buffer) < _LONGEST_LINE:
+            data = await self.receive.receive_some()
+            if not data:
+                end = len(self._buffer) - 1
+                break
+            self._buffer += data
+        line = bytes(self._buffer[: end + 1] if end >= 0 else self._buffer)
+        del self._buffer[: len(line)]
+        return line or None
+
+
+def _names(answer: dict[str, Any] | None) -> list[str] | None:
+    try:
+        return [str(tool["name"]) for tool in (answer or {})["result"]["tools"]]
+    except (KeyError, TypeError):
+        return None
+
+
+def judged(handshake: Handshake, clients: Sequence[Client]) -> Iterator[Finding]:
+    """Compare what a server did with what clients want of it."""
+    yield _start(handshake, clients)
+    if handshake.noise is not None:
+        yield fail(
+            "stdout",
+            f"a line that is no message: {handshake.noise}",
+            "find what prints there (a sitecustomize, a .pth file, a wrapper script) and let it print to stderr; "
+            "some clients drop a server for it",
+        )
+    elif handshake.seconds is not None:
+        yield ok("stdout", "nothing but messages")
+    if handshake.seconds is not None:
+        yield _exit(handshake.exit_code)
+
+
+def _start(handshake: Handshake, clients: Sequence[Client]) -> Finding:
+    seconds, tools = handshake.seconds, handshake.tools
+    said = handshake.last_words or "nothing"
+    look = f'run "{NAME} --stdio" in a terminal and read what it says'
+    if seconds is None and handshake.exit_code is not None:
+        found = f"the server ended with code {handshake.exit_code} before it answered; the last that it said: {said}"
+        return fail("start", found, look)
+    if seconds is None:
+        return fail("start", f"the server did not answer initialize within {_ANSWERS:g} s; it said: {said}", look)
+    found = f"the server answered initialize after {seconds:.2f} s"
+    if tools is None:
+        return fail("start", f"{found}, but not tools/list; it said: {said}", look)
+    found += f" and lists the tools {', '.join(tools)}"
+    hasty = [client for client in clients if client.start <= seconds]
+    if not hasty:
+        return ok("start", found)
+    waits = ", ".join(f"{client.title} (about {client.start:g} s)" for client in hasty)
+    cures = [*(client.start_cure for client in hasty), "give the client the installed executable, not uvx or a wrapper"]
+    return warn("start", f"{found}; too late for {waits}, where the tools are then missing", "; ".join(cures))
+
+
+def _exit(code: int | None) -> Finding:
+    report = "run it with --debug PATH, and report this with the log"
+    if code is None:
+        return fail("exit", f"the server still ran {_ENDS:g} s after the end of its input", report)
+    if code:
+        return fail("exit", f"the server ended with code {code} at the end of its input", report)
+    return ok("exit", "the server ends with code 0 at the end of its input")

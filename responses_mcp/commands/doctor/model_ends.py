@@ -1,0 +1,73 @@
+"""Models that are configured: whether they exist, and whether their announced end is past or near."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date, timedelta
+from difflib import get_close_matches
+from typing import Final
+
+from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.settings.model import Profile
+
+_NEAR: Final = timedelta(days=60)
+_SNAPSHOT: Final = re.compile(r"-20[0-9]{2}-[0-9]{2}-[0-9]{2}$")
+
+# What OpenAI announced (its SDK's list of models, and its page of deprecations), looked up on 2026-11-21: model, last
+# day, and what to take instead. A snapshot such as gpt-5-2025-08-07 ends with its model.
+_ENDS: Final = {
+    "gpt-5.1-codex": (date(2026, 7, 23), "gpt-5.5"),
+    "gpt-5.2-chat-latest": (date(2026, 8, 10), "gpt-5.4-mini"),
+    "o1": (date(2026, 10, 23), "gpt-5.5"),
+    "o3-mini": (date(2026, 10, 23), "gpt-5.4-mini"),
+    "o4-mini": (date(2026, 10, 23), "gpt-5.4-mini"),
+    "gpt-5": (date(2026, 12, 11), "gpt-5.4"),
+    "gpt-5-mini": (date(2026, 12, 11), "gpt-5.4-mini"),
+    "gpt-5-nano": (date(2026, 12, 11), "gpt-5.4-mini"),
+    "o3": (date(2026, 12, 11), "gpt-5.5"),
+    "gpt-4.1": (date(2027, 1, 14), "gpt-5.4"),
+    "gpt-4.1-mini": (date(2027, 1, 14), "gpt-5.4-mini"),
+    "gpt-4o": (date(2027, 1, 14), "gpt-5.4"),
+    "gpt-5.1": (date(2027, 4, 1), "gpt-5.4"),
+    "gpt-5.4-nano": (date(2027, 4, 1), "gpt-5.4-mini"),
+}
+
+
+def check_models(
+    profiles: Mapping[str, Profile], listed: AbstractSet[str] | None, today: date, *, all_listed: bool = True
+) -> Iterator[Finding]:
+    """Judge each configured model once.
+
+    `listed` is what the API has, None if that is not known; `all_listed` is false for an API that also serves models
+    by names of the user's own.
+    """
+    users: dict[str, list[str]] = {}
+    for name, profile in profiles.items():
+        users.setdefault(profile.model, []).append(f"model_profiles.{name}")
+    for model, keys in users.items():
+        yield _judged(model, " and ".join(keys), listed, today, all_listed=all_listed)
+
+
+def _judged(model: str, keys: str, listed: AbstractSet[str] | None, today: date, *, all_listed: bool) -> Finding:
+    end, instead = _ENDS.get(_SNAPSHOT.sub("", model.rpartition("/")[2]), (None, ""))
+    change = f"set {keys} to another model"
+    if listed is not None and model not in listed:
+        near = get_close_matches(model, sorted(listed), n=3, cutoff=0.5)
+        found = f"{model} ({keys}) is not among the {len(listed)} models that the API lists for this key"
+        if end is not None and end < today:
+            return fail("models", f"{found}; it ended on {end}", f"{change}, for instance {instead}")
+        cure = change + (f", for instance {' or '.join(near)}" if near else "")
+        if all_listed:
+            return fail("models", found, f"{cure}, or give the key's project access to it")
+        return warn("models", found, f"check that a deployment has this name, or {cure}")
+    if end is None or end - today > _NEAR:
+        known = "is listed by the API" if listed is not None else "has no near end; whether it exists was not asked"
+        return ok("models", f"{model} ({keys}) {known}")
+    cure = f"set {keys} to a model that stays, for instance {instead}"
+    if end >= today:
+        return warn("models", f"{model} ({keys}) ends on {end}", cure)
+    if listed is not None:
+        return warn("models", f"{model} ({keys}) is past its announced end, {end}, and still listed", cure)
+    return fail("models", f"{model} ({keys}) ended on {end}", cure)

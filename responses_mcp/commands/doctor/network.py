@@ -1,0 +1,194 @@
+"""The way to the API, step by step: name, connection, TLS, HTTP, key."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+import trio
+
+from responses_mcp import __version__
+from responses_mcp.commands.doctor.findings import Finding, Tell, fail, ok, warn, with_cure
+from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way
+from responses_mcp.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    RateLimited,
+    UpstreamError,
+)
+from responses_mcp.redaction import Redactor
+from responses_mcp.responses_api.client import HttpConnections, tls_error
+from responses_mcp.responses_api.connections import Reply
+from responses_mcp.responses_api.credentials import credential_headers
+from responses_mcp.responses_api.refusals import read_body
+from responses_mcp.settings.model import OpenAISettings
+
+_STEP: Final = 5.0  # seconds for a name or a connection
+_REPLY: Final = 12.0  # seconds for the list of models
+_ALL: Final = 20.0  # seconds
+
+
+async def ask_for_models(openai: OpenAISettings, way: Way, tell: Tell) -> frozenset[str] | None:
+    """Go the way to the API and return the models that it lists, None if it did not; takes at most 20 s."""
+    with trio.move_on_after(_ALL):
+        return await _steps(openai, way, tell)
+    tell(fail("network", f"all of it took longer than {_ALL:g} s", "try again, or ask who runs this network"))
+    return None
+
+
+async def _steps(openai: OpenAISettings, way: Way, tell: Tell) -> frozenset[str] | None:
+    name = await _name(way)
+    tell(name)
+    if name.status == "FAIL":
+        return None
+    connection = await _connection(way)
+    tell(connection)
+    if connection.status == "FAIL":
+        return None
+    try:
+        headers = credential_headers(openai)
+    except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
+        headers = {}
+    try:
+        reply = await _get(f"{openai.base_url}/models", headers)
+    except ConnectionFailed as error:
+        tell(_broken(error, way))
+        return None
+    except UpstreamError as error:
+        tell(fail("http", *with_cure(error.message)))
+        return None
+    if reply is None:
+        tell(fail("http", f"no answer to GET {openai.base_url}/models within {_REPLY:g} s", _who(way)))
+        return None
+    if openai.base_url.startswith("https:"):
+        tell(ok("tls", f"the certificate of {urlsplit(openai.base_url).hostname} is trusted"))
+    finding, models = _read(reply, openai, with_credentials=bool(headers))
+    tell(finding)
+    return models
+
+
+async def _name(way: Way) -> Finding:
+    name = f"the name {way.host}" if way.variable is None else f"the name of {way}"
+    with trio.move_on_after(_STEP):
+        try:
+            found = await trio.socket.getaddrinfo(way.host, way.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            why = getattr(error, "strerror", None) or type(error).__name__
+            return fail("dns", f"{name} cannot be resolved ({why})", _correct(way))
+        return ok("dns", f"{way.host} has the address {', '.join(dict.fromkeys(str(each[4][0]) for each in found))}")
+    return fail("dns", f"{name} was not resolved within {_STEP:g} s", "check the DNS settings of this network")
+
+
+async def _connection(way: Way) -> Finding:
+    with trio.move_on_after(_STEP):
+        try:
+            stream = await trio.open_tcp_stream(way.host, way.port)
+        except OSError as error:
+            return fail("tcp", f"{way} cannot be reached ({_reason(error)})", _correct(way))
+        await trio.aclose_forcefully(stream)
+        return ok("tcp", f"{way} accepts connections")
+    return fail("tcp", f"{way} did not answer within {_STEP:g} s", _correct(way))
+
+
+async def _get(url: str, headers: dict[str, str]) -> Reply | None:
+    connections = await HttpConnections.open(url, limit=1)
+    try:
+        with trio.move_on_after(_REPLY):
+            return await connections.get(
+                url, {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
+            )
+        return None
+    finally:
+        await connections.aclose()  # bounded by a shield of its own
+
+
+def _correct(way: Way) -> str:
+    if way.variable is not None:
+        return f"correct {way.variable}, unset it, or name the API's host in NO_PROXY"
+    return (
+        "correct host and port in openai.base_url (OPENAI_BASE_URL), check the network, and set HTTPS_PROXY if a proxy "
+        "is needed"
+    )
+
+
+def _who(way: Way) -> str:
+    return "check the scheme, host and port of openai.base_url" + (
+        "" if way.variable is None else f", and {way.variable}"
+    )
+
+
+def _broken(error: ConnectionFailed, way: Way) -> Finding:
+    tls = tls_error(error)
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        return fail("tls", f"the certificate is not trusted: {tls.verify_message}", _trust(tls.verify_message))
+    if tls is not None:
+        return fail("tls", f"no TLS connection ({tls.reason or type(tls).__name__})", _who(way))
+    found, cure = with_cure(error.message)
+    return fail("http", found, cure if "proxy" in found.lower() else _who(way))
+
+
+def _trust(said: str) -> str:
+    """Return how to make a certificate trusted; never by not looking at it."""
+    if "expired" in said or "not yet valid" in said:
+        return "set the clock of this machine; if it is right, the server needs a new certificate"
+    if "Hostname" in said or "IP address" in said:
+        return "write the host in openai.base_url as the certificate has it"
+    if os.environ.get("SSL_CERT_FILE"):
+        return "add the CA certificate of your company or gateway to the file that SSL_CERT_FILE names"
+    other = next((name for name in CA_VARIABLES_OF_OTHERS if os.environ.get(name)), None)
+    cure = "set SSL_CERT_FILE to a PEM file with the CA certificate of your company or gateway"
+    return f"{cure}, for instance to that of {other}" if other else cure
+
+
+def _read(reply: Reply, openai: OpenAISettings, *, with_credentials: bool) -> tuple[Finding, frozenset[str] | None]:
+    """Judge the answer to a request for the list of models. What an API says of a refused key quotes parts of it."""
+    path, key = f"GET {openai.base_url}/models", openai.api_key_env
+    try:
+        body = read_body(reply.status, reply.headers, reply.body, Redactor([openai.api_key, *openai.headers.values()]))
+    except UpstreamError as error:
+        code = f"{error.status}{f' {error.code}' if error.code else ''}"
+        if error.status in (401, 403) and not with_credentials:
+            return ok("http", f"{path}: {code}; the API is there and wants a key"), None
+        if error.status == 401:
+            cure = f"put a key that is valid there into {key}; keys can be revoked, and belong to one provider"
+            return fail("http", f"{path}: {code}; the API refuses the key", cure), None
+        if error.status == 403 and "scope" in error.message:
+            cure = 'give the key the permission to read models, or try it with "openai-responses-mcp ask"'
+            return warn("http", f"{path}: {code}; the key may not list models", cure), None
+        if error.status == 403:
+            cure = "check the key's project and its permissions, and whether the provider serves your region"
+            return fail("http", f"{path}: {code}; the API does not let this key in", cure), None
+        if error.status == 404:
+            cure = "correct the path in openai.base_url, which often ends in /v1; a gateway without a list of models"
+            return fail(
+                "http", f"{path}: {code}; nothing is there", f'{cure} can be tried with "openai-responses-mcp ask"'
+            ), None
+        if isinstance(error, RateLimited):
+            return warn("http", f"{path}: {code}; the API limits the rate of requests", "wait a while"), None
+        found, cure = with_cure(error.message)
+        return fail("http", f"{path}: {found}", cure), None
+    listed = body.get("data")
+    if not isinstance(listed, list):
+        return warn("http", f"{path}: a list of models in another form than OpenAI's", "check openai.base_url"), None
+    entries = [cast("dict[str, object]", each) for each in cast("list[object]", listed) if isinstance(each, dict)]
+    models = frozenset(str(each["id"]) for each in entries if "id" in each)
+    accepted = ", and the key is accepted" if with_credentials else ""
+    return ok("http", f"{path}: 200{accepted}; {len(models)} models are listed"), models
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return the system's word for a failure; Trio puts those of several addresses into a group."""
+    reasons: dict[str, None] = {}
+    pending = [error]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, BaseExceptionGroup):
+            pending += cast("list[BaseException]", [*each.exceptions])
+        elif isinstance(each, OSError) and each.strerror and each.errno:
+            reasons[os.strerror(each.errno).lower()] = None
+        elif each is not None:
+            pending.append(each.__cause__)
+    return ", ".join(reasons) or type(error).__name__

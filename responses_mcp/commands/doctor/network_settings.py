@@ -1,0 +1,118 @@
+"""Proxies and certificates, as the environment has them; httpx and Python's TLS read the same variables."""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.responses_api.client import proxy_for
+
+_PORTS: Final = {"http": 80, "https": 443}
+_HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")
+_NO_URL: Final = "write it as http://HOST:PORT, or unset it"
+
+CA_VARIABLES_OF_OTHERS: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
+"""Where a company's CA may be named for other programs."""
+
+
+class Way(NamedTuple):
+    """Where a connection goes first: to the server itself, or to the proxy that `variable` names."""
+
+    host: str
+    port: int
+    variable: str | None = None
+
+    def __str__(self) -> str:
+        """Return host and port, and where they come from."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.variable is None else f"the proxy {host}:{self.port} ({self.variable})"
+
+
+def check_proxy(url: str) -> tuple[list[Finding], Way | None]:
+    """Say how `url` is reached; no way where the proxy cannot be used. Credentials of the proxy are not shown."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    findings = list(_exceptions())
+    proxy = proxy_for(url)
+    if proxy is None:
+        named = [name for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY") if _value(name)]
+        found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
+        return [ok("proxy", found), *findings], Way(host, parts.port or _PORTS[parts.scheme])
+    names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
+    variable = next((name for name in names if _value(name)), "the system's settings")
+    try:
+        through = urlsplit(proxy)
+        where = Way(through.hostname or "", through.port or _PORTS.get(through.scheme, 0), variable)
+    except ValueError:
+        return [fail("proxy", f"{variable} is no URL that can be read", _NO_URL), *findings], None
+    if through.scheme not in _PORTS:
+        kind = f"{variable} names a proxy of the kind {through.scheme}, which cannot be used"
+        return [fail("proxy", kind, "name an http or https proxy, or unset it"), *findings], None
+    if not where.host or any(character.isspace() for character in proxy):
+        return [fail("proxy", f"{variable} has no usable host", _NO_URL), *findings], None
+    return [ok("proxy", f"{host} is reached through {where}"), *findings], where
+
+
+def proxy_secrets() -> Iterator[str]:
+    """Yield the passwords of proxies, so that they can be taken out of everything that is said."""
+    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+        credentials, at, _ = _value(name).rpartition("@")
+        if at:
+            yield credentials.rpartition("://")[2].partition(":")[2]
+
+
+def _value(name: str) -> str:
+    # Of the two spellings, Python prefers the small one.
+    return os.environ.get(name.lower(), os.environ.get(name, ""))
+
+
+def _exceptions() -> Iterator[Finding]:
+    """Say which entries of NO_PROXY match no host at all: Python knows neither patterns nor networks there."""
+    entries = [entry.strip() for entry in _value("NO_PROXY").split(",")]
+    useless = [entry for entry in entries if "/" in entry or ("*" in entry and entry != "*") or " " in entry]
+    if useless:
+        yield warn(
+            "proxy",
+            f"these entries of NO_PROXY match nothing: {', '.join(useless)}",
+            "list host names and addresses with commas between; example.com stands for its subdomains too",
+        )
+
+
+def check_certificates() -> Finding:
+    """Load the certificates that are trusted, where a variable names them."""
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if file:
+        try:
+            ssl.create_default_context(cafile=file)
+        except OSError as error:  # ssl.SSLError is one
+            why = error.reason or "it holds none" if isinstance(error, ssl.SSLError) else error.strerror
+            return fail(
+                "certificates",
+                f"SSL_CERT_FILE names {file}, from which no certificates can be read ({why})",
+                "let it name a file of CA certificates in PEM form, or unset it",
+            )
+        return ok("certificates", f"those of SSL_CERT_FILE ({file}), and no other, are trusted")
+    if folder:
+        return _certificate_folder(Path(folder))
+    return ok("certificates", "those of the package certifi are trusted; SSL_CERT_FILE and SSL_CERT_DIR are not set")
+
+
+def _certificate_folder(folder: Path) -> Finding:
+    try:
+        usable = any(_HASHED.fullmatch(each.name) for each in folder.iterdir())
+    except OSError as error:
+        found = f"SSL_CERT_DIR names {folder}, which cannot be read ({error.strerror})"
+        return fail("certificates", found, "correct the path, or unset it")
+    if usable:
+        return ok("certificates", f"those of SSL_CERT_DIR ({folder}), and no other, are trusted")
+    return fail(
+        "certificates",
+        f"SSL_CERT_DIR names {folder}, where no file has the name that OpenSSL looks for",
+        f'run "openssl rehash {folder}", or let SSL_CERT_FILE name a PEM file instead',
+    )

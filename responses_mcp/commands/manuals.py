@@ -1,0 +1,292 @@
+"""`openai-responses-mcp manuals index|find|read`: the folder of manuals, for people."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from responses_mcp.commands.configuration import configured
+from responses_mcp.commands.manuals_arguments import HITS, HITS_EACH, parsed
+from responses_mcp.commands.terminal import (
+    FAILED,
+    NAME,
+    WRONG,
+    StatusLine,
+    Stop,
+    remark,
+    run_command,
+    say,
+    say_json,
+    say_text,
+)
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.manuals import IndexReport, Manuals
+from responses_mcp.manuals.query import terms
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, ScanRequest, parse_find
+from responses_mcp.settings.model import ManualsSettings
+
+_ALL: Final = 2**53  # rows, or characters
+_PAGE: Final = 50_000  # characters of a file written at once
+_CLOSING: Final = 2.0  # seconds
+_MOST_REQUIRED: Final = 2
+_MOST_LISTED: Final = 20  # files that are not in the index
+_WHY: Final = {
+    "too_large": "larger than manuals.max_file_bytes",
+    "unreadable": "cannot be read",
+    "time_budget": "the time was over; allow more with --budget-ms, or run 'manuals index' first",
+}
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command and return the exit code."""
+    options = parsed(argv)
+    return 0 if options.command is None else run_command(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
+    settings = _settings(options)
+    try:
+        trio.run(_with_manuals, _WORK[options.command], settings, options)
+    except ManualsError as error:
+        raise Stop(_for_people(error), code=WRONG if error.code == "invalid_parameter" else FAILED) from error
+
+
+async def _with_manuals(work: _Work, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    manuals = Manuals(settings)
+    try:
+        await work(manuals, settings, options)
+    finally:
+        with trio.move_on_after(_CLOSING, shield=True):
+            await manuals.aclose()
+
+
+_Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]]
+
+
+# index
+
+
+async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    reports: list[IndexReport] = []
+    for name in options.manual or await _names(manuals):
+        with StatusLine() as status:
+
+            def show(done: int, all_of_it: int, name: str = name, status: StatusLine = status) -> None:
+                status.show_progress(name, done, all_of_it)
+
+            report = await manuals.index(name, on_progress=show)
+        reports.append(report)
+        if not options.json:
+            _say_report(report)
+    why = reports[0].in_memory or _why_in_memory(settings)
+    if options.json:
+        shown = [{key: value for key, value in asdict(report).items() if key != "in_memory"} for report in reports]
+        path = _index_file(settings) if why is None else None
+        say_json({"manuals": shown, "index": {"path": path, "in_memory": why}})
+    elif why is None:
+        say(f"The index is in {_index_file(settings)}.")
+    else:
+        say(f"The index was in memory only, and is gone ({why}).")
+
+
+def _say_report(report: IndexReport) -> None:
+    out = len(report.unindexed)
+    say(
+        f"{report.manual_id}: {_files(report.files)}, {report.changed:,} of them new or changed, "
+        f"{report.seconds:.1f} s" + (f"; {out:,} not indexed:" if out else "")
+    )
+    for path, reason in sorted(report.unindexed.items())[:_MOST_LISTED]:
+        say(f"  {path or report.manual_id} ({_WHY.get(reason, reason)})")
+    if out > _MOST_LISTED:
+        say(f"  and {out - _MOST_LISTED:,} more, which --json lists")
+
+
+def _why_in_memory(settings: ManualsSettings) -> str | None:
+    if settings.in_memory:
+        return "manuals.in_memory is on"
+    return None if settings.index_dir is not None else "there is no folder for caches; set manuals.index_dir"
+
+
+def _index_file(settings: ManualsSettings) -> str:
+    from responses_mcp.manuals.store import index_path  # noqa: PLC0415  # SQLite, which reading does without
+
+    return str(index_path(Path(settings.index_dir or ""), Path(settings.root or "").resolve()))
+
+
+# find
+
+
+async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    names = options.manual or await _names(manuals)
+    required = options.require or _telling_words(options.query)
+    if len(required) > _MOST_REQUIRED:
+        raise Stop(f"--require takes one or two words, got {len(required)}.", code=WRONG)
+    limit = options.limit or (HITS if len(names) == 1 else HITS_EACH)
+    finds: list[dict[str, Any]] = []
+    for name in names:
+        arguments = {"query": options.query, "manual_id": name, "required_terms": required}
+        request = parse_find({**arguments, "budget": {"time_ms": options.budget_ms}})
+        finds.append(await _found(manuals, request, limit))
+    if options.json:
+        say_json({"query": options.query, "required_terms": required, "finds": finds})
+        return
+    finds.sort(key=lambda find: -max((row["score_lexical"] for row in find["hits"]["items"]), default=0))
+    source = "" if options.require else " (taken from the query; choose them with --require)"
+    say(f"Words that hits should have: {', '.join(required)}{source}.")
+    for find in finds:
+        _say_found(find)
+    best = finds[0]["hits"]["items"][:1]
+    for row in best:
+        say()
+        say(f"Read it: {_read_command(row['ref'], settings, options)}")
+
+
+async def _found(manuals: Manuals, request: FindRequest, limit: int) -> dict[str, Any]:
+    """Search a manual; return the full result with its best hits, and what was not searched."""
+    with StatusLine() as status:
+        found = await manuals.find(request, on_phase=status.show)
+    trace_id = found["trace_id"]
+    hits = manuals.hits(HitsRequest(trace_id, "integrated_top", 0, limit))
+    unscanned = manuals.hits(HitsRequest(trace_id, "unscanned", 0, _ALL))
+    return {**found, "hits": hits, "unscanned": unscanned}
+
+
+def _say_found(find: Mapping[str, Any]) -> None:
+    applied, hits = find["applied"], find["hits"]
+    shown, total = len(hits["items"]), hits["total"]
+    say()
+    hits_shown = f"the best {shown} of {total} hits" if shown < total else _count(total, "hit")
+    say(f"{applied['manual_id']}: {hits_shown if total else 'nothing found'}")
+    if applied["required_terms_missing"]:
+        say(f"  Not in this manual: {', '.join(applied['required_terms_missing'])}.")
+    reasons = [row["reason"] for row in find["unscanned"]["items"]]
+    for reason in dict.fromkeys(reasons):
+        say(f"  Not searched: {_files(reasons.count(reason))} ({_WHY.get(reason, reason)}).")
+    for rank, row in enumerate(hits["items"], 1):
+        say(f"{rank:3}. {row['title']}")
+        place = f"{row['path']}:{row['start_line']}"
+        say(f"     {place}  score {row['score']:.2f}  {', '.join(row['matched_tokens'])}")
+
+
+def _telling_words(query: str) -> list[str]:
+    """Return the one or two words of a query that say most: the longest."""
+    words = sorted((term.text for term in terms(query)), key=lambda word: -len(word))
+    if not words:
+        raise Stop("QUERY has no word to search for; ask with words, numbers or names.", code=WRONG)
+    return words[:_MOST_REQUIRED]
+
+
+def _read_command(ref: Mapping[str, Any], settings: ManualsSettings, options: argparse.Namespace) -> str:
+    words = [NAME, "manuals", "read", ref["manual_id"], ref["path"], "--line", str(ref["start_line"])]
+    if options.root is not None:
+        words += ["--root", settings.root]
+    if options.config is not None:
+        words += ["--config", options.config]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+# read
+
+
+async def _read(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:  # noqa: ARG001  # one signature for all
+    result = None if options.all else await _section(manuals, options)
+    if result is None:
+        await _scan(manuals, options)
+    elif options.json:
+        say_json(result)
+    else:
+        _say_read(result["text"], result.get("decoding_replacements", 0))
+
+
+async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the section that a line is in, None for JSON, which has none."""
+    request = ReadRequest(options.manual, options.path, options.line, _ALL)
+    try:
+        result, end = await manuals.read(request)
+    except ManualsError as error:
+        if error.code == "invalid_scope":
+            return None
+        if "nearest" not in error.details:
+            raise
+        above = [each["start_line"] for each in error.details["nearest"] if each["start_line"] < options.line]
+        result, end = await manuals.read(replace(request, start_line=max(above, default=None)))
+        remark(f"line {options.line} is no heading; this is the section that begins before it, on line {end.line}.")
+    return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
+
+
+async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:
+    """Write a file, from a line on if one was given; as it comes, unless it must be one document."""
+    request = ScanRequest(options.manual, options.path, options.line, None, _ALL if options.json else _PAGE)
+    if options.json:
+        say_json(await manuals.scan(request))
+        return
+    replaced = 0
+    while True:
+        page = await manuals.scan(request)
+        replaced += page.get("decoding_replacements", 0)
+        if page["eof"]:
+            break
+        say_text(page["text"])
+        request = replace(request, start_line=None, char_offset=page["next_cursor"]["char_offset"])
+    _say_read(page["text"], replaced)
+
+
+def _say_read(text: str, replaced: int) -> None:
+    say_text(text if text.endswith("\n") or not text else f"{text}\n")
+    if replaced:
+        remark(f"the file is not all UTF-8; {_count(replaced, 'character')} shown in place of what is not.")
+
+
+# What all of them need
+
+
+async def _names(manuals: Manuals) -> list[str]:
+    names = [item["id"] for item in (await manuals.ls(LsRequest()))["items"]]
+    if not names:
+        raise Stop("There are no manuals; each is a folder of .md and .json files in the folder of manuals.")
+    return names
+
+
+def _settings(options: argparse.Namespace) -> ManualsSettings:
+    environ = dict(os.environ)
+    if options.root is not None:
+        root = os.path.abspath(os.path.expanduser(options.root))  # noqa: PTH100, PTH111  # Path raises where there is no home
+        if not options.root.strip() or not os.path.isdir(root):  # noqa: PTH112
+            raise Stop(f"--root: there is no folder {options.root!r}; correct the path.", code=WRONG)
+        environ["MANUALS_ROOT"] = root
+    settings = configured(environ, options.config).manuals
+    if settings.root is None:
+        raise Stop("There is no folder of manuals; pass --root DIR, or set manuals.root or MANUALS_ROOT.", code=WRONG)
+    if not os.path.isdir(settings.root):  # noqa: PTH112
+        raise Stop(code=WRONG)  # a warning has said so
+    return settings
+
+
+def _for_people(error: ManualsError) -> str:
+    """Return a message with a cure that a person can follow: those of the tools name tools."""
+    cause, _, cure = error.message.rpartition("; ")
+    if not cause or "manual_" not in cure:
+        return error.message
+    if "candidate_ids" in error.details:
+        manuals = ", ".join(error.details["candidate_ids"])
+        return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
+    return f"{cause}; take one that 'manuals find' shows."
+
+
+def _files(number: int) -> str:
+    return _count(number, "file")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
+_WORK: Final[Mapping[str, _Work]] = {"index": _index, "find": _find, "read": _read}

@@ -1,0 +1,86 @@
+"""`openai-responses-mcp search`: what the tool `chatgpt_o3_search` does, for people and scripts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from responses_mcp.commands.asking import Tell, call, for_reading, question
+from responses_mcp.commands.configuration import configured
+from responses_mcp.commands.terminal import NAME, remark, run_command, say, say_json, say_text
+from responses_mcp.responses_api.search_request import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
+from responses_mcp.websearch import SearchResults, open_search
+
+_INDENT: Final = " " * 5
+_EXAMPLES: Final = """\
+examples:
+  openai-responses-mcp search "structured concurrency" --limit 5
+  openai-responses-mcp search "Tokyo events" --language ja --timeframe past_week
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = argparse.ArgumentParser(
+        prog=f"{NAME} search",
+        usage='%(prog)s "QUERY" [options]',
+        description="Search the web, and list the pages that fit best, each with what it says.",
+        epilog=_EXAMPLES,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=20),
+        allow_abbrev=False,
+    )
+    parser.add_argument("query", metavar="QUERY", nargs="*", help="what to look for; - is what stdin says")
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        default=USUAL_LIMIT,
+        help=f"pages to list, 1 to {MOST_RESULTS} (default {USUAL_LIMIT})",
+    )
+    parser.add_argument("--language", metavar="TAG", default=ANY_LANGUAGE, help="of the pages, such as ja or en")
+    parser.add_argument(
+        "--timeframe", metavar="WHEN", choices=TIMEFRAMES, help=f"age of the pages: {', '.join(TIMEFRAMES)}"
+    )
+    parser.add_argument("--json", action="store_true", help="write one JSON document, as the tool returns it")
+    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+    return parser
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command and return the exit code."""
+    options = build_parser().parse_intermixed_args(argv)
+    return run_command(lambda: _search(options))
+
+
+def _search(options: argparse.Namespace) -> None:
+    settings = configured(os.environ, options.config)
+    query = question(options.query)
+
+    async def ask(tell: Tell) -> SearchResults:
+        async with open_search(settings) as search:
+            return await search.search(
+                query, limit=options.limit, language=options.language, timeframe=options.timeframe, on_phase=tell
+            )
+
+    found = call(settings, ask)
+    if options.json:
+        say_json(found.as_json())
+    else:
+        _say_found(found)
+
+
+def _say_found(found: SearchResults) -> None:
+    for rank, page in enumerate(found.results, 1):
+        say(f"{rank:3}. {page.title}")
+        say(f"{_INDENT}{page.url}" + (f"  {page.published_date}" if page.published_date else ""))
+        if page.snippet:
+            say_text(for_reading(page.snippet, _INDENT))
+    if not found.results:
+        say("Nothing found.")
+    elif found.total_count > len(found.results):
+        say(f"These are {len(found.results)} of {found.total_count} pages; list more with --limit.")
+    if found.dropped:
+        links = "1 link" if found.dropped == 1 else f"{found.dropped} links"
+        remark(f"{links} that the search itself had not found {'was' if found.dropped == 1 else 'were'} left out.")

@@ -1,0 +1,221 @@
+"""How commands write for people: results to stdout, remarks and progress to stderr; and how commands end.
+
+A terminal that cannot show a character gets a substitute. A reader who has seen enough (`| head`) is no failure.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import Any, Final, Self, TextIO
+
+OK: Final = 0
+FAILED: Final = 1
+WRONG: Final = 2  # a wrong command line or configuration
+INTERRUPTED: Final = 130
+
+NAME: Final = "openai-responses-mcp"
+
+_GONE: Final = {errno.EPIPE, errno.EINVAL}  # a reader that left; the second is what Windows says
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL_IN_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BAR: Final = 24  # columns
+_USUAL_WIDTH: Final = 80
+
+
+class Stop(Exception):  # not always an error
+    """Ends a command with an exit code, after the sentences have been said on stderr."""
+
+    def __init__(self, *sentences: str, code: int = FAILED) -> None:
+        super().__init__(*sentences)
+        self.sentences = sentences
+        self.code = code
+
+
+class _Unwritten(Exception):  # handled by `run_command`
+    """Stdout did not take what was written."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.reader_left = error.errno in _GONE
+        self.reason = error.strerror or type(error).__name__
+
+
+def run_command(work: Callable[[], None]) -> int:
+    """Do the work of a command and return the exit code; warnings that are logged meanwhile go to stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+    with _warnings_told():
+        try:
+            work()
+            _flush()
+        except Stop as stop:
+            for sentence in stop.sentences:
+                remark(sentence)
+            return stop.code
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except _Unwritten as unwritten:
+            _discard(sys.stdout)
+            if unwritten.reader_left:
+                return OK
+            remark(f"stdout cannot be written to ({unwritten.reason}).")
+            return FAILED
+    return OK
+
+
+def say(line: str = "") -> None:
+    """Write a line of the result; what would move the cursor is replaced."""
+    write(_CONTROL.sub("\ufffd", line) + "\n")
+
+
+def say_text(text: str) -> None:
+    """Write text of others, of many lines; on a terminal, without what would steer it."""
+    write(_CONTROL_IN_TEXT.sub("\ufffd", text) if _is_terminal(sys.stdout) else text)
+
+
+def say_json(document: Any) -> None:
+    """Write a document as the only output of a command."""
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeError:
+        text = json.dumps(document, indent=2)
+    write(text + "\n")
+
+
+def write(text: str) -> None:
+    """Write to stdout as it is."""
+    if sys.stdout is None:  # closed at the start
+        raise Stop("stdout is closed.")
+    try:
+        sys.stdout.write(text)
+    except OSError as error:
+        raise _Unwritten(error) from error
+
+
+def remark(sentence: str) -> None:
+    """Write a sentence to stderr, if there is one that takes it."""
+    _to_stderr(f"{NAME}: {_CONTROL.sub(' ', sentence)}\n")
+
+
+def columns(text: str) -> int:
+    """Return how wide a terminal shows a text: most characters of Japanese take two columns."""
+    return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
+
+
+class StatusLine:
+    """A line on stderr that is written over, for what goes on meanwhile; nothing where stderr is no terminal.
+
+    Use it as a context manager: at the end the line is gone.
+    """
+
+    def __init__(self) -> None:
+        self._on = _is_terminal(sys.stderr)
+        self._shown = 0  # columns
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            _to_stderr("\r" + " " * self._shown + "\r")
+            self._shown = 0
+
+    def show(self, text: str) -> None:
+        """Show a text in place of the one before."""
+        if not self._on:
+            return
+        text = _cut(_CONTROL.sub(" ", text), _width(sys.stderr) - 1)  # a full line would make some terminals scroll
+        wide = columns(text)
+        # Blanks, because not every terminal knows how to erase a line.
+        _to_stderr("\r" + text + " " * max(self._shown - wide, 0))
+        self._shown = max(self._shown, wide)
+
+    def show_progress(self, name: str, done: int, all_of_it: int) -> None:
+        """Show a bar."""
+        full, empty = ("█", "░") if _can_write("█░", sys.stderr) else ("#", "-")
+        filled = _BAR * done // max(all_of_it, 1)
+        self.show(f"{full * filled}{empty * (_BAR - filled)} {done:,} of {all_of_it:,} files of {name}")
+
+
+def _cut(text: str, most: int) -> str:
+    while columns(text) > most:
+        text = text[:-1]
+    return text
+
+
+def _width(stream: TextIO) -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "")) or _USUAL_WIDTH
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    except (OSError, ValueError):
+        return _USUAL_WIDTH
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def _can_write(text: str, stream: TextIO) -> bool:
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def _flush() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise _Unwritten(error) from error
+
+
+def _to_stderr(text: str) -> None:
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let a stream that fails lead nowhere, so that what it still holds does not fail once more at the end."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+class _Remarks(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        remark(record.getMessage())
+
+
+@contextmanager
+def _warnings_told() -> Generator[None]:
+    ours, handler = logging.getLogger("responses_mcp"), _Remarks(logging.WARNING)
+    ours.addHandler(handler)
+    try:
+        yield
+    finally:
+        ours.removeHandler(handler)

@@ -1,0 +1,410 @@
+"""`openai-responses-mcp ask` as a person or a script uses it: what is sent, what is shown where, and how it ends."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.answers import Answers
+from responses_mcp.commands import asking, terminal
+from responses_mcp.responses_api.reading import Answer
+from responses_mcp.settings.system_policy import SYSTEM_POLICY
+from responses_mcp.testing import Error, FakeApi, Hang, Json, as_stream, bodies
+from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output, piped
+from tests.processes import COMMAND, environment
+
+__all__ = ["api", "command"]
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+
+
+def sent(api: FakeApi) -> Any:
+    """Return the body of the one request."""
+    [request] = api.requests
+    return request.json
+
+
+def asked(api: FakeApi) -> str:
+    """Return the one question, without the hints behind it."""
+    return str(sent(api)["input"].rpartition("\n\n[Hints]")[0])
+
+
+# The answer
+
+
+async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywhere(
+    api: FakeApi, command: Command
+) -> None:
+    api.script(as_stream(bodies.searched()))
+    lines = output(await command("ask", "When was Python 3.14 released?")).splitlines()
+    assert lines[0].startswith("Python 3.14 came out on 7 October 2025")
+    assert lines[-3] == "Sources:"
+    assert lines[-2].startswith(f"- {bodies.PEP} (")
+    assert api.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert sent(api)["instructions"] == SYSTEM_POLICY
+    assert asked(api) == "When was Python 3.14 released?"
+
+
+async def test_json_is_the_object_that_the_tools_return(api: FakeApi, command: Command) -> None:
+    api.script(as_stream(bodies.searched()))
+    answer = json.loads(output(await command("ask", "When?", "--json")))
+    assert list(answer) == ["answer", "used_search", "citations", "model"]
+    assert (answer["used_search"], answer["model"]) == (True, "gpt-5.2")
+    assert answer["citations"][0]["url"] == bodies.PEP
+
+
+async def test_a_server_that_does_not_stream_will_do(api: FakeApi, command: Command) -> None:
+    api.script(Json(bodies.unsearched()))
+    assert "Sources:" not in output(await command("ask", "Why?"))
+    assert sent(api)["stream"] is True
+
+
+@pytest.mark.parametrize(
+    ("option", "model"), [([], "gpt-a"), (["--detailed"], "gpt-d"), (["--quick"], "gpt-q")], ids=str
+)
+async def test_the_profile_is_that_of_the_tool_of_the_same_name(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, option: list[str], model: str
+) -> None:
+    for name, value in (("ANSWER", "gpt-a"), ("DETAILED", "gpt-d"), ("QUICK", "gpt-q")):
+        monkeypatch.setenv(f"MODEL_{name}", value)
+    assert json.loads(output(await command("ask", *option, "Why?", "--json")))["model"] == model
+    assert sent(api)["model"] == model
+
+
+async def test_the_hints_are_sent_along(api: FakeApi, command: Command) -> None:
+    await command(
+        "ask", "--domains", "a.jp, b.jp", "Why?", "--domains=c.jp", "--recency-days", "0", "--max-results", "9"
+    )
+    assert sent(api)["input"].endswith(" recency_days=0, max_results=9, domains=a.jp b.jp c.jp")
+
+
+async def test_a_question_needs_no_quotation_marks_and_options_may_stand_anywhere(
+    api: FakeApi, command: Command
+) -> None:
+    assert (await command("ask", "why", "is", "--quick", "the", "sky", "--json", "blue"))[0] == 0
+    assert asked(api) == "why is the sky blue"
+
+
+async def test_the_configuration_is_that_of_the_server(api: FakeApi, command: Command, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("search: {defaults: {max_results: 3}}\nsearchh: 1\n", encoding="utf-8")
+    code, _, err = await command("ask", "Why?", "--config", str(config))
+    assert (code, err.count("\n")) == (0, 1)
+    assert "searchh" in err
+    assert "max_results=3" in sent(api)["input"]
+
+
+# Stdin
+
+
+@pytest.mark.parametrize("arguments", [[], ["-"], ["--quick", "-"]])
+async def test_without_words_stdin_is_the_question(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    with piped(monkeypatch, "\ufeff天気は？\r\n".encode()):
+        assert (await command("ask", *arguments))[0] == 0
+    assert asked(api) == "天気は？"
+
+
+@pytest.mark.parametrize("arguments", [["What fails?"], ["What fails?", "-"], ["-", "What", "fails?"]])
+async def test_what_is_piped_in_goes_along_behind_the_question(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    with piped(monkeypatch, b"  line 1\nError: 42\n\n"):
+        assert (await command("ask", *arguments))[0] == 0
+    assert asked(api) == "What fails?\n\n  line 1\nError: 42"
+
+
+async def test_a_file_at_stdin_is_as_good_as_a_pipe(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "log").write_text("Error: 42\n", encoding="utf-8")
+    with at_stdin(monkeypatch, tmp_path / "log"):
+        assert (await command("ask", "What fails?"))[0] == 0
+    assert asked(api) == "What fails?\n\nError: 42"
+
+
+async def test_an_empty_pipe_adds_nothing(api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    with piped(monkeypatch, b" \n"):
+        assert (await command("ask", "Why?"))[0] == 0
+    assert asked(api) == "Why?"
+
+
+async def test_a_socket_that_nobody_closes_is_read_only_if_it_is_asked_for(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, at_stdin(monkeypatch, os.dup(theirs.fileno())), ours:
+        assert (await command("ask", "Why?"))[0] == 0
+        assert asked(api) == "Why?"
+        ours.sendall(b"because")
+        ours.shutdown(socket.SHUT_WR)
+        assert (await command("ask", "Why?", "-"))[0] == 0
+    assert "Why?\n\nbecause\n\n" in api.requests[1].json["input"]
+
+
+async def test_a_terminal_is_read_only_if_it_is_asked_for(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(b"Why?\n"))
+    assert (await command("ask"))[0] == 2
+    assert api.requests == []
+    assert (await command("ask", "-"))[0] == 0
+    assert asked(api) == "Why?"
+
+
+async def test_who_waits_for_an_end_of_stdin_is_told(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "_PATIENCE", 0.0)
+    told = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def telling(sentence: str) -> None:
+        terminal.remark(sentence)
+        token.run_sync_soon(told.set)
+
+    monkeypatch.setattr(asking, "remark", telling)
+    reading, writing = os.pipe()
+    done: list[tuple[int, str, str]] = []
+
+    async def ask() -> None:
+        done.append(await command("ask", "Why?"))
+
+    with at_stdin(monkeypatch, reading), trio.fail_after(WAIT):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await told.wait()
+            os.close(writing)
+    [(code, _, err)] = done
+    assert code == 0
+    assert err == (
+        "openai-responses-mcp: waiting for the end of stdin; add '< /dev/null' if there is nothing to come.\n"
+    )
+
+
+async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locale.getencoding", lambda: "cp932")
+    with piped(monkeypatch, "天気は？".encode("cp932")):
+        assert (await command("ask"))[0] == 0
+    assert asked(api) == "天気は？"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"a\0b", (1, "stdin is no text; pass text in UTF-8.")),
+        (b"x" * 2000, (1, "stdin has more than 1 MiB; pass the part that matters.")),
+        (b" \n", (2, "There is nothing to ask; give it in quotation marks, or on stdin.")),
+    ],
+)
+async def test_stdin_that_cannot_be_sent_is_refused(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, data: bytes, said: tuple[int, str]
+) -> None:
+    monkeypatch.setattr(asking, "_MOST_STDIN", 1999)
+    with piped(monkeypatch, data):
+        assert await command("ask") == (said[0], "", f"openai-responses-mcp: {said[1]}\n")
+    assert api.requests == []
+
+
+@pytest.mark.parametrize("arguments", [[], ["  "], [""]])
+async def test_without_a_question_nothing_is_sent(api: FakeApi, command: Command, arguments: list[str]) -> None:
+    code, out, err = await command("ask", *arguments)
+    assert (code, out) == (2, "")
+    assert "There is nothing to ask" in err
+    assert api.requests == []
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Error(401), "key"),
+        (Error(429), "rate limit"),
+        (Error(500), "again later"),
+        (as_stream(bodies.failed()), "The model could not finish"),
+        (Error(400, message=f"no {KEY} here"), "no "),
+    ],
+)
+async def test_what_goes_wrong_upstream_is_one_sentence_and_exits_1(
+    api: FakeApi, command: Command, reply: Error, said: str
+) -> None:
+    api.script(reply)
+    code, out, err = await command("ask", "Why?", "--json")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("openai-responses-mcp: ")
+    assert said.lower() in err.lower()
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("", "There is no API key: the environment variable OPENAI_API_KEY is not set."),
+        ("${OPENAI_API_KEY}", "OPENAI_API_KEY holds an unexpanded placeholder, not a key."),
+        (f"{KEY} \n", "OPENAI_API_KEY has white space or a line break in it: remove it."),
+    ],
+)
+async def test_a_key_that_cannot_work_exits_2_with_a_cure_for_a_shell(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, key: str, said: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.invalid/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    code, out, err = await command("ask", "Why?")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert err.endswith(
+        "Set the variable right in the shell that you run this in; 'openai-responses-mcp doctor' checks it.\n"
+    )
+
+
+async def test_problems_of_the_configuration_exit_2_before_anything_is_sent(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_TIMEOUT", "soon")
+    code, out, err = await command("ask", "Why?")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "request.timeout_ms" in err
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--quick", "--detailed", "x"], ["x", "--recency-days", "-1"], ["x", "--max-results", "0"],
+        ["x", "--max-results", "few"], ["x", "--nonsense"], ["x", "--js"],
+    ],
+)  # fmt: skip
+async def test_a_wrong_command_line_exits_2_with_the_usage(
+    api: FakeApi, command: Command, arguments: list[str]
+) -> None:
+    code, out, err = await command("ask", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith('usage: openai-responses-mcp ask "QUESTION" [options]\n')
+    assert api.requests == []
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_ctrl_c_exits_130_without_a_word(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, wrapped: bool
+) -> None:
+    async def interrupted(*_: object, **__: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise BaseExceptionGroup("of a nursery", [KeyboardInterrupt()]) if wrapped else KeyboardInterrupt
+
+    monkeypatch.setattr(Answers, "answer", interrupted)
+    assert await command("ask", "Why?") == (130, "", "")
+
+
+# A terminal
+
+
+async def test_a_terminal_sees_the_phases_and_then_only_the_answer(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    api.script(as_stream(bodies.searched()))
+    assert (await command("ask", "When?"))[0] == 0
+    shown = [line.strip() for line in terminal.text.split("\r")]
+    phases = ["asking gpt-5.2", "thinking", "searching", "searched: python 3.14 release date", "writing"]
+    assert [line.partition(" s  ")[2] for line in shown if line] == phases
+    assert terminal.text.endswith(" \r")
+
+
+LONG = "A sentence with words that is much longer than the terminal is wide, and so it is broken."
+LISTED = "1. " + LONG + "\n\n```\n" + LONG + "\n```\n| " + LONG + " |\n" + "長い 文 " * 20 + "\nshort\n"
+
+
+async def test_a_terminal_gets_long_lines_broken_between_words_and_nothing_that_steers_it(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    answer = Answer(LISTED + "\x1b[2J", used_search=False, citations=(), model="m")
+
+    async def answered(*_: object, **__: object) -> Answer:
+        await trio.lowlevel.checkpoint()
+        return answer
+
+    monkeypatch.setattr(Answers, "answer", answered)
+    assert output(await command("ask", "Why?")) == LISTED + "\x1b[2J\n"
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert (await command("ask", "Why?"))[0] == 0
+    lines = terminal.text.splitlines()
+    assert lines[:3] == [
+        "1. A sentence with words that is much",
+        "   longer than the terminal is wide, and",
+        "   so it is broken.",
+    ]
+    assert lines[3:] == ["", "```", LONG, "```", f"| {LONG} |", "長い 文 " * 20, "short", "\ufffd[2J"]
+
+
+# Real processes
+
+
+@pytest.fixture
+def shell(api: FakeApi, tmp_path: Path) -> dict[str, str]:
+    return {**environment(tmp_path, api.base_url), "NO_PROXY": "127.0.0.1"}
+
+
+@POSIX
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+async def test_a_signal_ends_it_and_the_api_sees_the_connection_close(
+    api: FakeApi, shell: dict[str, str], number: signal.Signals, code: int
+) -> None:
+    api.script(Hang())
+    with trio.fail_after(WAIT):
+        process = await trio.lowlevel.open_process(
+            [*COMMAND, "ask", "Why?"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=shell,
+        )
+        await api.wait_requests(1)
+        process.send_signal(number)
+        await api.wait_hang_ups(1)
+        assert await process.wait() == code
+        assert process.stdout is not None
+        assert await process.stdout.receive_some() == b""
+        await process.stdout.aclose()
+
+
+@POSIX
+async def test_ctrl_c_at_a_terminal_leaves_a_clean_line(api: FakeApi, shell: dict[str, str]) -> None:
+    import pty
+    import termios
+
+    api.script(Hang())
+    leader, follower = pty.openpty()
+    control = f"import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY); os.execv({COMMAND[0]!r}, {[*COMMAND, 'ask', 'Why?']!r})"
+    with trio.fail_after(WAIT):
+        process = await trio.lowlevel.open_process(
+            [COMMAND[0], "-c", control],
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+            env=shell,
+            start_new_session=True,
+        )
+        await api.wait_requests(1)
+        os.write(leader, termios.tcgetattr(follower)[6][termios.VINTR])
+        await api.wait_hang_ups(1)
+        assert await process.wait() == 130
+    shown = os.read(leader, 4096).decode()
+    os.close(follower)
+    os.close(leader)
+    assert shown.startswith("\r  0 s  asking gpt-5.2")
+    assert shown.endswith(" \r")
+    assert "\n" not in shown

@@ -1,0 +1,579 @@
+"""`openai-responses-mcp manuals index|find|read` as a person uses it: what is shown where, and how it ends."""
+
+import io
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp import cli
+from responses_mcp.commands.terminal import StatusLine, columns
+from responses_mcp.manuals import index
+from responses_mcp.manuals.manuals import Manuals
+from responses_mcp.settings.schema import SETTINGS
+from tests.processes import COMMAND, WAIT, environment
+
+TOKENS = """\
+# Tokens
+
+A token opens the door.
+
+## Lifetime
+
+A token is valid for 3600 seconds.
+After that it must be refreshed.
+
+## Rotation
+
+Rotate the signing keys each month.
+"""
+LOGS = """\
+# Logs
+
+Logs are kept for 30 days. The rotation of logs is daily.
+"""
+BACKUP = """\
+# 取扱説明書
+
+## 予備電源の点検
+
+予備電源は毎月点検する。
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of two manuals, which the configuration names."""
+    root = tmp_path / "manuals"
+    write(root / "guide/auth/tokens.md", TOKENS)
+    write(root / "guide/logs.md", LOGS)
+    write(root / "guide/errors.json", '{\n  "E42": "the token has expired",\n  "E43": "表示できない"\n}\n')
+    write(root / "plant/電源.md", BACKUP)
+    for setting in SETTINGS:
+        if setting.env:
+            monkeypatch.delenv(setting.env, raising=False)
+    for name, value in settings_for(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(index, "_FRESH_NS", 0)  # otherwise what was written just now is read again
+    return root
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8", newline="\n")
+
+
+def settings_for(tmp_path: Path) -> dict[str, str]:
+    return {"MANUALS_ROOT": str(tmp_path / "manuals"), "MANUALS_INDEX_DIR": str(tmp_path / "index")}
+
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def manuals(root: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Return a function that runs the command and returns exit code, stdout and stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = cli.run(["manuals", *arguments])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run
+
+
+def output(done: tuple[int, str, str]) -> str:
+    code, out, err = done
+    assert (code, err) == (0, "")
+    return out
+
+
+# index
+
+
+def test_index_says_for_each_manual_what_was_done_and_where_it_is_kept(manuals: Command, tmp_path: Path) -> None:
+    first, second, where = output(manuals("index")).splitlines()
+    assert re.fullmatch(r"guide: 3 files, 3 of them new or changed, \d+\.\d s", first)
+    assert re.fullmatch(r"plant: 1 file, 1 of them new or changed, \d+\.\d s", second)
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    assert where == f"The index is in {file}."
+
+
+def test_a_second_index_has_only_the_changes_to_do(manuals: Command, root: Path) -> None:
+    manuals("index")
+    write(root / "guide/new.md", "# New\n\nNew.\n")
+    assert output(manuals("index", "guide")).startswith("guide: 4 files, 1 of them new or changed")
+
+
+def test_a_name_that_a_shell_has_completed_is_taken(manuals: Command) -> None:
+    assert output(manuals("index", "guide/")).startswith("guide: 3 files")
+
+
+def test_index_says_what_is_not_indexed_and_why(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
+    write(root / "guide/large.md", "word " * 1000)
+    lines = output(manuals("index", "guide")).splitlines()
+    assert lines[0].endswith("; 1 not indexed:")
+    assert lines[1] == "  large.md (larger than manuals.max_file_bytes)"
+
+
+def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "file", "in the way")
+    monkeypatch.setenv("MANUALS_INDEX_DIR", str(tmp_path / "file"))
+    code, out, err = manuals("index")
+    assert code == 0
+    assert "in memory only, and is gone (" in out
+    assert err.startswith("openai-responses-mcp: manuals: the index is kept in memory")
+    monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
+    assert output(manuals("index")).endswith("and is gone (manuals.in_memory is on).\n")
+
+
+def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = json.loads(output(manuals("index", "--json")))
+    guide, plant = shown["manuals"]
+    assert guide.keys() == {"manual_id", "files", "changed", "seconds", "unindexed"}
+    assert (guide["manual_id"], guide["files"], plant["changed"]) == ("guide", 3, 1)
+    assert Path(shown["index"]["path"]).parent == tmp_path / "index"
+    assert shown["index"]["in_memory"] is None
+    monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
+    shown = json.loads(output(manuals("index", "--json")))
+    assert shown["index"] == {"path": None, "in_memory": "manuals.in_memory is on"}
+
+
+# Progress
+
+
+class Terminal(io.TextIOWrapper):
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__(io.BytesIO(), encoding=encoding, write_through=True)
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def text(self) -> str:
+        buffer: Any = self.buffer
+        return str(buffer.getvalue().decode(self.encoding))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "full", "empty"), [("utf-8", "█", "░"), ("ascii", "#", "-"), ("cp1252", "#", "-")]
+)
+def test_a_terminal_sees_a_bar_that_is_gone_at_the_end(
+    manuals: Command, monkeypatch: pytest.MonkeyPatch, encoding: str, full: str, empty: str
+) -> None:
+    terminal = Terminal(encoding)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert manuals("index", "guide")[0] == 0
+    assert f"\r{empty * 24} 0 of 3 files of guide" in terminal.text
+    assert terminal.text.endswith(" \r")
+    with StatusLine() as status:
+        status.show_progress("guide", 1, 2)
+    assert f"\r{full * 12}{empty * 12} 1 of 2 files of guide" in terminal.text
+
+
+def test_a_find_that_has_to_index_says_so_on_a_terminal(manuals: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    manuals("find", "token", "--manual", "guide")
+    assert "indexing guide: 0 of 3 files" in terminal.text
+
+
+def test_characters_of_japanese_are_two_columns_wide() -> None:
+    assert [columns(text) for text in ("", "abc", "電源", "ｱ", "e\u0301")] == [0, 3, 4, 1, 1]
+
+
+@given(
+    st.lists(
+        st.builds(str.__mul__, st.sampled_from(["a", "電", "é\n", "e\u0301"]), st.integers(0, 50)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_a_status_line_fits_its_terminal_and_covers_the_one_before(texts: list[str]) -> None:
+    terminal = Terminal()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        patch.setenv("COLUMNS", "40")
+        with StatusLine() as status:
+            for text in texts:
+                status.show(text)
+    shown = terminal.text.split("\r")
+    widths = [columns(each) for each in shown]
+    assert max(widths) < 40
+    assert widths[1:] == sorted(widths[1:-1]) + widths[-1:]
+    assert "\n" not in terminal.text
+
+
+# find
+
+
+def test_find_shows_rank_title_place_and_matched_words_and_how_to_read_on(manuals: Command) -> None:
+    out = output(manuals("find", "How long is a token valid?", "--manual", "guide"))
+    lines = out.splitlines()
+    assert lines[0] == "Words that hits should have: token, valid (taken from the query; choose them with --require)."
+    assert re.fullmatch(r"guide: \d hits", lines[2])
+    assert lines[3] == "  1. Lifetime"
+    assert re.fullmatch(r"     auth/tokens\.md:5  score \d\.\d\d  .*", lines[4])
+    assert {"token", "valid"} <= set(lines[4].split("  ")[-1].split(", "))
+    assert lines[-1] == "Read it: openai-responses-mcp manuals read guide auth/tokens.md --line 5"
+
+
+def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, root: Path, tmp_path: Path) -> None:
+    write(tmp_path / "my library/a b/the file.md", "# One\n\nSomething about widgets.\n")
+    library = ["--root", str(tmp_path / "my library")]
+    last = output(manuals("find", "widgets", *library)).splitlines()[-1]
+    command = shlex.split(last.removeprefix("Read it: "))
+    assert command[:2] == ["openai-responses-mcp", "manuals"]
+    assert output(manuals(*command[2:])) == "# One\n\nSomething about widgets.\n"
+
+
+def test_find_takes_required_words_of_the_caller(manuals: Command) -> None:
+    for asked in (["--require", "keys", "month"], ["--require", "keys", "--require", "month"]):
+        lines = output(manuals("find", "rotation", "--manual", "guide", *asked)).splitlines()
+        assert lines[0] == "Words that hits should have: keys, month."
+        assert lines[3] == "  1. Rotation"
+
+
+def test_find_says_which_required_words_a_manual_does_not_have(manuals: Command) -> None:
+    lines = output(manuals("find", "rotation", "--manual", "guide", "--require", "unicorn")).splitlines()
+    assert lines[3] == "  Not in this manual: unicorn."
+    assert len(lines) > 4
+
+
+def test_find_searches_all_manuals_and_shows_the_best_first(manuals: Command) -> None:
+    japanese = output(manuals("find", "予備電源の点検"))
+    assert japanese.index("plant: 1 hit\n") < japanese.index("guide: nothing found\n")
+    assert japanese.splitlines()[-1].endswith("manuals read plant '電源.md' --line 3")
+    english = output(manuals("find", "token rotation", "--limit", "1"))
+    assert english.index("guide: the best 1 of ") < english.index("plant: nothing found\n")
+
+
+def test_find_without_a_hit_is_no_failure(manuals: Command) -> None:
+    lines = output(manuals("find", "unicorns")).splitlines()
+    assert lines[0].startswith("Words that hits should have: unicorns")
+    assert "Read it" not in lines[-1]
+
+
+def test_find_says_what_was_not_searched(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
+    write(root / "guide/large.md", "word " * 1000)
+    out = output(manuals("find", "token", "--manual", "guide"))
+    assert "  Not searched: 1 file (larger than manuals.max_file_bytes).\n" in out
+
+
+def test_find_as_json_has_the_full_result_with_the_hits(manuals: Command) -> None:
+    shown = json.loads(output(manuals("find", "予備電源", "--json", "--limit", "2")))
+    assert (shown["query"], shown["required_terms"]) == ("予備電源", ["予備電源"])
+    guide, plant = shown["finds"]
+    assert guide["hits"]["items"] == []
+    assert plant["applied"]["manual_id"] == "plant"
+    assert plant["summary"]["candidates"] == 1
+    assert plant["hits"]["items"][0]["path"] == "電源.md"
+    assert plant["unscanned"]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["find", "?!"], "QUERY has no word to search for"),
+        (["find", "a", "--require", "a", "b", "c"], "--require takes one or two words, got 3"),
+        (["find", "x" * 20_000], "query must be the question"),
+        (["find", "a", "--require", "  "], "required_terms must be"),
+    ],
+)
+def test_a_find_that_cannot_be_meant_exits_2(manuals: Command, arguments: list[str], said: str) -> None:
+    code, out, err = manuals(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("openai-responses-mcp: ")
+    assert said in err
+
+
+def test_titles_and_names_cannot_steer_the_terminal(manuals: Command, root: Path) -> None:
+    write(root / "guide/evil.md", "# Evil \x1b[2J title\n\nA wizard.\n")
+    out = output(manuals("find", "wizard"))
+    assert "Evil" in out
+    assert "\x1b" not in out
+
+
+# read
+
+
+def test_read_shows_a_section_with_its_sub_sections(manuals: Command) -> None:
+    [section] = re.findall(r"^## Lifetime\n.*\n(?=## )", TOKENS, re.MULTILINE | re.DOTALL)
+    assert output(manuals("read", "guide", "auth/tokens.md", "--line", "5")) == section.removesuffix("\n")
+    assert output(manuals("read", "guide", "auth/tokens.md")) == TOKENS
+
+
+def test_any_line_of_a_section_will_do(manuals: Command) -> None:
+    code, out, err = manuals("read", "guide", "auth/tokens.md", "--line", "8")
+    assert code == 0
+    assert out.startswith("## Lifetime\n")
+    assert err == (
+        "openai-responses-mcp: line 8 is no heading; this is the section that begins before it, on line 5.\n"
+    )
+
+
+def test_a_line_above_the_first_heading_is_in_the_preamble(manuals: Command, root: Path) -> None:
+    write(root / "guide/late.md", "first\nsecond\n\n# Heading\n\nthird\n")
+    assert manuals("read", "guide", "late.md", "--line", "2")[1] == "first\nsecond\n"
+    write(root / "guide/none.md", "first\nsecond\n")
+    assert manuals("read", "guide", "none.md", "--line", "2")[1] == "first\nsecond\n"
+
+
+def test_read_all_gives_the_file_however_long(manuals: Command, root: Path) -> None:
+    text = "# Long\n\n" + "".join(f"{number} 行目です。\n" for number in range(20_000))
+    write(root / "guide/long.md", text)
+    assert output(manuals("read", "guide", "long.md", "--all")) == text
+    after_the_title = text.removeprefix("# Long\n\n")
+    assert output(manuals("read", "guide", "long.md", "--all", "--line", "3")) == after_the_title
+    shown = json.loads(output(manuals("read", "guide", "long.md", "--all", "--json")))
+    assert (shown["text"], shown["eof"]) == (text, True)
+
+
+def test_json_is_read_from_a_line_on(manuals: Command, root: Path) -> None:
+    whole = (root / "guide/errors.json").read_text(encoding="utf-8")
+    assert output(manuals("read", "guide", "errors.json")) == whole
+    assert output(manuals("read", "guide", "errors.json", "--line", "3")) == '  "E43": "表示できない"\n}\n'
+    assert json.loads(output(manuals("read", "guide", "errors.json", "--json")))["text"] == whole
+
+
+def test_read_as_json_says_what_was_read(manuals: Command) -> None:
+    shown = json.loads(output(manuals("read", "guide", "auth/tokens.md", "--line", "10", "--json")))
+    assert shown["ref"] == {"manual_id": "guide", "path": "auth/tokens.md", "start_line": 10}
+    assert shown["text"].startswith("## Rotation\n")
+    assert shown["truncated"] is False
+
+
+def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> None:
+    (root / "guide/latin.md").write_bytes(b"# Caf\xe9\n")
+    for more in ([], ["--all"]):
+        code, out, err = manuals("read", "guide", "latin.md", *more)
+        assert (code, out) == (0, "# Caf\ufffd\n")
+        assert err == "openai-responses-mcp: the file is not all UTF-8; 1 character shown in place of what is not.\n"
+
+
+def test_text_cannot_steer_a_terminal_but_passes_a_pipe(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "# Red\n\n\x1b[31mred\x1b[0m\tend\n"
+    write(root / "guide/red.md", text)
+    assert output(manuals("read", "guide", "red.md")) == text
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    manuals("read", "guide", "red.md")
+    assert terminal.text == text.replace("\x1b", "\ufffd")
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["index", "nowhere"], "There is no manual 'nowhere'; the manuals are guide, plant."),
+        (["find", "x", "--manual", "nowhere"], "There is no manual 'nowhere'; the manuals are guide, plant."),
+        (["read", "nowhere", "x.md"], "There is no manual 'nowhere'; the manuals are guide, plant."),
+        (["read", "guide", "x.md"], "Manual 'guide' has no 'x.md'; take one that 'manuals find' shows."),
+        (["read", "guide", "auth"], "'auth' is a folder, not a file; take one that 'manuals find' shows."),
+    ],
+)
+def test_what_is_not_there_exits_1_with_a_cure_for_people(manuals: Command, arguments: list[str], said: str) -> None:
+    assert manuals(*arguments) == (1, "", f"openai-responses-mcp: {said}\n")
+
+
+@pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd.md", ".hidden.md", "x.txt"])
+def test_nothing_outside_is_read_and_no_message_names_a_tool(manuals: Command, root: Path, path: str) -> None:
+    write(root / "secret.md", "secret")
+    write(root / "guide/.hidden.md", "secret")
+    write(root / "guide/x.txt", "secret")
+    code, out, err = manuals("read", "guide", path)
+    assert (code, out) == (1, "")
+    assert "manual_" not in err
+
+
+def test_a_root_without_manuals_is_a_failure(manuals: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for arguments in (["index"], ["find", "x"]):
+        code, out, err = manuals(*arguments, "--root", str(tmp_path / "empty"))
+        assert (code, out) == (1, "")
+        assert "There are no manuals" in err
+    code, out, err = manuals("read", "a", "b.md", "--root", str(tmp_path / "empty"))
+    assert (code, err) == (1, "openai-responses-mcp: There is no manual 'a'; the folder of manuals has none.\n")
+
+
+def test_a_root_that_is_not_there_exits_2(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in (str(tmp_path / "nowhere"), "", " "):
+        code, out, err = manuals("index", "--root", wrong)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "--root: there is no folder" in err
+    monkeypatch.setenv("MANUALS_ROOT", str(tmp_path / "nowhere"))
+    code, out, err = manuals("index")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "manuals.root: there is no such folder" in err
+    monkeypatch.delenv("MANUALS_ROOT")
+    code, out, err = manuals("index")
+    assert (code, out) == (2, "")
+    assert "pass --root DIR" in err
+
+
+def test_the_configuration_is_that_of_the_server(manuals: Command, root: Path, tmp_path: Path) -> None:
+    write(tmp_path / "library/other/a.md", "# A\n\nA.\n")
+    write(tmp_path / "config.yaml", "manuals: {in_memory: true}\nmanualz: 1\n")
+    code, out, err = manuals("index", "--config", str(tmp_path / "config.yaml"), "--root", str(tmp_path / "library"))
+    assert code == 0
+    assert out.startswith("other: 1 file")
+    assert "manuals.in_memory is on" in out
+    assert err.startswith("openai-responses-mcp: ")
+    assert "manualz" in err
+    write(tmp_path / "config.yaml", "manuals: {max_file_bytes: many}\npolicy: {max_citations: 99}\n")
+    code, out, err = manuals("index", "--config", str(tmp_path / "config.yaml"))
+    assert (code, out) == (2, "")
+    assert [line.startswith("openai-responses-mcp: ") for line in err.splitlines()] == [True, True]
+
+
+def test_ctrl_c_exits_130_without_a_word(manuals: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupted(*_: object, **__: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Manuals, "index", interrupted)
+    assert manuals("index") == (130, "", "")
+
+
+# The command line
+
+
+@pytest.mark.parametrize("command", [[], ["index"], ["find"], ["read"]])
+def test_each_help_fits_a_terminal_and_has_an_example(
+    manuals: Command, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = output(manuals(*command, "--help"))
+    assert out.count("\n") <= 24
+    assert max(map(len, out.splitlines())) <= 80
+    assert re.search(r"^examples?:\n  openai-responses-mcp manuals " + "".join(command), out, re.MULTILINE)
+    assert out.isascii()
+
+
+def test_without_a_command_there_is_help(manuals: Command) -> None:
+    assert output(manuals()) == output(manuals("--help"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"], ["index", "--nonsense"], ["find"], ["read", "guide"], ["read", "guide", "a.md", "--line", "0"],
+        ["find", "x", "--limit", "-1"], ["find", "x", "--budget-ms", "soon"], ["find", "x", "--lim", "3"],
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_exits_2_with_the_usage(manuals: Command, arguments: list[str]) -> None:
+    code, out, err = manuals(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: openai-responses-mcp manuals")
+
+
+# Real processes
+
+
+def process(tmp_path: Path, *arguments: str, **env: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*COMMAND, "manuals", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path, **settings_for(tmp_path), **env),
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_output_that_cannot_carry_japanese_does_not_fail(root: Path, tmp_path: Path, encoding: str) -> None:
+    with process(tmp_path, "read", "plant", "電源.md", PYTHONIOENCODING=encoding, PYTHONUTF8="1") as running:
+        out, err = running.communicate(timeout=WAIT)
+    assert (running.returncode, err) == (0, b"")
+    assert out.decode("ascii").splitlines()[0] == "# ?????"
+    with process(tmp_path, "find", "予備電源", "--json", PYTHONIOENCODING=encoding, PYTHONUTF8="1") as running:
+        out, err = running.communicate(timeout=WAIT)
+    assert (running.returncode, err) == (0, b"")
+    assert json.loads(out.decode("ascii"))["query"] == "予備電源"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way there")
+def test_a_reader_that_has_seen_enough_is_no_failure(root: Path, tmp_path: Path) -> None:
+    write(root / "guide/long.md", "# Long\n" + "line\n" * 200_000)
+    with process(tmp_path, "read", "guide", "long.md", "--all") as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == b"# Long\n"
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(WAIT) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_takes_nothing_is_a_failure(root: Path, tmp_path: Path) -> None:
+    shell = f"exec {sys.executable} -m responses_mcp manuals read guide logs.md"
+    for closing in (">/dev/full", ">&-"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{shell} {closing}"],
+            env=environment(tmp_path, **settings_for(tmp_path)),
+            stderr=subprocess.PIPE,
+            timeout=WAIT,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr.startswith(b"openai-responses-mcp: stdout ")
+        assert done.stderr.count(b"\n") == 1
+
+
+STUCK = """
+import sys, time
+from responses_mcp.manuals import index
+read, seen = index.entries, set()
+def stuck(path, *arguments, **options):
+    seen.add(path)
+    if len(seen) == 12:  # the first transaction is smaller
+        print("stuck", file=sys.stderr, flush=True)
+        time.sleep(600)
+    return read(path, *arguments, **options)
+index.entries, index._FRESH_NS = stuck, 0
+sys.argv = ["openai-responses-mcp", "manuals", "index", "guide"]
+from responses_mcp.__main__ import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_ends_a_build_at_once_and_what_is_done_is_kept(root: Path, tmp_path: Path, manuals: Command) -> None:
+    for number in range(11):
+        write(root / f"guide/a{number}.md", f"# A{number}\n\nWizard {number}.\n")
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path, **settings_for(tmp_path)),
+    ) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == b"stuck\n"
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=WAIT)
+    assert (running.returncode, out, err) == (130, b"", b"")
+    again = re.match(r"guide: 14 files, (\d+) of them", output(manuals("index", "guide")))
+    assert again is not None
+    assert 0 < int(again[1]) < 14
+    found = json.loads(output(manuals("find", "wizard", "--manual", "guide", "--json")))
+    assert found["finds"][0]["summary"]["scanned_files"] == 14

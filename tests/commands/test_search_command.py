@@ -1,0 +1,131 @@
+"""`openai-responses-mcp search` as a person or a script uses it: what is sent, what is shown where, and how it ends."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.testing import Error, FakeApi, as_stream, bodies
+from responses_mcp.websearch import SearchResult, SearchResults, WebSearch
+from tests.commands.online import Command, Terminal, api, command, output, piped
+
+__all__ = ["api", "command"]
+
+FOUND = SearchResults(
+    (
+        SearchResult("Trio", "https://trio.dev/", "A library for structured concurrency.", "2026-11-02", 0.9),
+        SearchResult("予備電源", "https://a.jp/電源", "", None, None),
+    ),
+    total_count=7,
+    dropped=2,
+)
+
+
+@pytest.fixture
+def finding(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Let every search find the same; return what it is asked."""
+    asked: dict[str, Any] = {}
+
+    async def search(_: WebSearch, query: str, **more: Any) -> SearchResults:
+        await trio.lowlevel.checkpoint()
+        more.pop("on_phase")("asking")
+        asked.update(more, query=query)
+        return FOUND
+
+    monkeypatch.setattr(WebSearch, "search", search)
+    return asked
+
+
+async def test_each_page_is_listed_with_title_address_date_and_what_it_says(
+    api: FakeApi, command: Command, finding: dict[str, Any]
+) -> None:
+    code, out, err = await command("search", "structured", "concurrency")
+    assert code == 0
+    assert out == (
+        "  1. Trio\n"
+        "     https://trio.dev/  2026-11-02\n"
+        "     A library for structured concurrency.\n"
+        "  2. 予備電源\n"
+        "     https://a.jp/電源\n"
+        "These are 2 of 7 pages; list more with --limit.\n"
+    )
+    assert err == "openai-responses-mcp: 2 links that the search itself had not found were left out.\n"
+    assert finding == {"query": "structured concurrency", "limit": 10, "language": "auto", "timeframe": None}
+
+
+async def test_json_is_the_object_that_the_tool_returns(
+    api: FakeApi, command: Command, finding: dict[str, Any]
+) -> None:
+    found = json.loads(output(await command("search", "q", "--json")))
+    assert found == FOUND.as_json()
+    assert found["totalCount"] == 7
+
+
+async def test_the_options_are_the_arguments_of_the_tool(
+    api: FakeApi, command: Command, finding: dict[str, Any]
+) -> None:
+    await command("search", "--limit", "3", "q", "--language", "ja", "--timeframe", "past_week")
+    assert finding == {"query": "q", "limit": 3, "language": "ja", "timeframe": "past_week"}
+
+
+async def test_a_search_asks_the_api_once_and_needs_no_toolset(api: FakeApi, command: Command) -> None:
+    api.script(as_stream(bodies.searched()))
+    lines = output(await command("search", "python")).splitlines()
+    assert lines[1].strip() == bodies.PEP
+    [request] = api.requests
+    assert request.json["input"] == "python"
+
+
+async def test_finding_nothing_is_no_failure(api: FakeApi, command: Command) -> None:
+    api.script(as_stream(bodies.answer("[]")))
+    assert output(await command("search", "unicorns")) == "Nothing found.\n"
+
+
+async def test_stdin_is_the_query_only_if_there_are_no_words(
+    api: FakeApi, command: Command, finding: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words, query in ((["said"], "said"), ([], "piped"), (["-"], "piped")):
+        with piped(monkeypatch, b"piped\n"):
+            assert (await command("search", *words))[0] == 0
+        assert finding["query"] == query
+
+
+async def test_a_terminal_gets_snippets_broken_between_words_and_the_phases(
+    api: FakeApi, command: Command, finding: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setenv("COLUMNS", "30")
+    assert (await command("search", "q"))[0] == 0
+    assert out.text.splitlines()[2:4] == ["     A library for structured", "     concurrency."]
+    assert err.text.startswith("\r  0 s  asking\r")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["q", "--limit", "99"], "limit is 99; it must be a whole number from 1 to 50."),
+        (["q", "--language", "??"], 'language is "??"; it must be a language tag'),
+        (["x" * 4001], "query has 4001 characters"),
+        (["q", "--timeframe", "later"], "argument --timeframe"),
+        (["q", "--limit", "few"], "argument --limit"),
+        ([], "There is nothing to ask"),
+    ],
+)
+async def test_a_search_that_cannot_be_meant_exits_2_and_sends_nothing(
+    api: FakeApi, command: Command, arguments: list[str], said: str
+) -> None:
+    code, out, err = await command("search", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert api.requests == []
+
+
+async def test_what_goes_wrong_upstream_is_one_sentence_and_exits_1(api: FakeApi, command: Command) -> None:
+    api.script(Error(401))
+    code, out, err = await command("search", "q")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("openai-responses-mcp: ")
