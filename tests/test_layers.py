@@ -296,6 +296,18 @@ def test_the_server_is_ready_before_sqlite_is_loaded() -> None:
     assert loaded_after(statement).isdisjoint({"httpx", "yaml", "sqlite3", "_sqlite3"})
 
 
+def test_listing_the_manual_tools_loads_nothing_of_the_search() -> None:
+    statement = (
+        "from responses_mcp.daemon import configured_toolsets\n"
+        "from responses_mcp.settings import ManualsSettings, Settings\n"
+        "[set.tools for set in configured_toolsets(Settings(manuals=ManualsSettings(root='/nowhere')))]\n"
+        "import sys\n"
+        "names = [name.rpartition('.')[2] for name in sys.modules if name.startswith('responses_mcp.manuals.')]\n"
+        "assert sorted(names) == ['errors', 'kinds'], names"
+    )
+    assert "sqlite3" not in loaded_after(statement)
+
+
 def files_of_the_checkout() -> list[Path]:
     """Return the files that are, or could next be, under version control."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]

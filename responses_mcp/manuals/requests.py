@@ -14,14 +14,11 @@ from typing import Any, Final, Literal, cast
 
 from responses_mcp.manuals import arguments as read
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.kinds import KINDS
 from responses_mcp.manuals.paths import ROOT_ID, parts_of
 from responses_mcp.manuals.words import normalise
 
 DEFAULT_CHARS: Final = 12_000
-KINDS: Final = (
-    "candidates", "unscanned", "conflicts", "gaps", "integrated_top",
-    "claims", "evidences", "edges", "gate_runs", "fusion_debug",
-)  # fmt: skip
 MOST_INLINE_HITS: Final = 5
 
 _MOST_FILES: Final = 200

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from responses_mcp.manuals.diagnosis import gap_rows, unscanned_rows
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.hits import inline_hits, page
-from responses_mcp.manuals.requests import KINDS, HitsRequest
+from responses_mcp.manuals.kinds import KINDS
+from responses_mcp.manuals.requests import HitsRequest
 from tests.manuals.found import payload, row
 
 TRACE = "0123456789abcdef" * 2
