@@ -177,7 +177,8 @@ class _Shell:
         outcome: Outcome | None = None
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
         report = None if reporter is None else reporter.report
-        context = CallContext(call.id, report, self._memory if call.era.remembers else None)
+        memory = self._memory if call.era.remembers else None
+        context = CallContext(call.id, report, memory, trio.current_effective_deadline)
         with wake:
             try:
                 with scope:

@@ -265,6 +265,21 @@ async def test_stopping_during_the_drain_shortens_it(autojump_clock: trio.testin
         assert trio.current_time() == 3
 
 
+async def test_the_shorter_of_two_graces_counts_whichever_was_asked_for_first(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    for graces in ((1, 5), (5, 1)):
+        began = trio.current_time()
+        async with connected_client(options(), toolsets=[Bench()]) as client:
+            await client.start_call("work", {"hang": True})
+            await trio.testing.wait_all_tasks_blocked()
+            assert client.server is not None
+            for grace in graces:
+                client.server.stop(grace)
+            await client.wait_end()
+            assert trio.current_time() == began + 1
+
+
 async def test_a_toolset_that_cannot_be_closed_keeps_nothing_else_open(caplog: pytest.LogCaptureFixture) -> None:
     class Stubborn(Bench):
         @property

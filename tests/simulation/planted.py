@@ -1,0 +1,396 @@
+"""Bugs planted on purpose, to see that the simulation catches each: `python -m tests.simulation.planted`.
+
+Each replaces a method or a name of the server at run time, and nothing in a file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import trio
+
+from responses_mcp.errors import UpstreamError
+from responses_mcp.protocol.exchange import Call, CallStarted
+from responses_mcp.protocol.jsonrpc import notification_message, request_key
+from responses_mcp.protocol.outbox import Outbox
+from responses_mcp.protocol.outcome import Crash, ToolFailure
+from responses_mcp.protocol.session import Session
+from responses_mcp.responses_api import client
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.runtime import server
+from responses_mcp.runtime.progress import ProgressReporter
+from responses_mcp.runtime.server import Server, _Shell
+from tests.simulation.model import check
+from tests.simulation.run import simulate
+
+WITHIN = 600  # schedules in which each bug must have been caught
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug: what it does, and a patch that brings it in."""
+
+    what: str
+    patch: Callable[[], AbstractContextManager[object]]
+
+
+BUGS: dict[str, Bug] = {}
+
+
+def planted(what: str, owner: object, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Plant the bug that putting the decorated function in the place of `owner.name` makes.
+
+    The function gets what it replaces, and returns what stands in for it.
+    """
+
+    def plant(made: Callable[..., Any]) -> Callable[..., Any]:
+        BUGS[made.__name__] = Bug(what, lambda: patch.object(owner, name, made(getattr(owner, name))))
+        return made
+
+    return plant
+
+
+# Cancels
+
+
+@planted("a call's scope is registered by its task, not by the step that reads it", _Shell, "_carry_out")
+def scope_registered_late(original: Any) -> Any:
+    def carry_out(self: Any, events: list[Any], nursery: trio.Nursery) -> None:
+        async def late(call: Call) -> None:
+            scope = self._scopes[call] = trio.CancelScope()
+            await self._run_call(call, scope, self._wake.clone(), nursery)
+
+        for event in events:
+            if isinstance(event, CallStarted):
+                nursery.start_soon(late, event.call)
+            else:
+                original(self, [event], nursery)
+        self._wake_writer(self._wake)
+
+    return carry_out
+
+
+@planted("a call that finishes after its cancel is answered", Session, "finish")
+def answer_after_cancel(original: Any) -> Any:
+    def finish(self: Any, call: Call, outcome: Any) -> None:
+        self._in_flight.setdefault(call.key, call)
+        original(self, call, outcome)
+
+    return finish
+
+
+@planted("an answer that waits is not taken back by a cancel", Session, "_receive_cancel")
+def queued_answer_stays(original: Any) -> Any:
+    def receive_cancel(self: Any, params: Any) -> None:
+        pending = self._in_flight.get(request_key(params.get("requestId")))
+        if pending is None or not pending.finished:
+            original(self, params)
+
+    return receive_cancel
+
+
+@planted("the refusal of a duplicate is not taken back by a cancel", Outbox, "withdraw")
+def refusal_stays(original: Any) -> Any:
+    return lambda self, ticket: (
+        None if b"already in flight; use" in self._entries.get(ticket, [b""])[0] else original(self, ticket)
+    )
+
+
+@planted("retries go on after the cancel", ResponsesApi, "_attempts")
+def retry_after_cancel(original: Any) -> Any:
+    async def attempts(*args: Any) -> Any:
+        deadline = next(each for each in args if isinstance(each, trio.CancelScope))
+        with trio.CancelScope(shield=True, deadline=deadline.deadline):
+            return await original(*args)
+        raise UpstreamError("out of time")
+
+    return attempts
+
+
+@planted(
+    "nobody looks for a cancel between the wait for a connection and the request",
+    trio.lowlevel,
+    "checkpoint_if_cancelled",
+)
+def request_after_cancel(original: Any) -> Any:
+    return trio.lowlevel.cancel_shielded_checkpoint
+
+
+@planted('a cancel of "1" ends the call 1', Session, "_receive_cancel")
+def cancel_of_another_type(original: Any) -> Any:
+    def receive_cancel(self: Any, params: Any) -> None:
+        wanted = params.get("requestId")
+        known = [key for key in self._in_flight if str(key[1]) == str(wanted)]
+        found = request_key(wanted) in self._in_flight
+        original(self, params if found or not known else {"requestId": known[0][1]})
+
+    return receive_cancel
+
+
+# Ids
+
+
+@planted("the id of a cancelled call stays in use", Session, "_receive_cancel")
+def id_not_released(original: Any) -> Any:
+    def receive_cancel(self: Any, params: Any) -> None:
+        before = dict(self._in_flight)
+        original(self, params)
+        self._in_flight.update(before)
+
+    return receive_cancel
+
+
+@planted("a duplicate id takes the place of the call in flight", Session, "_receive_request")
+def duplicate_overwrites(original: Any) -> Any:
+    def receive_request(self: Any, request: Any) -> None:
+        self._in_flight.pop(request_key(request.id), None)
+        original(self, request)
+
+    return receive_request
+
+
+@planted("a call that ran out of time is answered twice", Session, "_answer")
+def double_answer(original: Any) -> Any:
+    def answer(self: Any, pending: Any, message: Any) -> None:
+        original(self, pending, message)
+        if "No answer within" in str(message):
+            self._queue(message)
+
+    return answer
+
+
+@planted("one call more than max_in_flight is let in", Session, "_no_room")
+def one_too_many(original: Any) -> Any:
+    return lambda self: None if len(self._in_flight) == self._max_in_flight else original(self)
+
+
+# Output
+
+
+@planted("a withdrawn message takes its neighbour along", Outbox, "withdraw")
+def neighbour_dropped(original: Any) -> Any:
+    def withdraw(self: Any, ticket: int) -> None:
+        original(self, ticket)
+        original(self, ticket + 1)
+
+    return withdraw
+
+
+@planted("a partial write is taken for a whole one", Outbox, "take")
+def torn_frame(original: Any) -> Any:
+    return lambda self, batch_bytes: original(self, batch_bytes)[:1000]
+
+
+@planted("only the reader wakes the writer", _Shell, "_wake_writer")
+def lost_wake_up(original: Any) -> Any:
+    return lambda self, wake: original(self, wake) if wake is self._wake else None
+
+
+@planted("what was written counts as unsent for ever", Outbox, "written")
+def room_never_found(original: Any) -> Any:
+    return lambda self: None
+
+
+# Progress
+
+
+@planted("progress is told whatever has become of the call", Session, "report")
+def progress_after_cancel(original: Any) -> Any:
+    def report(self: Any, call: Call, progress: float, message: str) -> None:
+        params = {"progressToken": call.progress_token, "progress": progress, "message": message}
+        self._queue(notification_message("notifications/progress", params))
+
+    return report
+
+
+@planted("a last piece of progress follows the answer", Session, "_answer")
+def progress_after_answer(original: Any) -> Any:
+    def answer(self: Any, pending: Any, message: Any) -> None:
+        original(self, pending, message)
+        if isinstance(pending, Call) and pending.progress_token is not None:
+            params = {"progressToken": pending.progress_token, "progress": 1e6, "message": "done"}
+            self._queue(notification_message("notifications/progress", params))
+
+    return answer
+
+
+@planted("progress that waits is sent together with the answer", Session, "_answer")
+def progress_beside_answer(original: Any) -> Any:
+    def answer(self: Any, pending: Any, message: Any) -> None:
+        pending.tickets.clear()
+        original(self, pending, message)
+
+    return answer
+
+
+@planted("a heartbeat repeats the value before it", ProgressReporter, "_flush")
+def progress_stands_still(original: Any) -> Any:
+    def flush(self: Any) -> None:
+        if self._pending is None:
+            self._value -= 1
+        original(self)
+
+    return flush
+
+
+@planted("the heartbeat goes on after its call", ProgressReporter, "stop")
+def heartbeat_outlives_call(original: Any) -> Any:
+    return lambda self: None
+
+
+# Upstream
+
+
+class _Unshielded:
+    """Trio without shields."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(trio, name)
+
+    def CancelScope(self, *, shield: bool = False, **options: Any) -> trio.CancelScope:  # noqa: N802  # Trio's name
+        return trio.CancelScope(**options)
+
+
+@planted("the connection of a cancelled call is closed within the cancelled scope", client, "trio")
+def connection_not_closed(original: Any) -> Any:
+    return _Unshielded()
+
+
+@planted("a cancelled call keeps its place among the connections", trio.CapacityLimiter, "__aexit__")
+def connection_not_released(original: Any) -> Any:
+    async def aexit(self: trio.CapacityLimiter, kind: type[BaseException] | None, *rest: Any) -> None:
+        if kind is not trio.Cancelled:
+            await original(self, kind, *rest)
+
+    return aexit
+
+
+@planted("closing a connection has no bound", client, "CLOSE_GRACE")
+def closing_without_bound(original: Any) -> Any:
+    return 1e9
+
+
+@planted("one retry more than max_retries", ResponsesApi, "__init__")
+def one_retry_too_many(original: Any) -> Any:
+    def init(self: Any, openai: Any, request: Any, **options: Any) -> None:
+        original(self, openai, request, **options)
+        self._request = type(request)(
+            timeout_ms=request.timeout_ms, max_retries=request.max_retries + 1, max_connections=request.max_connections
+        )
+
+    return init
+
+
+@planted("a request that may have been paid for is repeated", UpstreamError, "__init__")
+def paid_twice(original: Any) -> Any:
+    def init(self: Any, message: str, **details: Any) -> None:
+        original(self, message, **{**details, "retryable": True})
+
+    return init
+
+
+@planted("of two calls at once, one gets the answer to the question before", ResponsesApi, "_attempts")
+def answers_mixed(original: Any) -> Any:
+    async def attempts(self: Any, *args: Any) -> Any:
+        self.running = getattr(self, "running", 0) + 1
+        try:
+            response = await original(self, *args)
+        finally:
+            self.running -= 1
+        before, self.last = getattr(self, "last", response), response
+        return before if self.running else response
+
+    return attempts
+
+
+# The end
+
+
+@planted("the drain is cut short", server, "Server")
+def drain_cut_short(original: Any) -> Any:
+    return lambda session, grace: Server(session, grace=grace / 3)
+
+
+@planted("the drain has no end", server, "Server")
+def drain_without_end(original: Any) -> Any:
+    return lambda session, grace: Server(session, grace=1e9)
+
+
+@planted("of two stops the later one counts", Server, "stop")
+def later_stop_counts(original: Any) -> Any:
+    def stop(self: Any, grace: float) -> None:
+        self.grace = grace
+        self.reading.cancel()
+        if self.draining is not None:
+            self.draining.deadline = trio.current_time() + grace
+
+    return stop
+
+
+@planted("the writer outlives the server", _Shell, "_write")
+def writer_outlives_server(original: Any) -> Any:
+    async def write(self: Any, everything: trio.CancelScope) -> None:
+        trio.lowlevel.spawn_system_task(original, self, everything)
+        await trio.lowlevel.checkpoint()
+
+    return write
+
+
+@planted("a tool that crashes ends the server", _Shell, "_finish")
+def crash_not_contained(original: Any) -> Any:
+    def finish(self: Any, call: Call, outcome: Any) -> None:
+        if outcome == Crash():
+            raise RuntimeError("crashed")
+        original(self, call, outcome if outcome is not None else ToolFailure(""))
+
+    return finish
+
+
+@dataclass(frozen=True)
+class Caught:
+    """When a bug was first noticed, and by which invariant; and which of them noticed it, in how many schedules."""
+
+    schedules: int
+    invariant: str
+    counts: Counter[str]
+
+
+def catch(bug: Bug, *, first: int = 0, within: int = WITHIN, after: int = 0) -> Caught | None:
+    """Run schedules until one shows the bug, and `after` more."""
+    caught: tuple[int, str] | None = None
+    counts: Counter[str] = Counter()
+    with bug.patch():
+        for number in range(1, within + 1):
+            violations = check(simulate(first + number - 1)).violations
+            counts.update({violation.invariant for violation in violations})
+            if violations and caught is None:
+                caught = number, violations[0].invariant
+            if caught is not None and number >= caught[0] + after:
+                break
+    return None if caught is None else Caught(*caught, counts)
+
+
+def main() -> int:
+    missed = 0
+    print(f"{'planted bug':<26} {'schedules':>9}  first caught by; in 100 more, by")
+    for name, bug in BUGS.items():
+        caught = catch(bug, after=100)
+        missed += caught is None
+        if caught is None:
+            print(f"{name:<26} {'never':>9}  MISSED: {bug.what}")
+            continue
+        print(f"{name:<26} {caught.schedules:>9}  {caught.invariant}")
+        for invariant, count in caught.counts.most_common():
+            print(f"{'':<37} {count:>4} x {invariant}")
+    print(f"{len(BUGS) - missed} of {len(BUGS)} caught")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

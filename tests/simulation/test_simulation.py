@@ -1,0 +1,87 @@
+"""The simulation in small: 2,000 schedules, the same each time. `nox -s simulate` runs many more, and others."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.invariants import INVARIANTS
+from tests.simulation.model import Frames, check
+from tests.simulation.planted import BUGS, WITHIN, catch
+from tests.simulation.run import simulate
+from tests.simulation.situations import SITUATIONS
+from tests.simulation.transcript import Kind
+
+SCHEDULES = 2_000
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_whatever_happens_in_whatever_order_the_promises_hold_and_every_situation_comes_up() -> None:
+    situations: Counter[str] = Counter()
+    failures = {}
+    for seed in range(SCHEDULES):
+        verdict = check(simulate(seed))
+        situations += verdict.situations
+        if verdict.violations:
+            failures[seed] = verdict.violations
+    assert failures == {}  # python -m tests.simulation --replay SEED
+    assert set(SITUATIONS) == set(situations)
+
+
+def test_a_seed_replays_to_the_last_event() -> None:
+    for seed in range(0, 400, 10):
+        assert simulate(seed) == simulate(seed)
+
+
+def test_a_seed_replays_in_another_process() -> None:
+    # There the order in sets of texts is another one.
+    script = "from tests.simulation.test_simulation import told; print(told())"
+    env = {**os.environ, "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == told()
+
+
+def told() -> str:
+    """Return a digest of all that happens in some runs."""
+    return hashlib.sha256(repr([simulate(seed) for seed in range(7, 400, 10)]).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_caught(name: str) -> None:
+    caught = catch(BUGS[name])
+    assert caught is not None, f"{BUGS[name].what}: not noticed in {WITHIN} schedules"
+    assert caught.invariant in INVARIANTS
+
+
+def test_a_planted_bug_leaves_nothing_behind() -> None:
+    assert catch(BUGS["torn_frame"]) is not None
+    assert check(simulate(0)).violations == []
+
+
+def test_a_run_that_hangs_is_noticed_and_given_up() -> None:
+    with BUGS["room_never_found"].patch():
+        runs = [simulate(seed) for seed in range(60)]
+    hung = [run for run in runs if any(event.kind is Kind.HUNG for event in run.events)]
+    assert hung
+    assert all(check(run).violations for run in hung)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_model_reads_both_framings_in_any_pieces(size: int) -> None:
+    data = b'Content-Length: 9\r\n\r\n{"a": 17}{"b": 2}\nContent-Length: 2\r\n\r\n{}'
+    frames = Frames()
+    found = [body for start in range(0, len(data), size) for body in frames.feed(data[start : start + size])]
+    assert found == [b'{"a": 17}', b'{"b": 2}', b"{}"]
+    assert frames.rest == b""
+
+
+@pytest.mark.parametrize("data", [b"Content-Length: 3\r\n\r\n{}Content-Length: 2\r\n\r\n{}", b"x" * 40, b"\n{}"])
+def test_the_model_refuses_what_is_no_frame(data: bytes) -> None:
+    frames = Frames()
+    with pytest.raises(ValueError, match="no header"):
+        frames.feed(data + b"." * 40)

@@ -1,0 +1,229 @@
+"""An API without sockets, behind the real pool of connections: only what httpx does is simulated.
+
+`SimulatedConnections` is the product's `HttpConnections` (its order, its limit, what it keeps and what it closes) over
+clients that play a script instead of sending.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+import trio
+
+from responses_mcp.responses_api.client import HttpConnections
+from responses_mcp.responses_api.connections import Listener, Reply
+from tests.simulation.transcript import Kind, Transcript
+
+MARKER = re.compile(rb"q[0-9]+\b")
+ASKED = re.compile(rb'"input": "(q[0-9]+)')
+
+# What may be followed by another request: what passes, and what was never sent.
+RETRYABLE = {"refused", "429", "429 after", "500", "408", "409", "failed", "lesson"}
+PLAYS = (
+    *("answer", "plain", "big", "refused", "lost", "lost body", "429", "429 after", "500", "408", "409", "401", "html"),
+    *("truncated", "cut", "failed", "incomplete", "hang", "hang body", "drip", "lingers", "lesson"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What upstream does with one request: how long each step takes, in seconds."""
+
+    kind: str
+    connect: float = 0.0
+    head: float = 0.0
+    piece: float = 0.0
+    close: float = 0.0
+    after: float = 1.0  # Retry-After
+
+
+class SimulatedConnections(HttpConnections):
+    """The product's pool over clients of ours."""
+
+    def __init__(self, transcript: Transcript, plays: Mapping[str, list[Play]], limit: int) -> None:
+        super().__init__(cast(ssl.SSLContext, None), None, limit=limit)
+        self.transcript = transcript
+        self._plays = plays
+        self._asked: Counter[str] = Counter()
+        self._made = 0
+
+    @property
+    def in_use(self) -> int:
+        return self._slots.borrowed_tokens
+
+    def _new_client(self) -> httpx.AsyncClient:
+        self._made += 1
+        self.transcript.note(Kind.OPEN, self._made)
+        return cast(httpx.AsyncClient, _Client(self, self._made))
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None = None) -> Reply:
+        marker = _asked(body)
+        self.transcript.phase(marker, "queued")
+        try:
+            return await super().post(url, headers, body, listener)
+        finally:
+            self.transcript.phase(marker, "between requests")
+
+    def asked(self, marker: str, connection: int) -> tuple[Transcript, Play, int]:
+        self._asked[marker] += 1
+        number = self._asked[marker]
+        plays = self._plays[marker]
+        play = plays[min(number, len(plays)) - 1]
+        self.transcript.note(Kind.REQUEST, marker, number, connection)
+        self.transcript.note(Kind.FAULT, marker, play.kind)
+        self.transcript.note(Kind.BUSY, connection, marker)
+        return self.transcript, play, number
+
+
+def _asked(body: bytes) -> str:
+    found = ASKED.search(body)
+    return found[1].decode() if found else "?"
+
+
+class _Client:
+    """As much of an `httpx.AsyncClient` as is used."""
+
+    def __init__(self, over: SimulatedConnections, number: int) -> None:
+        self._over = over
+        self._number = number
+        self._connected = False
+        self._closing = 0.0
+
+    def build_request(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> _Request:
+        return _Request(content)
+
+    async def send(self, request: _Request, *, stream: bool) -> _Response:
+        marker = _asked(request.content)
+        transcript, play, number = self._over.asked(marker, self._number)
+        self._closing = play.close
+        if not self._connected or play.kind == "refused":
+            transcript.phase(marker, "connecting")
+            await trio.sleep(play.connect)
+            if play.kind == "refused":
+                raise httpx.ConnectError(f"refused {marker}")
+            self._connected = True
+        transcript.phase(marker, "before the head")
+        await trio.sleep(play.head)
+        if play.kind == "lost":
+            raise httpx.ReadError("lost")
+        if play.kind == "hang":
+            await trio.sleep_forever()
+        return _Response(
+            transcript, self._number, marker, play, number, wants_events=b'"stream": true' in request.content
+        )
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()  # in a cancelled scope nothing is closed, which is the worst that could be
+        try:
+            await trio.sleep(self._closing)
+        finally:
+            self._over.transcript.note(Kind.CLOSE, self._number)
+
+
+@dataclass
+class _Request:
+    content: bytes
+    stream: object = None
+
+
+class _Response:
+    """As much of an `httpx.Response` as is used, and the iterator over its body."""
+
+    def __init__(
+        self, transcript: Transcript, connection: int, marker: str, play: Play, number: int, *, wants_events: bool
+    ) -> None:
+        events = wants_events and play.kind != "plain"
+        self.status_code, self.headers, body = _reply(play, marker, number, events=events)
+        self._transcript = transcript
+        self._connection = connection
+        self._marker = marker
+        self._play = play
+        self._streams = self.headers["content-type"] == "text/event-stream"
+        self._body = _in_pieces(body, play.kind, events=self._streams)
+        self._complete = False
+
+    def aiter_raw(self) -> _Response:
+        return self
+
+    def __aiter__(self) -> _Response:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._body:
+            self._transcript.phase(self._marker, "within the stream" if self._streams else "within the body")
+            await trio.sleep(self._play.piece)
+            return self._body.pop(0)
+        kind = self._play.kind
+        if kind == "lost body":
+            raise httpx.RemoteProtocolError("lost")
+        if kind in ("hang body", "lingers"):
+            await trio.sleep_forever()
+        await trio.lowlevel.checkpoint()
+        self._complete = True
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        if self._complete:
+            self._transcript.note(Kind.IDLE, self._connection)
+        await trio.lowlevel.checkpoint()
+
+
+def _reply(play: Play, marker: str, number: int, *, events: bool) -> tuple[int, dict[str, str], list[bytes]]:
+    kind = play.kind
+    said = f"answer to {marker} by request {number}" + ("." * 3000 if kind == "big" else "")
+    headers = {"content-type": "application/json"}
+    if kind in ("429", "429 after", "500", "408", "409", "401", "lesson"):
+        status = 400 if kind == "lesson" else int(kind[:3])
+        if kind == "429 after":
+            headers["retry-after"] = f"{play.after:g}"
+        error = {"message": f"fault of {marker}", "code": None, "param": "text.verbosity" if status == 400 else None}
+        return status, headers, [json.dumps({"error": error}).encode()]
+    if kind == "html":
+        return 502 if number % 2 else 200, {"content-type": "text/html"}, [b"<html>Bad gateway</html>"]
+    if events:
+        headers["content-type"] = "text/event-stream"
+        return 200, headers, [_event(event) for event in _events(kind, said, marker)]
+    response = json.dumps(_response(kind, said, marker)).encode()
+    if kind in ("truncated", "cut", "lost body", "hang body"):
+        response = response[: len(response) // 2]
+    return 200, headers, [response]
+
+
+def _response(kind: str, said: str, marker: str) -> dict[str, Any]:
+    if kind == "failed":
+        return {"status": "failed", "error": {"code": "server_error", "message": f"fault of {marker}"}}
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]}
+    return {"status": "incomplete" if kind == "incomplete" else "completed", "output": [message]}
+
+
+def _events(kind: str, said: str, marker: str) -> list[dict[str, Any]]:
+    search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": marker}}
+    response = _response(kind, said, marker)
+    events: list[dict[str, Any]] = [
+        {"type": "response.created"},
+        {"type": "response.output_item.done", "output_index": 0, "item": search},
+        {"type": "response.output_text.delta", "output_index": 1, "delta": said},
+        {"type": f"response.{response['status']}", "response": response},
+    ]
+    return events[:3] if kind in ("truncated", "cut", "lost body", "hang body") else events
+
+
+def _event(event: dict[str, Any]) -> bytes:
+    return b"data: %b\n\n" % json.dumps(event).encode()
+
+
+def _in_pieces(body: list[bytes], kind: str, *, events: bool) -> list[bytes]:
+    whole = b"".join(body)
+    if kind == "drip":
+        size = -(-len(whole) // 8)
+        return [whole[start : start + size] for start in range(0, len(whole), size)]
+    if events or len(whole) < 2:
+        return body
+    return [whole[: len(whole) // 2], whole[len(whole) // 2 :]]
