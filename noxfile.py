@@ -74,7 +74,7 @@ def tests(session: nox.Session) -> None:
     """Run the tests on every supported Python that is installed."""
     session.install("-e", ".", *group("test"))
     elsewhere = [f"--ignore=tests/{folder}" for folder in ("interop", "bench")]  # sessions of their own
-    session.run("pytest", "-m", "not smoke", *elsewhere, *session.posargs)
+    session.run("pytest", "-n", "auto", "-m", "not smoke", *elsewhere, *session.posargs)
 
 
 @nox.session(reuse_venv=False)
@@ -144,9 +144,29 @@ def build(session: nox.Session) -> None:
     session.run("pytest", "--noconftest", "tests/test_distribution.py", env={"DISTRIBUTIONS": str(ROOT / "dist")})
 
 
-# Clients that cannot share an environment. The findings are about these releases; a newer one is a finding of its own.
+MCPB = "@anthropic-ai/mcpb@2.1.2"  # the makers' own validator of bundles
+
+
+@nox.session(default=False)
+def bundle(session: nox.Session) -> None:
+    """Pack the bundle (.mcpb) into dist/, check it, and start it as a client would; needs the network."""
+    session.install("-e", ".", "uv", *group("test"))
+    for old in Path("dist").glob("*.mcpb"):
+        old.unlink()
+    session.run("python", "-m", "tests.bundle", "dist")
+    [packed] = Path("dist").glob("*.mcpb")
+    session.run("pytest", "tests/test_bundle.py", env={"BUNDLE": str(packed.resolve())})
+    if shutil.which("npx") is None:
+        session.warn("npx not found: the manifest was not checked with the validator of its makers")
+        return
+    session.run("npx", "--yes", MCPB, "validate", "config/manifest.json", external=True)
+    session.run("npx", "--yes", MCPB, "info", str(packed), external=True)
+
+
+# Clients that cannot share an environment, and servers that are asked in place of OpenAI's. What was found is about
+# these releases; a newer one is a finding of its own.
 # Those that run on Node stand in tests/interop/js/package.json.
-CLIENTS = {"mcp-1": ["mcp==1.30.*"], "mcp-2": ["mcp==2.3.*"], "fastmcp": ["fastmcp==4.1.*"], "node": []}
+CLIENTS = {"mcp-1": ["mcp==1.30.*"], "mcp-2": ["mcp==2.3.*"], "fastmcp": ["fastmcp==4.1.*"], "node": [], "servers": []}
 
 
 @nox.parametrize("clients", list(CLIENTS), ids=list(CLIENTS))
@@ -154,10 +174,14 @@ CLIENTS = {"mcp-1": ["mcp==1.30.*"], "mcp-2": ["mcp==2.3.*"], "fastmcp": ["fastm
 def interop(session: nox.Session, clients: str) -> None:
     """Run the tests against real MCP clients, and print what each of them did."""
     tests = ["tests/interop/test_python_clients.py"]
-    if clients == "node":
-        tests = ["tests/interop/test_typescript_clients.py", "tests/interop/test_inspector.py"]
+    on_node = {
+        "node": ["tests/interop/test_typescript_clients.py", "tests/interop/test_inspector.py"],
+        "servers": ["tests/interop/test_servers.py"],
+    }
+    if clients in on_node:
+        tests = on_node[clients]
         if missing := [command for command in ("node", "npm") if shutil.which(command) is None]:
-            session.skip(f"{' and '.join(missing)} not found; install Node.js with npm to try the clients that need it")
+            session.skip(f"{' and '.join(missing)} not found; install Node.js with npm to try what needs it")
     session.install(".", *group("smoke", "interop"), *CLIENTS[clients])
     results = session.cache_dir / "interop" / f"{clients}.jsonl"
     results.parent.mkdir(parents=True, exist_ok=True)
@@ -170,6 +194,15 @@ def interop(session: nox.Session, clients: str) -> None:
 
 
 @nox.session(default=False)
+def simulate(session: nox.Session) -> None:
+    """Run 100,000 random schedules; `-- --schedules N --seed S` chooses them, `-- --replay SEED` shows one."""
+    session.install("-e", ".", *group("test"))
+    session.run("python", "-m", "tests.simulation", *session.posargs)
+    if not session.posargs:
+        session.run("python", "-m", "tests.simulation.planted")
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Run all benchmarks of tests/bench, or with `-- NAME OPTIONS` one; each prints what it measured."""
     modules = sorted(Path("tests/bench").glob("*.py"))
@@ -179,3 +212,13 @@ def bench(session: nox.Session) -> None:
     session.install("-e", ".", *group("test"))
     for benchmark in session.posargs[:1] or benchmarks:
         session.run("python", "-m", f"tests.bench.{benchmark}", *session.posargs[1:])
+
+
+@nox.session(default=False)
+def retrieval(session: nox.Session) -> None:
+    """Measure searches of a corpus, which is given by `-- --manuals-root DIR --queries FILE`."""
+    given = {argument.partition("=")[0] for argument in session.posargs}
+    if not {"--manuals-root", "--queries"} <= given:
+        session.skip("no corpus was given: nox -s retrieval -- --manuals-root DIR --queries FILE")
+    session.install("-e", ".", *group("test"))
+    session.run("python", "-m", "tests.bench.retrieval", *session.posargs)
