@@ -1,6 +1,8 @@
-"""The MCP clients that `install` knows: where each keeps its servers, and what an entry of ours is there.
+"""The MCP clients that are known: where each keeps its servers, what an entry of ours is there, how long it waits.
 
-What was tried with the real clients, and with which versions: docs/reference/client-setup-claude.md.
+What was tried with the real clients, and with which versions: docs/reference/client-setup-claude.md. How long they
+wait is from what their users report: anthropics/claude-code#16837, #22542, #84136; openai/codex#31641, #38689;
+kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 2026-11-21.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from typing import Any, Final, Literal
 from responses_mcp.commands.json_merge import Dialect
 
 _MORE: Final = 30  # seconds that a client waits longer than the server, so that the server's message arrives
-_FIXED_LIMIT_MS: Final = 60_000  # of one call in Claude Desktop
+_FIXED_LIMIT: Final = 60  # seconds of one call in Claude Desktop
 _WITHIN_FIXED_LIMIT_MS: Final = 55_000
+_START_LIMIT: Final = 30  # seconds that Codex is told to wait for the start
 _NETWORK: Final = ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE")
 
 
@@ -65,17 +68,35 @@ class Server:
     @property
     def client_limit(self) -> int:
         """How many seconds a client should wait for a call."""
-        return math.ceil(max(self.answer_ms, self.search_ms) / 1000) + _MORE
+        return client_limit(max(self.answer_ms, self.search_ms))
+
+
+def client_limit(milliseconds: int) -> int:
+    """Return how many seconds a client should wait for a call that may take so long."""
+    return math.ceil(milliseconds / 1000) + _MORE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class Patience:
+    """How many seconds a client waits for the start of a server and for a call, and how it can be told to wait longer.
+
+    A limit that is None hardly matters, or is not known. `{limit}` in `call_cure` stands for the seconds that do.
+    """
+
+    title: str
+    start: float | None = None
+    call: float | None = None
+    start_cure: str = ""
+    call_cure: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client(Patience):
     """A client. `project_file` is relative to the project, None if the client has no such file.
 
     `reference` is how its file refers to the environment variable NAME; None if it cannot.
     """
 
-    title: str
     user_file: Callable[[Machine], PurePath]
     project_file: str | None
     dialect: Dialect | Literal["toml"]
@@ -105,9 +126,9 @@ def _claude_code_file(machine: Machine) -> PurePath:
 
 def _fixed_limit(server: Server) -> dict[str, Any]:
     env: dict[str, str] = {}
-    if server.answer_ms >= _FIXED_LIMIT_MS:
+    if server.answer_ms >= _FIXED_LIMIT * 1000:
         env |= {"OPENAI_API_TIMEOUT": str(_WITHIN_FIXED_LIMIT_MS), "ANSWER_EFFORT": "low"}
-    if server.search_ms >= _FIXED_LIMIT_MS:
+    if server.search_ms >= _FIXED_LIMIT * 1000:
         env |= {"SEARCH_MAX_ATTEMPTS": "1"}
     return {"env": env}
 
@@ -115,7 +136,7 @@ def _fixed_limit(server: Server) -> dict[str, Any]:
 def _codex_limits(server: Server) -> dict[str, Any]:
     return {
         "env_vars": [*server.secrets, *_NETWORK],
-        "startup_timeout_sec": 30,
+        "startup_timeout_sec": _START_LIMIT,
         "tool_timeout_sec": server.client_limit,
         "required": True,
     }
@@ -128,6 +149,8 @@ def _milliseconds(server: Server) -> dict[str, Any]:
 CLIENTS: Final[Mapping[str, Client]] = {
     "claude-code": Client(
         title="Claude Code",
+        start=30,
+        start_cure="for Claude Code set MCP_TIMEOUT=60000",
         user_file=_claude_code_file,
         project_file=".mcp.json",
         dialect="json",
@@ -138,6 +161,11 @@ CLIENTS: Final[Mapping[str, Client]] = {
     ),
     "claude-desktop": Client(
         title="Claude Desktop",
+        start=60,
+        call=_FIXED_LIMIT,
+        start_cure="Claude Desktop cannot be told to wait longer",
+        call_cure="for Claude Desktop, which cannot be told to wait longer, set request.timeout_ms "
+        f"(OPENAI_API_TIMEOUT) to {_WITHIN_FIXED_LIMIT_MS}, or let it use answer_quick with a low effort",
         user_file=lambda machine: machine.app_data / "Claude" / "claude_desktop_config.json",
         project_file=None,
         dialect="json",
@@ -164,6 +192,10 @@ CLIENTS: Final[Mapping[str, Client]] = {
     ),
     "codex": Client(
         title="Codex",
+        start=1,  # for the first turn, unless the server is required
+        call=60,
+        start_cure=f"for Codex set required = true and startup_timeout_sec = {_START_LIMIT} in the server's entry",
+        call_cure="for Codex set tool_timeout_sec = {limit} in the server's entry",
         user_file=lambda machine: (machine.named("CODEX_HOME") or machine.home / ".codex") / "config.toml",
         project_file=".codex/config.toml",
         dialect="toml",
@@ -182,3 +214,13 @@ CLIENTS: Final[Mapping[str, Client]] = {
         next_step="Check it with 'gemini mcp list'.",
     ),
 }
+
+_RAISE: Final = "for other clients raise their own time-out"
+
+PATIENCE: Final[Mapping[str, Patience]] = {
+    **{name: CLIENTS[name] for name in ("codex", "claude-code", "claude-desktop")},
+    "typescript-sdk": Patience(
+        title="many clients made with the TypeScript SDK", start=60, call=60, start_cure=_RAISE, call_cure=_RAISE
+    ),
+}
+"""The clients whose limits are known, the hastiest first."""

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import ClientFile
 from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server
+from responses_mcp.commands.executable import command_of, this_executable
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, remark, run_command, say, write
 from responses_mcp.commands.text_edits import Unmergeable, as_table, edited
@@ -22,7 +23,9 @@ from responses_mcp.settings import Settings, load_settings
 from responses_mcp.settings.files import absolute
 
 _ENTRY: Final = "openai-responses"
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")  # some clients allow 60 characters for this name and a tool's
+# Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
+_NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
+_OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
 _EXAMPLES: Final = """\
 examples:
   openai-responses-mcp install claude-code
@@ -79,21 +82,9 @@ def this_machine() -> Machine:
         home=home,
         folder=absolute(Path()),
         environ=os.environ,
-        command=started_as(sys.argv[0], sys.executable, windows=windows),
+        command=command_of(this_executable()),
         has_content=_has_content,
     )
-
-
-def started_as(program: str, python: str, *, windows: bool) -> tuple[str, ...]:
-    """Return the command that starts this program: the script that is running or is beside Python, else a module.
-
-    Links are not followed: the one in the user's `bin` outlives an update, what it leads to may not.
-    """
-    file = f"{NAME}.exe" if windows else NAME
-    for script in (Path(program or python).with_suffix(".exe" if windows else ""), Path(python).parent / file):
-        if script.name == file and script.is_file():
-            return (str(script.absolute()),)
-    return (python, "-m", "responses_mcp")
 
 
 def _install(options: argparse.Namespace, machine: Machine) -> None:
@@ -233,20 +224,27 @@ def _with_what_was_added(old: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _difference(old: Any, new: Any, ours: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what changes, a line each; a value of a variable is shown only if it is ours, because it may be a key."""
+    """Yield what changes, a line each, without what may be a key: variables, headers, URLs, arguments of others."""
     before, after, shown = (dict(_leaves(each)) for each in (old, new, ours))
-
-    def line(sign: str, path: str, value: Any) -> str:
-        secret = path.startswith(("env.", "headers.", "http_headers.")) and shown.get(path) != value
-        text = "(not shown)" if secret else json.dumps(value, ensure_ascii=False, default=str)
-        return f"  {sign} {path}: {text}"
-
     for path in {**before, **after}:
         if path not in after or path not in before or before[path] != after[path]:
             if path in before:
-                yield line("-", path, before[path])
+                yield f"  - {path or 'all of it'}: {_shown(path, before[path], shown.get(path))}"
             if path in after:
-                yield line("+", path, after[path])
+                yield f"  + {path}: {_shown(path, after[path], shown.get(path))}"
+
+
+def _shown(path: str, value: Any, ours: Any) -> str:
+    """Return a value as JSON; of one that is not ours only what cannot be a key: a program, a number, an option."""
+    if isinstance(value, list) and isinstance(ours, list):
+        items = cast(Iterable[Any], value)
+        return f"[{', '.join(_shown(path, each, each if each in ours else None) for each in items)}]"
+    harmless = isinstance(value, int | float) and ours is not None
+    if isinstance(value, str):
+        harmless = "=" not in value if path == "command" else _OPTION.fullmatch(value) is not None
+    if value == ours or harmless:
+        return json.dumps(value, ensure_ascii=False)
+    return "(not shown)"
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

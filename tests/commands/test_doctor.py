@@ -1,6 +1,7 @@
 """`openai-responses-mcp doctor`: each fault has a line that finds it and names its cure."""
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -15,8 +16,8 @@ import trustme
 
 from responses_mcp import cli
 from responses_mcp.commands import doctor
+from responses_mcp.commands.clients import CLIENTS, PATIENCE, Server
 from responses_mcp.commands.doctor import command, network, program
-from responses_mcp.commands.doctor.clients import CLIENTS
 from responses_mcp.commands.doctor.configuration import check_patience
 from responses_mcp.commands.doctor.handshake import Handshake, judged, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
@@ -43,8 +44,19 @@ for line in sys.stdin:
 """
 
 
+# The same for a shell, which starts in a tenth of the time.
+SMALLEST = """\
+read -r line; echo '{"jsonrpc": "2.0", "id": 0, "result": {}}'
+read -r line; read -r line; echo '{"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "answer"}]}}'
+read -r line || exit 0
+"""
+
+
 def server(before: str = "", after: str = "", small: str = SMALL) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", f"{before}\n{small}\n{after}"]
+
+
+SOUND = ["sh", "-c", SMALLEST] if sys.platform != "win32" else server()
 
 
 @pytest.fixture
@@ -90,7 +102,7 @@ def examine(capsys: pytest.CaptureFixture[str]) -> Doctor:
     async def run(*arguments: str, start: list[str] | None = None) -> Report:
         with trio.fail_after(WAIT):
             code = await trio.to_thread.run_sync(
-                lambda: doctor.run(arguments, server=start or server()), abandon_on_cancel=True
+                lambda: doctor.run(arguments, server=start or SOUND), abandon_on_cancel=True
             )
         shown = capsys.readouterr()
         return Report(code, shown.out, shown.err)
@@ -128,7 +140,13 @@ async def test_offline_asks_nobody(examine: Doctor, monkeypatch: pytest.MonkeyPa
     async with open_fake_api() as api:
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
         report = await examine("--offline")
-    assert (report.code, api.connections) == (0, 0)
+        monkeypatch.setattr(trio.socket, "socket", None)
+        monkeypatch.setattr(trio.socket, "getaddrinfo", None)
+        monkeypatch.setenv("HTTP_PROXY", "http://proxy.invalid:3128")
+        monkeypatch.setenv("NO_PROXY", "")
+        proxied = await examine("--offline")
+    assert (report.code, proxied.code, api.connections) == (0, 0, 0)
+    proxied.line("ok", "proxy", "proxy.invalid:3128")
     report.line("skip", "network", "--offline")
     assert "was not asked" in report.line("ok", "models")
 
@@ -138,7 +156,7 @@ async def test_json_has_the_same_as_data_and_nothing_else_on_stdout(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with trio.fail_after(WAIT):
-        code = await trio.to_thread.run_sync(lambda: doctor.run(["--offline", "--json"], server=server()))
+        code = await trio.to_thread.run_sync(lambda: doctor.run(["--offline", "--json"], server=SOUND))
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (code, document["ok"]) == (1, False)
     [key] = [each for each in document["checks"] if each["check"] == "key"]
@@ -178,11 +196,26 @@ async def test_colour_is_only_for_a_terminal_and_only_an_addition(
     assert any("ok" in line and "python:" in line for line in report.lines)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a script with a first line")
+async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_working_directory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = write(tmp_path / "openai-responses-mcp", f"#!{sys.executable} -I\n{SMALL}")
+    os.chmod(script, 0o755)
+    write(tmp_path / "json.py", "raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [script])
+    with trio.fail_after(WAIT):
+        code = await trio.to_thread.run_sync(lambda: doctor.run(["--offline"]))
+    report = Report(code, *capsys.readouterr())
+    report.line("ok", "start", "lists the tools answer.")
+
+
 # Program
 
 
 def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    name = program._FILE
+    name = "openai-responses-mcp.exe" if sys.platform == "win32" else "openai-responses-mcp"
     for folder in ("lasting/bin", "uv/archive-v0/x/bin"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / name).touch()
@@ -410,6 +443,8 @@ async def test_a_proxy_that_refuses_is_told(examine: Doctor, monkeypatch: pytest
         ("socks5://user:hunter22@127.0.0.1:1080", "of the kind socks5", "name an http or https proxy"),
         ("http://user:hunter22@127.0.0.1:port", "no URL that can be read", "write it as http://HOST:PORT"),
         ("http://:3128", "no usable host", "write it as http://HOST:PORT"),
+        ("http://hunter22/x@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
+        ("http://user:80#hunter22@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
     ],
 )
 async def test_a_proxy_that_cannot_be_used_is_told_and_nothing_is_tried(
@@ -430,9 +465,14 @@ async def test_a_proxy_that_is_not_for_this_host_and_exceptions_that_match_nothi
     report = await examine("--offline")
     report.line("ok", "proxy", "HTTPS_PROXY set, but not for https://api.openai.com")
     report.line("warn", "proxy", "*.example.com, 10.0.0.0/8", "Cure: list host names")
-    monkeypatch.setenv("NO_PROXY", "*, localhost,")
-    report = await examine("--offline", "--json")
-    assert "match nothing" not in "\n".join(report.lines)
+    monkeypatch.setenv("NO_PROXY", "*, [::1], a;b")
+    report = await examine("--offline")
+    report.line("warn", "proxy", "match nothing: *, [::1], a;b.")
+    for everything in ("*", "localhost,, .openai.com"):
+        monkeypatch.setenv("NO_PROXY", everything)
+        report = await examine("--offline")
+        report.line("ok", "proxy", "HTTPS_PROXY set, but not for https://api.openai.com")
+        assert "match nothing" not in "\n".join(report.lines)
 
 
 @pytest.mark.parametrize("other", [None, "REQUESTS_CA_BUNDLE"])
@@ -475,6 +515,16 @@ async def test_a_certificate_file_that_cannot_be_used_is_told(
     report = await examine()
     report.line("FAIL", "certificates", "SSL_CERT_FILE", "ca.pem", "Cure: let it name a file of CA certificates")
     report.line("skip", "network")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such files")
+async def test_a_certificate_file_that_would_never_end_is_not_read(
+    examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    report = await examine()
+    report.line("FAIL", "certificates", "it is a pipe")
 
 
 async def test_a_certificate_folder_without_hashed_names_is_told(
@@ -609,8 +659,8 @@ async def test_a_slow_start_is_told_with_the_clients_that_do_not_wait_for_it(exa
 
 def test_the_slower_the_start_the_more_clients_are_lost() -> None:
     def lost(seconds: float) -> list[str]:
-        [start, *_] = judged(Handshake(seconds=seconds, tools=["answer"], exit_code=0), list(CLIENTS.values()))
-        return [client.title for client in CLIENTS.values() if client.title in start.found and start.status == "warn"]
+        [start, *_] = judged(Handshake(seconds=seconds, tools=["answer"], exit_code=0), list(PATIENCE.values()))
+        return [client.title for client in PATIENCE.values() if client.title in start.found and start.status == "warn"]
 
     assert lost(0.9) == []
     assert lost(1.3) == ["Codex"]
@@ -661,12 +711,20 @@ async def test_a_server_that_hangs_is_ended_within_a_bound(deaf: bool) -> None:
 
 
 def test_a_call_that_may_take_longer_than_clients_wait_is_told_with_what_to_set() -> None:
-    finding = check_patience(300_000, list(CLIENTS.values()))
+    finding = check_patience(300_000, list(PATIENCE.values()))
     assert finding.status == "warn"
     assert "Codex (60 s)" in finding.found
     assert "tool_timeout_sec" in str(finding.cure)
     assert "OPENAI_API_TIMEOUT" in str(finding.cure)
-    assert check_patience(55_000, list(CLIENTS.values())).status == "ok"
+    assert check_patience(55_000, list(PATIENCE.values())).status == "ok"
+
+
+def test_install_writes_what_doctor_names() -> None:
+    entry = CLIENTS["codex"].entry(Server(command=("x",), answer_ms=100_000))
+    told = check_patience(100_000, [CLIENTS["codex"]])
+    assert f"tool_timeout_sec = {entry['tool_timeout_sec']} in" in str(told.cure)
+    [slow, *_] = judged(Handshake(seconds=2, tools=[], exit_code=0), [CLIENTS["codex"]])
+    assert f"required = true and startup_timeout_sec = {entry['startup_timeout_sec']} in" in str(slow.cure)
 
 
 # The command line

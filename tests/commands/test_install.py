@@ -1,5 +1,6 @@
 """`openai-responses-mcp install` as a person uses it: what is shown, and what becomes of a client's file."""
 
+import errno
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 
 from responses_mcp.commands.client_files import ClientFile
 from responses_mcp.commands.clients import CLIENTS, Machine, Server
-from responses_mcp.commands.install import build_parser, run, started_as
+from responses_mcp.commands.install import build_parser, run
 from responses_mcp.commands.text_edits import Unmergeable
 from responses_mcp.settings.schema import SETTINGS
 from tests.processes import COMMAND, ROOT, WAIT, environment
@@ -113,30 +114,6 @@ def put(path: Path, text: str) -> Path:
 )
 def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine, path: str) -> None:
     assert str(CLIENTS[client].user_file(machine)) == path
-
-
-@pytest.mark.parametrize(
-    ("program", "windows", "files", "command"),
-    [
-        ("bin/openai-responses-mcp", False, ["bin/openai-responses-mcp"], ["bin/openai-responses-mcp"]),
-        ("S/openai-responses-mcp", True, ["S/openai-responses-mcp.exe"], ["S/openai-responses-mcp.exe"]),
-        ("S/openai-responses-mcp.exe", True, ["S/openai-responses-mcp.exe"], ["S/openai-responses-mcp.exe"]),
-        ("x/__main__.py", False, ["py/openai-responses-mcp"], ["py/openai-responses-mcp"]),
-        ("x/__main__.py", False, ["x/__main__.py"], ["py/python", "-m", "responses_mcp"]),
-        ("bin/openai-responses-mcp", False, [], ["py/python", "-m", "responses_mcp"]),
-    ],
-)
-def test_the_command_is_the_program_that_runs(
-    tmp_path: Path, program: str, windows: bool, files: list[str], command: list[str]
-) -> None:
-    for file in files:
-        put(tmp_path / file, "")
-    found = started_as(str(tmp_path / program), str(tmp_path / "py/python"), windows=windows)
-    assert [*found] == [str(tmp_path / command[0]), *command[1:]]
-
-
-def test_a_program_without_a_name_is_started_as_a_module(tmp_path: Path) -> None:
-    assert started_as("", str(tmp_path / "python"), windows=False)[1:] == ("-m", "responses_mcp")
 
 
 # What is shown
@@ -246,6 +223,7 @@ def test_options_for_the_server_go_into_the_entry(
         (["emacs"], "invalid choice: 'emacs'"),
         (["cursor", "--name", "a b"], "must be 1 to 40 letters"),
         (["cursor", "--name", ""], "must be 1 to 40 letters"),
+        (["cursor", "--name", "__proto__"], "must be 1 to 40 letters"),
         ([], "CLIENT"),
     ],
 )
@@ -408,7 +386,30 @@ def test_a_key_among_the_arguments_is_not_shown(tmp_path: Path, capsys: pytest.C
     shown = capsys.readouterr()
     assert "a key of ours" not in shown.out + shown.err
     assert "sk-of-somebody-else" not in shown.out + shown.err
-    assert '- args: ["--a", "[redacted]"' in shown.out
+    assert '- args: ["--a", (not shown), "--b", (not shown)]' in shown.out
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        {"url": "https://mcp.example/sse?key=hidden-key"},
+        {"auth": {"token": "hidden-key"}, "bearer_token": "hidden-key"},
+        {"command": "KEY=hidden-key npx", "args": ["--key=hidden-key", ["hidden-key"]]},
+        {"command": ["npx", "hidden-key"], "args": "hidden-key", "env": ["KEY=hidden-key"]},
+        {"command": "npx", "env": {"KEY": {"value": "hidden-key"}}},
+        "hidden-key",
+        ["hidden-key"],
+    ],
+)
+def test_a_key_anywhere_in_an_entry_of_somebody_else_is_not_shown(
+    old: object, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more in ([], ["--write"]):
+        put(file_of("cursor", machine), json.dumps({"mcpServers": {"openai-responses": old}}))
+        assert run(["cursor", *more], machine=machine) == 0
+        shown = capsys.readouterr()
+        assert "hidden-key" not in shown.out + shown.err
+        assert '+ args: ["--stdio"]' in shown.out + shown.err
 
 
 def test_variables_that_its_owner_named_for_codex_stay(machine: Machine) -> None:
@@ -533,6 +534,80 @@ def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
         file.replace("3")
     assert os.listdir(tmp_path) == ["a.json"]
     assert path.read_text(encoding="utf-8") == "2"
+
+
+def test_a_file_that_is_changed_while_the_copy_is_written_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(tmp_path / "a.json", "1")
+    file, sync = ClientFile(path), os.fsync
+
+    def slow(number: int) -> None:
+        sync(number)
+        path.write_text("2", encoding="utf-8")
+
+    monkeypatch.setattr(os, "fsync", slow)
+    with pytest.raises(Unmergeable, match="changed meanwhile"):
+        file.replace("3")
+    assert [(each.name, each.read_text(encoding="utf-8")) for each in tmp_path.iterdir()] == [("a.json", "2")]
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_a_full_disk_leaves_the_file_and_nothing_beside_it(
+    good: int, machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = put(file_of("cursor", machine), "{}")
+    left = [None] * good
+
+    def full(_: int) -> None:
+        if not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left.pop()
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert run(["cursor", "--write"], machine=machine) == 1
+    assert os.strerror(errno.ENOSPC).lower() in capsys.readouterr().err
+    assert [(each.name, each.read_text(encoding="utf-8")) for each in path.parent.iterdir()] == [("mcp.json", "{}")]
+
+
+def test_an_interruption_just_before_the_file_is_replaced_leaves_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = put(tmp_path / "a.json", "1")
+    file = ClientFile(path)
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        file.replace("2")
+    assert [(each.name, each.read_text(encoding="utf-8")) for each in tmp_path.iterdir()] == [("a.json", "1")]
+
+
+def test_a_read_only_file_and_one_that_is_far_too_long_are_left_alone(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = put(file_of("cursor", machine), "{}")
+    path.chmod(0o444)
+    assert run(["cursor", "--write"], machine=machine) == 1
+    assert f"{path} was left alone: it is read-only" in capsys.readouterr().err
+    path.chmod(0o644)
+    os.truncate(path, 2**30)
+    assert run(["cursor", "--write"], machine=machine) == 1
+    assert "it has more than 64 MiB" in capsys.readouterr().err
+    assert os.listdir(path.parent) == [path.name]
+
+
+@posix_only
+def test_root_leaves_a_file_to_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path / "a.json", "1")
+    path.chmod(0o640)
+    given: dict[str, tuple[int, int]] = {}
+    monkeypatch.setattr(os, "chown", lambda file, *to: given.update({Path(file).name: to}))
+    ClientFile(path).replace("2")
+    owner = (path.stat().st_uid, path.stat().st_gid)
+    assert given == {"a.json.new": owner, "a.json.bak": owner}
+    assert [stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()] == [0o640, 0o640]
 
 
 def test_windows_paths_are_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

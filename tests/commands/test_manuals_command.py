@@ -501,15 +501,17 @@ def process(tmp_path: Path, *arguments: str, **env: str) -> subprocess.Popen[byt
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_output_that_cannot_carry_japanese_does_not_fail(root: Path, tmp_path: Path, encoding: str) -> None:
-    with process(tmp_path, "read", "plant", "電源.md", PYTHONIOENCODING=encoding, PYTHONUTF8="1") as running:
-        out, err = running.communicate(timeout=WAIT)
-    assert (running.returncode, err) == (0, b"")
-    assert out.decode("ascii").splitlines()[0] == "# ?????"
-    with process(tmp_path, "find", "予備電源", "--json", PYTHONIOENCODING=encoding, PYTHONUTF8="1") as running:
-        out, err = running.communicate(timeout=WAIT)
-    assert (running.returncode, err) == (0, b"")
-    assert json.loads(out.decode("ascii"))["query"] == "予備電源"
+def test_output_that_cannot_carry_japanese_does_not_fail(
+    manuals: Command, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    def written(*arguments: str) -> str:
+        buffer = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, encoding=encoding))
+        assert output(manuals(*arguments)) == ""
+        return buffer.getvalue().decode("ascii")
+
+    assert written("read", "plant", "電源.md").splitlines()[0] == "# ?????"
+    assert json.loads(written("find", "予備電源", "--json"))["query"] == "予備電源"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way there")

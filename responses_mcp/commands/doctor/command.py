@@ -14,14 +14,15 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.doctor.clients import CLIENTS
+from responses_mcp.commands.clients import PATIENCE
 from responses_mcp.commands.doctor.configuration import address_is_wrong, check_configuration, check_patience
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail, skip
-from responses_mcp.commands.doctor.handshake import SERVER, Handshake, judged, shake_hands
+from responses_mcp.commands.doctor.handshake import Handshake, judged, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
 from responses_mcp.commands.doctor.program import check_program
+from responses_mcp.commands.executable import command_of, this_executable
 from responses_mcp.commands.terminal import FAILED, NAME, Stop, run_command, say, say_json, write
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.load import LoadedSettings, load_settings
@@ -47,16 +48,18 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
-    parser.add_argument("--client", metavar="NAME", choices=CLIENTS, help=f"judge for one client: {', '.join(CLIENTS)}")
+    clients = ", ".join(PATIENCE)
+    parser.add_argument("--client", metavar="NAME", choices=PATIENCE, help=f"judge for one client: {clients}")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     parser.add_argument("--json", action="store_true", help="write one JSON document")
     return parser
 
 
-def run(argv: Sequence[str], *, server: Sequence[str] = SERVER) -> int:
-    """Run the command and return the exit code. `server` is the command of the server to shake hands with."""
+def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit code. `server` is the command to shake hands with, if not this program's."""
     options = build_parser().parse_args(argv)
-    return run_command(lambda: _run(options, server))
+    # What a client would start: the module would be looked for in the working directory first.
+    return run_command(lambda: _run(options, server or [*command_of(this_executable()), "--stdio"]))
 
 
 def _run(options: argparse.Namespace, server: Sequence[str]) -> None:
@@ -92,7 +95,7 @@ async def _check(
     options: argparse.Namespace, loaded: LoadedSettings, start: Callable[[], Awaitable[Handshake]], tell: Tell
 ) -> None:
     settings = loaded.settings
-    clients = [CLIENTS[options.client]] if options.client is not None else list(CLIENTS.values())
+    clients = list(PATIENCE.values()) if options.client is None else [PATIENCE[options.client]]
     for finding in (*check_program(), *check_configuration(loaded)):
         tell(finding)
     listed = await _network(loaded, tell, offline=options.offline)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from responses_mcp.commands.doctor.clients import Client
+from responses_mcp.commands.clients import Patience, client_limit
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn, with_cure
 from responses_mcp.errors import AuthenticationFailed
 from responses_mcp.manuals.errors import ManualsError
@@ -109,7 +109,7 @@ def _manuals(settings: ManualsSettings) -> Iterator[Finding]:
         )
 
 
-def check_patience(timeout_ms: int, clients: list[Client]) -> Finding:
+def check_patience(timeout_ms: int, clients: Sequence[Patience]) -> Finding:
     """Compare our own time limit of a call with those of the clients, which would throw away a paid answer."""
     seconds = timeout_ms / 1000
     within = f"a call may take {seconds:g} s (request.timeout_ms)"
@@ -117,4 +117,5 @@ def check_patience(timeout_ms: int, clients: list[Client]) -> Finding:
     if not hasty:
         return ok("time-outs", within)
     waits = ", ".join(f"{client.title} ({client.call:g} s)" for client in hasty)
-    return warn("time-outs", f"{within}, longer than some wait: {waits}", "; ".join(each.call_cure for each in hasty))
+    cures = (each.call_cure.format(limit=client_limit(timeout_ms)) for each in hasty)
+    return warn("time-outs", f"{within}, longer than some wait: {waits}", "; ".join(cures))

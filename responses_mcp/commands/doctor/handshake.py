@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -13,12 +12,9 @@ from typing import IO, Any, Final, cast
 
 import trio
 
-from responses_mcp.commands.doctor.clients import Client
+from responses_mcp.commands.clients import Patience
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.commands.terminal import NAME
-
-SERVER: Final = (sys.executable, "-m", "responses_mcp", "--stdio")
-"""The command of the server, with the interpreter and the environment of this process."""
 
 _ANSWERS: Final = 30.0  # seconds for the handshake and the list; hardly a client waits longer
 _ENDS: Final = 5.0  # seconds for the process to exit at the end of its input
@@ -149,7 +145,7 @@ def _names(answer: dict[str, Any] | None) -> list[str] | None:
         return None
 
 
-def judged(handshake: Handshake, clients: Sequence[Client]) -> Iterator[Finding]:
+def judged(handshake: Handshake, clients: Sequence[Patience]) -> Iterator[Finding]:
     """Compare what a server did with what clients want of it."""
     yield _start(handshake, clients)
     if handshake.noise is not None:
@@ -165,7 +161,7 @@ def judged(handshake: Handshake, clients: Sequence[Client]) -> Iterator[Finding]
         yield _exit(handshake.exit_code)
 
 
-def _start(handshake: Handshake, clients: Sequence[Client]) -> Finding:
+def _start(handshake: Handshake, clients: Sequence[Patience]) -> Finding:
     seconds, tools = handshake.seconds, handshake.tools
     said = handshake.last_words or "nothing"
     look = f'run "{NAME} --stdio" in a terminal and read what it says'
@@ -178,7 +174,7 @@ def _start(handshake: Handshake, clients: Sequence[Client]) -> Finding:
     if tools is None:
         return fail("start", f"{found}, but not tools/list; it said: {said}", look)
     found += f" and lists the tools {', '.join(tools)}"
-    hasty = [client for client in clients if client.start <= seconds]
+    hasty = [client for client in clients if client.start is not None and client.start <= seconds]
     if not hasty:
         return ok("start", found)
     waits = ", ".join(f"{client.title} (about {client.start:g} s)" for client in hasty)

@@ -8,14 +8,17 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.responses_api.client import proxy_for
 
 _PORTS: Final = {"http": 80, "https": 443}
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")
+_USELESS: Final = re.compile(r"[/*\s;\[]")
 _NO_URL: Final = "write it as http://HOST:PORT, or unset it"
+
+_QUOTED: Final = "write these characters as %2F, %3F and %23"
 
 CA_VARIABLES_OF_OTHERS: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 """Where a company's CA may be named for other programs."""
@@ -48,6 +51,8 @@ def check_proxy(url: str) -> tuple[list[Finding], Way | None]:
     variable = next((name for name in names if _value(name)), "the system's settings")
     try:
         through = urlsplit(proxy)
+        if "@" in proxy.partition("://")[2].removeprefix(through.netloc):  # what follows is a part of the password
+            return [fail("proxy", f"{variable} has a password with a slash, ? or # in it", _QUOTED), *findings], None
         where = Way(through.hostname or "", through.port or _PORTS.get(through.scheme, 0), variable)
     except ValueError:
         return [fail("proxy", f"{variable} is no URL that can be read", _NO_URL), *findings], None
@@ -64,7 +69,8 @@ def proxy_secrets() -> Iterator[str]:
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
         credentials, at, _ = _value(name).rpartition("@")
         if at:
-            yield credentials.rpartition("://")[2].partition(":")[2]
+            user, _, password = credentials.rpartition("://")[2].partition(":")
+            yield from (password, unquote(password)) if password else (user,)  # a token may stand alone
 
 
 def _value(name: str) -> str:
@@ -75,7 +81,7 @@ def _value(name: str) -> str:
 def _exceptions() -> Iterator[Finding]:
     """Say which entries of NO_PROXY match no host at all: Python knows neither patterns nor networks there."""
     entries = [entry.strip() for entry in _value("NO_PROXY").split(",")]
-    useless = [entry for entry in entries if "/" in entry or ("*" in entry and entry != "*") or " " in entry]
+    useless = [entry for entry in entries if _USELESS.search(entry) and _value("NO_PROXY") != "*"]
     if useless:
         yield warn(
             "proxy",
@@ -88,10 +94,8 @@ def check_certificates() -> Finding:
     """Load the certificates that are trusted, where a variable names them."""
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if file:
-        try:
-            ssl.create_default_context(cafile=file)
-        except OSError as error:  # ssl.SSLError is one
-            why = error.reason or "it holds none" if isinstance(error, ssl.SSLError) else error.strerror
+        why = _why_it_is_unusable(file)
+        if why is not None:
             return fail(
                 "certificates",
                 f"SSL_CERT_FILE names {file}, from which no certificates can be read ({why})",
@@ -101,6 +105,18 @@ def check_certificates() -> Finding:
     if folder:
         return _certificate_folder(Path(folder))
     return ok("certificates", "those of the package certifi are trusted; SSL_CERT_FILE and SSL_CERT_DIR are not set")
+
+
+def _why_it_is_unusable(file: str) -> str | None:
+    try:
+        if Path(file).is_fifo():  # reading it would wait for somebody to write
+            return "it is a pipe"
+        ssl.create_default_context(cafile=file)
+    except ssl.SSLError as error:
+        return error.reason or "it holds none"
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
 
 
 def _certificate_folder(folder: Path) -> Finding:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +11,9 @@ from typing import Final
 
 from responses_mcp import __version__
 from responses_mcp.commands.doctor.findings import Finding, ok, warn
+from responses_mcp.commands.executable import this_executable
 from responses_mcp.commands.terminal import NAME
 
-_FILE: Final = f"{NAME}.exe" if os.name == "nt" else NAME
 # Environments that uvx, `uv run --with` and `pipx run` throw away when they like.
 _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
@@ -24,19 +22,7 @@ def check_program() -> Iterator[Finding]:
     """Say which Python and which executable this is."""
     implementation, version = platform.python_implementation(), platform.python_version()
     yield ok("python", f"{implementation} {version} on {platform.platform()}")
-    yield _executable(executable())
-
-
-def executable() -> Path | None:
-    """Return the absolute path of the installed command, links as they are; None where there is only the module."""
-    started = Path(sys.argv[0])
-    places = [
-        *([started.with_name(_FILE)] if started.stem == NAME else []),
-        Path(sysconfig.get_path("scripts"), _FILE),
-        Path(sys.executable).with_name(_FILE),
-    ]
-    found = next((place for place in places if place.is_file()), None)
-    return None if found is None else found.absolute()
+    yield _executable(this_executable())
 
 
 def _executable(path: Path | None) -> Finding:
