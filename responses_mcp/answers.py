@@ -11,11 +11,14 @@ from contextlib import asynccontextmanager
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.citations import Citation
 from responses_mcp.responses_api.dates import today_in_tokyo
 from responses_mcp.responses_api.models import model_traits
 from responses_mcp.responses_api.payload import Question, request_body
 from responses_mcp.responses_api.reading import Answer, read_answer
 from responses_mcp.settings.model import Profile, Settings
+
+__all__ = ["Answer", "Answers", "Citation", "open_answers"]
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,9 @@ from responses_mcp import __version__
 from responses_mcp.answers import Answers
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.runtime.server import Server, serve_tools
-from responses_mcp.runtime.stdio import claimed_stdio, receive_stream, send_stream, wait_reader_gone
+from responses_mcp.runtime.stdio import claimed_stdio, wait_reader_gone
+from responses_mcp.runtime.stdio import receive_stream as reading_from
+from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.settings.model import Settings
 from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
 from responses_mcp.toolsets.base import Toolset
@@ -35,8 +37,8 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
 
 
 async def serve(  # started() is called by serve_tools
-    receive: trio.abc.ReceiveStream,
-    send: trio.abc.SendStream,
+    receive_stream: trio.abc.ReceiveStream,
+    send_stream: trio.abc.SendStream,
     *,
     settings: Settings,
     toolsets: Iterable[Toolset] | None = None,
@@ -50,8 +52,8 @@ async def serve(  # started() is called by serve_tools
     and closes their sockets.
     """
     await serve_tools(
-        receive,
-        send,
+        receive_stream,
+        send_stream,
         toolsets=configured_toolsets(settings) if toolsets is None else toolsets,
         settings=settings.server,
         version=__version__,
@@ -69,7 +71,7 @@ async def serve_stdio(settings: Settings) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_end_on_signal, nursery.cancel_scope)
             nursery.start_soon(_end_when_nobody_reads, wire_out, nursery.cancel_scope)
-            await serve(receive_stream(wire_in), send_stream(wire_out), settings=settings)
+            await serve(reading_from(wire_in), writing_to(wire_out), settings=settings)
             nursery.cancel_scope.cancel(reason="serving has ended")
 
 

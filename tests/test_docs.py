@@ -83,7 +83,12 @@ def rows(table: str) -> list[list[str]]:
 
 def words_in_code(text: str) -> Iterator[str]:
     """Yield what stands between backticks outside of fenced blocks."""
-    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL))
+    yield from re.findall(r"`([^`\n]+)`", without_blocks(text))
+
+
+def without_blocks(text: str) -> str:
+    """Return the text without what stands in fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def anchor(heading: str) -> str:
@@ -95,7 +100,7 @@ def anchor(heading: str) -> str:
 def test_every_relative_link_leads_to_a_file_and_a_heading(name: str) -> None:
     page = ROOT / name
     broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", text_of(name)):
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(text_of(name))):
         if "://" in target:
             continue
         file, _, fragment = target.partition("#")

@@ -1,6 +1,7 @@
 """Calls with a progress token, end to end: real sockets up, in-memory streams down."""
 
 import json
+from typing import Any
 
 import pytest
 import trio
@@ -12,7 +13,7 @@ from responses_mcp.testing.client import McpClient, connected_client
 WAIT = 10
 
 
-def pointing_at(base_url: str, **request: int) -> Settings:
+def pointing_at(base_url: str, **request: Any) -> Settings:
     return Settings(
         openai=OpenAISettings(base_url=base_url, api_key="sk-test-0123456789"), request=RequestSettings(**request)
     )

@@ -127,9 +127,9 @@ def compare(store: Store, folder: Folder, name: str, check: Check, *, largest: i
 
 def packed(stamp: Stamp, largest: int) -> bytes:
     """Return what the index keeps of a stamp: other bytes for another file, or when the limit changes what is read."""
-    size, *times_and_inode = stamp
+    size, changed, status_changed, inode = stamp
     # Some file systems use all 64 bits, some have times before 1970 or after 2262.
-    return _pack(size, *[number & _LOW_64 for number in times_and_inode], size > largest)
+    return _pack(size, changed & _LOW_64, status_changed & _LOW_64, inode & _LOW_64, size > largest)
 
 
 def work_off(

@@ -301,9 +301,10 @@ class Manuals:
                 return await work()
             except ManualsError:
                 raise
-            except Exception as error:
-                if not await self._thread(partial(library.mend, error, age)):
-                    raise
+            except Exception as error:  # noqa: BLE001  # the library knows what can be mended
+                failure = error
+            if not await self._thread(partial(library.mend, failure, age)):
+                raise failure
             if library.age != age:
                 log.warning("manuals: the index was broken and is made anew")
             self._states.clear()

@@ -36,6 +36,8 @@ def file_type(path: str) -> FileType | None:
 
 def served_name(name: str) -> bool:
     """Tell whether an entry of a directory is one that clients can see: not hidden, and a name that JSON can carry."""
+    if name.isascii():  # the same, and most names are: a look at all files of a manual comes by here for each
+        return not name.startswith(".") and "\\" not in name and bool(name.strip())
     return _CANNOT_BE_ASKED_FOR.search(name) is None
 
 

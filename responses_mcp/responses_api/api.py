@@ -6,6 +6,7 @@ import json
 import logging
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -32,11 +33,11 @@ _WANTS_JSON = {"accept": "application/json"}
 _WANTS_EVENTS = {"accept": "text/event-stream, application/json", "accept-encoding": "identity"}
 
 
-async def connect_over_http(url: str, limit: int) -> Connections:
+async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
     """Prepare for requests to `url` with httpx, which is imported now and not before."""
     # The import takes a tenth of a second: in a thread, so that pings are answered meanwhile.
     connections = await trio.to_thread.run_sync(_import_client, abandon_on_cancel=True)
-    return await connections.open(url, limit=limit)
+    return await connections.open(url, limit=limit, trust_env=trust_env)
 
 
 def _import_client() -> type[HttpConnections]:
@@ -48,7 +49,7 @@ def _import_client() -> type[HttpConnections]:
 class ResponsesApi:
     """The Responses API at `openai.base_url`, with one retry layer. Connects on the first call.
 
-    `connect` opens what requests go through, and `rng` spreads the waits between them.
+    `connect` opens what requests go through, by default httpx, and `rng` spreads the waits between them.
     """
 
     def __init__(
@@ -57,12 +58,12 @@ class ResponsesApi:
         request: RequestSettings,
         *,
         rng: Callable[[], float] = random.random,
-        connect: Connect = connect_over_http,
+        connect: Connect | None = None,
     ) -> None:
         self._openai = openai
         self._request = request
         self._rng = rng
-        self._connect = connect
+        self._connect = connect or partial(connect_over_http, trust_env=request.trust_env)
         self._url = openai.base_url.rstrip("/") + "/responses"
         self._connecting = trio.Lock()
         self._connections: Connections | None = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ssl
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -42,16 +43,17 @@ class HttpConnections:
         self._kept_idle = KEPT_IDLE
 
     @classmethod
-    async def open(cls, url: str, *, limit: int) -> HttpConnections:
+    async def open(cls, url: str, *, limit: int, trust_env: bool = True) -> HttpConnections:
         """Prepare for requests to the server of `url`; nothing is connected yet.
 
-        Certificates and proxy are those that the usual environment variables name. Raises `ConnectionFailed` for
-        certificate files that cannot be used.
+        With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
+        `ConnectionFailed` for certificate files that cannot be used.
         """
+        make_tls = partial(httpx.create_ssl_context, trust_env=trust_env)
         try:
             # Reading the certificate store takes tens of milliseconds, in which pings want an answer.
-            tls = await trio.to_thread.run_sync(httpx.create_ssl_context, abandon_on_cancel=True)
-            proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True)
+            tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
+            proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
         except OSError as error:  # ssl.SSLError is one
             raise ConnectionFailed(
                 f"The CA certificates cannot be read ({type(error).__name__}); "

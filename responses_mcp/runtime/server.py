@@ -47,7 +47,10 @@ class Server:
 
     @property
     def in_flight(self) -> int:
-        """Return how many requests, calls and subscriptions, are accepted and neither answered nor cancelled."""
+        """Return how many requests, calls and subscriptions, are accepted and neither answered nor cancelled.
+
+        After the end these are the ones that were left without an answer.
+        """
         return self.session.in_flight
 
     def stop(self, grace: float) -> None:

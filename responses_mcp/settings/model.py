@@ -47,11 +47,15 @@ class OpenAISettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSettings:
-    """Bounds: milliseconds for a whole call, retries after the first request, connections at once."""
+    """Bounds: milliseconds for a whole call, retries after the first request, connections at once.
+
+    `trust_env` says whether proxy and certificates are those that the process's environment names.
+    """
 
     timeout_ms: int = 300_000
     max_retries: int = 3
     max_connections: int = 512
+    trust_env: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Upstream connections at once; further calls wait their turn.",
         "OPENAI_MAX_CONNECTIONS",
     ),
+    Setting(
+        "request.trust_env",
+        "boolean",
+        "Follow `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without "
+        "them there is no proxy, and the certificates of the package certifi are trusted.",
+    ),
     *_profile_rows(),
     integer("policy.max_citations", 1, 10, "Citations in an answer at most.", "MAX_CITATIONS"),
     choice(

@@ -6,12 +6,17 @@ escapes a tool is a bug of ours and reaches the client as such.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from responses_mcp.protocol.jsonrpc import JsonObject, RequestId, RpcError
 from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
+
+
+def _never() -> float:
+    return math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +26,14 @@ class CallContext:
     `report(message)` tells the client what is going on; it is None when the client does not want to know, so that a
     tool can save itself the work of finding out. `memory` is what tools may remember about this client between the
     calls of one stream; it is None where the client's revision of the protocol forbids state between requests.
+    `deadline()`, asked in the call's own task, tells when on Trio's clock the call will be cancelled: never (infinity)
+    while nothing sets an end, and sooner once the input has ended or the server is asked to stop.
     """
 
     request_id: RequestId
     report: Callable[[str], None] | None = None
     memory: dict[str, Any] | None = None
+    deadline: Callable[[], float] = _never
 
 
 class ToolError(Exception):

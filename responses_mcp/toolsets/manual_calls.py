@@ -102,7 +102,7 @@ async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     return {**result, "next_actions": []}
 
 
-async def _hits(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG001  # a trace id needs no conversation
+async def _hits(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG001, ASYNC124  # a trace id needs neither
     return manuals.hits(parse_hits(arguments), compact=True)
 
 

@@ -421,6 +421,17 @@ async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
     assert "hunter22" not in "\n".join(report.lines)
 
 
+async def test_who_does_not_trust_the_environment_is_examined_without_its_proxy_and_certificates(
+    examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{await closed_port()}")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    report = await examine("--offline", "--config", write(tmp_path / "config.yaml", "request: {trust_env: false}"))
+    report.line("ok", "proxy", "none is used, because request.trust_env is false")
+    report.line("ok", "certificates", "certifi", "request.trust_env is false")
+    assert report.failed == []
+
+
 async def test_a_proxy_whose_name_is_unknown_is_told_with_its_variable(
     examine: Doctor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,12 @@ policy: {system: {source: builtin}}
 def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
     yaml = "search: {defaults: {domains: [a.jp]}}\nmodel_profiles: {answer_detailed: {verbosity: high}}\n"
     effective = document(load(tmp_path, yaml, {"OPENAI_MAX_RETRIES": "0"}))["effective"]
-    assert effective["request"] == {"timeout_ms": 300000, "max_retries": 0, "max_connections": 512}
+    assert effective["request"] == {
+        "timeout_ms": 300000,
+        "max_retries": 0,
+        "max_connections": 512,
+        "trust_env": True,
+    }
     assert effective["search"]["defaults"] == {"recency_days": 60, "max_results": 5, "domains": ["a.jp"]}
     assert effective["model_profiles"]["answer_detailed"] == {
         "model": "gpt-5.2",

@@ -112,13 +112,13 @@ async def _check(
 
 
 async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> frozenset[str] | None:
-    openai = loaded.settings.openai
-    certificates = check_certificates()
+    openai, trust_env = loaded.settings.openai, loaded.settings.request.trust_env
+    certificates = check_certificates(trust_env=trust_env)
     tell(certificates)
     if address_is_wrong(loaded):  # the default has taken its place, and must not be sent what is meant for another
         tell(skip("network", "not tried, because it is not known where to"))
         return None
-    findings, way = check_proxy(openai.base_url)
+    findings, way = check_proxy(openai.base_url, trust_env=trust_env)
     for finding in findings:
         tell(finding)
     if offline:
@@ -126,7 +126,7 @@ async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> froz
     elif way is None or certificates.status == "FAIL":
         tell(skip("network", "not tried, because it cannot work before that is corrected"))
     else:
-        return await ask_for_models(openai, way, tell)
+        return await ask_for_models(openai, way, tell, trust_env=trust_env)
     return None
 
 

@@ -31,15 +31,17 @@ _REPLY: Final = 12.0  # seconds for the list of models
 _ALL: Final = 20.0  # seconds
 
 
-async def ask_for_models(openai: OpenAISettings, way: Way, tell: Tell) -> frozenset[str] | None:
+async def ask_for_models(
+    openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool = True
+) -> frozenset[str] | None:
     """Go the way to the API and return the models that it lists, None if it did not; takes at most 20 s."""
     with trio.move_on_after(_ALL):
-        return await _steps(openai, way, tell)
+        return await _steps(openai, way, tell, trust_env=trust_env)
     tell(fail("network", f"all of it took longer than {_ALL:g} s", "try again, or ask who runs this network"))
     return None
 
 
-async def _steps(openai: OpenAISettings, way: Way, tell: Tell) -> frozenset[str] | None:
+async def _steps(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool) -> frozenset[str] | None:
     name = await _name(way)
     tell(name)
     if name.status == "FAIL":
@@ -53,7 +55,7 @@ async def _steps(openai: OpenAISettings, way: Way, tell: Tell) -> frozenset[str]
     except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
         headers = {}
     try:
-        reply = await _get(f"{openai.base_url}/models", headers)
+        reply = await _get(f"{openai.base_url}/models", headers, trust_env=trust_env)
     except ConnectionFailed as error:
         tell(_broken(error, way))
         return None
@@ -93,8 +95,8 @@ async def _connection(way: Way) -> Finding:
     return fail("tcp", f"{way} did not answer within {_STEP:g} s", _correct(way))
 
 
-async def _get(url: str, headers: dict[str, str]) -> Reply | None:
-    connections = await HttpConnections.open(url, limit=1)
+async def _get(url: str, headers: dict[str, str], *, trust_env: bool) -> Reply | None:
+    connections = await HttpConnections.open(url, limit=1, trust_env=trust_env)
     try:
         with trio.move_on_after(_REPLY):
             return await connections.get(

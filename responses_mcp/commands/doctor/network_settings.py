@@ -37,10 +37,13 @@ class Way(NamedTuple):
         return f"{host}:{self.port}" if self.variable is None else f"the proxy {host}:{self.port} ({self.variable})"
 
 
-def check_proxy(url: str) -> tuple[list[Finding], Way | None]:
+def check_proxy(url: str, *, trust_env: bool = True) -> tuple[list[Finding], Way | None]:
     """Say how `url` is reached; no way where the proxy cannot be used. Credentials of the proxy are not shown."""
     parts = urlsplit(url)
     host = parts.hostname or ""
+    if not trust_env:
+        direct = Way(host, parts.port or _PORTS[parts.scheme])
+        return [ok("proxy", "none is used, because request.trust_env is false")], direct
     findings = list(_exceptions())
     proxy = proxy_for(url)
     if proxy is None:
@@ -90,8 +93,10 @@ def _exceptions() -> Iterator[Finding]:
         )
 
 
-def check_certificates() -> Finding:
+def check_certificates(*, trust_env: bool = True) -> Finding:
     """Load the certificates that are trusted, where a variable names them."""
+    if not trust_env:
+        return ok("certificates", "those of the package certifi are trusted, because request.trust_env is false")
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if file:
         why = _why_it_is_unusable(file)

@@ -1,0 +1,34 @@
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import trio
+
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.manuals import open_manuals
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, ReadRequest
+from responses_mcp.settings import ManualsSettings
+
+
+async def look_up(settings: ManualsSettings) -> None:
+    async with open_manuals(settings) as manuals:
+        found = await manuals.find(FindRequest("How long may a pump run dry?", "pumps", required_terms=("dry",)))
+        for hit in manuals.hits(HitsRequest(found["trace_id"]), compact=True)["items"]:
+            print(hit)
+        section, _ = await manuals.read(ReadRequest("pumps", "care.md", start_line=3))
+        print(section["text"])
+        try:
+            await manuals.read(ReadRequest("pumps", "missing.md"))
+        except ManualsError as error:
+            print(error.code, error.message)
+
+
+def main() -> None:
+    with TemporaryDirectory() as root:
+        folder = Path(root, "pumps")
+        folder.mkdir()
+        (folder / "care.md").write_text("# Care\n\n## Running dry\n\nA pump may run dry for ten seconds.\n")
+        trio.run(look_up, ManualsSettings(root=root, in_memory=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""The programs of docs/embedding.md: they stand there word for word, and each does what the page says."""
+
+import asyncio
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import trio
+
+from responses_mcp.answers import open_answers
+from responses_mcp.settings import Settings
+from responses_mcp.settings.schema import SETTINGS
+from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, bodies, open_fake_api
+from responses_mcp.testing.client import connected_client
+from tests.embedding.hosts import settings_for
+
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(__file__).parent / "examples"
+WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def answer_to(query: str) -> str:
+    return f"The answer to: {query}"
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """Give the programs an environment with a key and nothing else of ours."""
+    for setting in SETTINGS:
+        if setting.env:
+            monkeypatch.delenv(setting.env, raising=False)
+    for name, value in {
+        "HOME": str(tmp_path),
+        "OPENAI_API_KEY": "test-key-0123456789",
+        "NO_PROXY": "127.0.0.1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("no_proxy", raising=False)
+    return monkeypatch
+
+
+def test_the_programs_of_the_page_are_the_files_of_the_examples_word_for_word() -> None:
+    page = (ROOT / "docs/embedding.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    files = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.py")}
+    missing = [name for name, text in files.items() if text not in shown]
+    assert missing == []
+    assert len(shown) == len(files)
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("ask", ["Which Python release is current?", "https://example.com/"]),
+        ("phases", ["... asking gpt-5.2\n... searching\n", "... writing", "What is new in Trio?"]),
+        ("two_servers", ["in flight: 1", "Which Python", "And which of Trio?", "both servers have ended"]),
+        ("own_tool", ["'answer', 'answer_detailed', 'answer_quick', 'timer'", "{'waited': 0.1}"]),
+        ("web_search", ["structured concurrency https://example.com/"]),
+    ],
+)
+async def test_a_program_runs_against_the_fake_api(
+    name: str, printed: list[str], environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_fake_api() as api:
+        environment.setenv("OPENAI_BASE_URL", api.base_url)
+        with trio.fail_after(WAIT):
+            await example(name).main()
+    heard = capsys.readouterr().out
+    assert [text for text in printed if text not in heard] == []
+
+
+async def test_the_second_of_two_servers_has_instructions_of_its_own(environment: pytest.MonkeyPatch) -> None:
+    async with open_fake_api() as api:
+        environment.setenv("OPENAI_BASE_URL", api.base_url)
+        with trio.fail_after(WAIT):
+            await example("two_servers").main()
+        usual, brief = (request.json["instructions"] for request in api.requests)
+    assert "one sentence" not in usual
+    assert brief == "Answer in one sentence."
+
+
+async def test_the_first_of_three_answers_wins_and_the_rest_is_cancelled_upstream(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def only_the_second(request: RecordedRequest) -> Reply:
+        if request.json["model"] != "second":
+            return Hang()
+        await api.wait_requests(3)
+        return Json(bodies.searched())
+
+    async with open_fake_api(only_the_second) as api:
+        environment.setenv("OPENAI_BASE_URL", api.base_url)
+        for variable, model in {"MODEL_QUICK": "first", "MODEL_ANSWER": "second", "MODEL_DETAILED": "third"}.items():
+            environment.setenv(variable, model)
+        with trio.fail_after(WAIT):
+            await example("first_answer").main()
+            await api.wait_hang_ups(2)
+        hung_up = {request.json["model"] for request in api.requests if request.hung_up is not None}
+        answered = {request.json["model"] for request in api.requests if request.answered is not None}
+    assert (hung_up, answered) == ({"first", "third"}, {"second"})
+    assert capsys.readouterr().out.startswith("second: ")
+
+
+async def test_each_question_has_a_time_limit_and_a_failure_leaves_the_others_alone(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.setenv("OPENAI_MAX_RETRIES", "0")
+    async with open_fake_api(Error(400), Hang(), Hang()) as api:
+        environment.setenv("OPENAI_BASE_URL", api.base_url)
+        with trio.fail_after(WAIT):
+            await example("first_answer").main(patience=0.5)
+            await api.wait_hang_ups(2)
+    said = capsys.readouterr().out
+    assert "failed: " in said
+    assert said.endswith("Nobody answered in time.\n")
+
+
+async def test_the_tool_of_the_page_says_how_far_it_is_and_ends_in_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    timer = example("own_tool").Timer()
+    async with connected_client(Settings(), toolsets=[timer]) as client:
+        call = {"name": "timer", "arguments": {"seconds": 3600}, "_meta": {"progressToken": "p"}}
+        asked = await client.request("tools/call", call, id="long")
+        await trio.sleep(60)
+        assert client.server is not None
+        client.server.stop(grace=5)
+        result = (await client.response(asked))["result"]
+        told = [message["params"]["message"] for message in client.heard if message.get("method")]
+        assert result["structuredContent"] == {"waited": 64.9}
+        assert told[0] == "call long: 3600.0 s left"
+        assert told[-1] < "call long: 5"  # the end came nearer
+
+
+async def test_the_tool_of_the_page_refuses_what_it_cannot_use() -> None:
+    async with connected_client(Settings(), toolsets=[example("own_tool").Timer()]) as client:
+        result = (await client.call("timer", {"seconds": "soon"}))["result"]
+    assert result["isError"]
+    assert result["content"][0]["text"].startswith("seconds: expected a number")
+
+
+def test_the_program_about_manuals_finds_reads_and_is_told_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    example("own_manuals").main()
+    said = capsys.readouterr().out
+    assert "{'ref': {'path': 'care.md', 'start_line': 3}" in said
+    assert "A pump may run dry for ten seconds." in said
+    assert "not_found Manual 'pumps' has no 'missing.md'" in said
+
+
+async def test_a_server_runs_inside_asyncio_as_a_guest(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_asyncio() -> None:
+        asyncio.run(asyncio.wait_for(example("guest_mode").main(), WAIT))
+
+    async with open_fake_api() as api:
+        environment.setenv("OPENAI_BASE_URL", api.base_url)
+        with trio.fail_after(WAIT):
+            await trio.to_thread.run_sync(run_asyncio, abandon_on_cancel=True)
+    said = capsys.readouterr().out
+    assert '"serverInfo"' in said
+    assert answer_to("Why?") in said
+
+
+async def test_what_the_examples_say_of_a_callback_that_raises_is_so() -> None:
+    class Unwatched(Exception):
+        pass
+
+    def stop_listening(phase: str) -> None:
+        raise Unwatched(phase)
+
+    async def ask(api: FakeApi) -> None:
+        async with open_answers(settings_for(api)) as answers:
+            await answers.answer("Why?", on_phase=stop_listening)
+
+    async with open_fake_api() as api:
+        with pytest.raises(Unwatched):
+            await ask(api)
