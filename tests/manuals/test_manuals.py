@@ -48,7 +48,7 @@ async def opened(root: Path, index: Path | None = None, **given: Any) -> AsyncGe
     where = str(index) if index is not None else None
     manuals = Manuals(ManualsSettings(root=str(root), index_dir=where, **given))
     try:
-        with trio.fail_after(WAIT):  # over what the test does
+        with trio.fail_after(WAIT):  # noqa: ASYNC100  # over what the test does
             yield manuals
     finally:
         with trio.CancelScope(shield=True):
