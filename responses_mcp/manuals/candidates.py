@@ -18,14 +18,16 @@ _ANY_WORD, _ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 120, 80, 80, 40  # rows t
 _MOST_REMEMBERED: Final = 20_000  # counts
 EVERY: Final = 2**62
 """A count without a limit."""
-_COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH ?1 LIMIT ?2)"
+_COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
-_BEST: Final = "SELECT {0}.rowid FROM {0}{1} WHERE {0} MATCH ?1 ORDER BY bm25({0}, 4.0, 1.5, 1.0), {0}.rowid LIMIT ?2"
-_HOLDS: Final = "(instr(section.body, ?3) OR instr(lower(section.title), ?3))"
+_BEST: Final = (
+    "SELECT {0}.rowid FROM {0}{1} WHERE {0} MATCH :match ORDER BY bm25({0}, 4.0, 1.5, 1.0), {0}.rowid LIMIT :most"
+)
+_HOLDS: Final = "(instr(section.body, :literal) OR instr(lower(section.title), :literal))"
 _JOINED: Final = " CROSS JOIN section ON section.id = {0}.rowid AND " + _HOLDS
 _HOLDING: Final = (
-    f"SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = ?1 AND {_HOLDS} "  # noqa: S608
-    "ORDER BY section.id LIMIT ?2"
+    f"SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = :manual AND {_HOLDS} "  # noqa: S608
+    "ORDER BY section.id LIMIT :most"
 )
 _ROWS: Final = (
     "SELECT section.id, file.path, section.line, section.title, section.crumbs, section.body "
@@ -72,10 +74,7 @@ class Reader:
         key = (match, most, literal)
         count = self._counts.get(key)
         if count is None:
-            if match:
-                count = int(self._asked(_COUNT, match, most, literal)[0][0])
-            else:
-                count = len(self._connection.execute(_HOLDING, (self.manual.number, most, literal)).fetchall())
+            count = int(self._asked(_COUNT, match, most, literal)[0][0]) if match else len(self._holding(most, literal))
             while len(self._counts) >= _MOST_REMEMBERED:
                 self._counts.popitem(last=False)
             self._counts[key] = count
@@ -83,17 +82,17 @@ class Reader:
 
     def best(self, match: str, most: int, *, literal: str = "") -> list[int]:
         """Return the ids of the rows that fit best; without a `match` the first that hold `literal`."""
-        if match:
-            found = self._asked(_BEST, match, most, literal)
-        else:
-            found = self._connection.execute(_HOLDING, (self.manual.number, most, literal)).fetchall()
+        found = self._asked(_BEST, match, most, literal) if match else self._holding(most, literal)
         return [row[0] for row in found]
 
     def _asked(self, sql: str, match: str, most: int, literal: str) -> list[tuple[int]]:
-        if not literal:
-            return self._connection.execute(sql.format(self._table, ""), (match, most)).fetchall()
-        joined = _JOINED.format(self._table)
-        return self._connection.execute(sql.format(self._table, joined), (match, most, literal)).fetchall()
+        joined = _JOINED.format(self._table) if literal else ""
+        given = {"match": match, "most": most, "literal": literal}
+        return self._connection.execute(sql.format(self._table, joined), given).fetchall()
+
+    def _holding(self, most: int, literal: str) -> list[tuple[int]]:
+        given = {"manual": self.manual.number, "most": most, "literal": literal}
+        return self._connection.execute(_HOLDING, given).fetchall()
 
     def rows(self, ids: Iterable[int]) -> list[Row]:
         """Return rows by their ids, in no order."""

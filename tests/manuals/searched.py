@@ -15,9 +15,21 @@ from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import FindSettings, LexicalSettings, ManualsSettings
 
 
+class Passing(sqlite3.Connection):
+    """A connection that is closed when the test has let go of it; Python 3.13 minds those that nobody closes."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def in_memory() -> sqlite3.Connection:
+    # It may be in any thread that the garbage is collected.
+    return sqlite3.connect(":memory:", factory=Passing, check_same_thread=False)
+
+
 def manual(files: Mapping[str, str], connection: sqlite3.Connection | None = None) -> Reader:
     """Return a reader of Markdown files, given by their paths; an index of theirs is made in an empty database."""
-    connection = connection or sqlite3.connect(":memory:")
+    connection = connection or in_memory()
     connection.executescript(
         "CREATE TABLE file (id INTEGER PRIMARY KEY, manual INTEGER, path TEXT);"
         "CREATE TABLE section (id INTEGER PRIMARY KEY, file INTEGER, line INTEGER, title TEXT, crumbs TEXT, body TEXT);"

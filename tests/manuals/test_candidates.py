@@ -7,7 +7,7 @@ import pytest
 
 from responses_mcp.manuals.candidates import Counts, Reader, candidates, frequency
 from responses_mcp.manuals.query import required_term, terms
-from tests.manuals.searched import manual
+from tests.manuals.searched import in_memory, manual
 
 READER = manual(
     {
@@ -73,7 +73,7 @@ def test_words_that_the_manual_does_not_have_do_not_keep_the_others_from_being_f
 
 
 def test_counts_are_remembered_for_one_state_of_the_manual() -> None:
-    connection = sqlite3.connect(":memory:")
+    connection = in_memory()
     reader, counts = manual({"a.md": "# A\nred lamp"}, connection), Counts()
     first = Reader(connection, reader.manual, counts)
     assert (first.having('"red"'), first.having('"red"', 0), first.having("")) == (1, 0, 0)

@@ -14,7 +14,7 @@ from responses_mcp.manuals.gates import TIME_BUDGET, Ranking, Search, rank
 from responses_mcp.manuals.query import required_term
 from responses_mcp.manuals.scoring import Row
 from responses_mcp.settings.model import FindSettings
-from tests.manuals.searched import manual, settings
+from tests.manuals.searched import in_memory, manual, settings
 
 FILES = {
     "both.md": "# Lamp\nA red lamp with a button of brass.",
@@ -138,7 +138,7 @@ def test_an_error_of_the_index_is_no_time_that_is_over() -> None:
 
 
 def test_a_long_section_is_one_hit_by_its_best_part() -> None:
-    connection = sqlite3.connect(":memory:")
+    connection = in_memory()
     reader = manual({"a.md": "# A\nred lamp", "b.md": "# B\nred"}, connection)
     connection.execute("UPDATE section SET file = 1, line = 1")  # two parts of one section
     ranking = ranked("red lamp", reader=reader)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from responses_mcp.manuals.query import phrase, required_term, term, terms
 from responses_mcp.manuals.words import normalise
+from tests.manuals.searched import in_memory
 
 
 def texts(query: str) -> list[str]:
@@ -15,7 +16,7 @@ def texts(query: str) -> list[str]:
 
 
 def index(*rows: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:")
+    connection = in_memory()
     connection.execute("CREATE VIRTUAL TABLE words USING fts5(body, tokenize='porter unicode61 remove_diacritics 0')")
     connection.executemany("INSERT INTO words VALUES (?)", [(row,) for row in rows])
     return connection

@@ -34,6 +34,21 @@ def store(path: Path) -> Iterator[Store]:
     store.close()
 
 
+@pytest.fixture(autouse=True)
+def every_store_is_closed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    stores: list[Store] = []
+    make = Store.__init__
+
+    def noted(store: Store, path: Path | None) -> None:
+        make(store, path)
+        stores.append(store)
+
+    monkeypatch.setattr(Store, "__init__", noted)
+    yield
+    for store in stores:
+        store.close()
+
+
 def put(store: Store, name: str) -> None:
     with store.writing(unchecked) as connection:
         connection.execute(
