@@ -256,7 +256,7 @@ def instructions(containerfile: str) -> list[tuple[str, str]]:
 
 
 def test_the_container_serves_without_rights_on_a_base_that_is_named_by_its_tag(entry: dict[str, Any]) -> None:
-    steps = instructions(of_the_checkout("Containerfile"))
+    steps = instructions(of_the_checkout("Dockerfile"))
     bases = [value.removesuffix(" AS build") for name, value in steps if name == "FROM"]
     assert len(set(bases)) == 1  # what is built for one Python runs on that Python
     assert re.fullmatch(r"docker\.io/library/python:3\.\d+-slim-\w+", bases[0])
@@ -267,7 +267,7 @@ def test_the_container_serves_without_rights_on_a_base_that_is_named_by_its_tag(
 
 
 def test_the_container_is_built_from_files_that_are_there_and_from_no_others() -> None:
-    steps = instructions(of_the_checkout("Containerfile"))
+    steps = instructions(of_the_checkout("Dockerfile"))
     copied = [
         source for name, value in steps if name == "COPY" and "--from" not in value for source in value.split()[:-1]
     ]

@@ -2,7 +2,7 @@
 #   podman build --tag openai-responses-mcp .
 # A client starts it with:
 #   podman run --rm --interactive --env OPENAI_API_KEY openai-responses-mcp
-# Docker takes the same words, and `--file Containerfile` for the build.
+# Docker takes the same words, and `--file Dockerfile` for the build.
 
 FROM docker.io/library/python:3.13-slim-trixie AS build
 RUN pip install --no-cache-dir uv==0.13.9
