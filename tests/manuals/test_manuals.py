@@ -20,7 +20,7 @@ import trio.testing
 from responses_mcp.manuals import index
 from responses_mcp.manuals import manuals as module
 from responses_mcp.manuals import store as store_module
-from responses_mcp.manuals.checks import Check
+from responses_mcp.manuals.checks import Check, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.manuals import Manuals
@@ -243,12 +243,15 @@ async def test_what_was_not_searched_comes_first_when_it_is_asked_for(root, monk
         orders.append(sorted(given["first"].paths()) if given["first"] is not None else [])
         return real(self, refresh, check, **given)
 
+    def out_of_time(*_: Any, **__: Any) -> Any:
+        raise OutOfTime
+
     async with opened(root) as manuals:
         await manuals.find(asked())
         (root / "shop" / "0.md").write_text("# changed\n")
         manuals._states["shop"].looked -= module.FRESH
-        monkeypatch.setattr(module, "_LEAST_INDEXING", 0.0)
-        answer = await manuals.find(asked(time_ms=1))
+        monkeypatch.setattr(Library, "bring_up", out_of_time)
+        answer = await manuals.find(asked())
         monkeypatch.setattr(Library, "bring_up", noting)
         await manuals.find(asked(only_unscanned_from_trace_id=answer["trace_id"]))
         assert orders == [["0.md"]]
