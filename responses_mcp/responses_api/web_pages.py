@@ -10,6 +10,7 @@ from responses_mcp.responses_api.citations import without_markers
 
 _LONGEST_URL = 4096
 _LONGEST_HOST = 253  # of DNS; the idna codec takes time in proportion to the square
+_DOTS = ".\u3002\uff0e\uff61"  # between the parts of a name, in any script
 _PORTS = {"http": 80, "https": 443}
 _NEVER_IN_URLS = re.compile(r'[\s<>"\\^`{}|]')
 _TRACKING = re.compile(
@@ -41,7 +42,10 @@ def page_key(url: str) -> str | None:
         return None
     if parts.scheme not in _PORTS or not host or len(host) > _LONGEST_HOST or "@" in parts.netloc:
         return None
-    place = _dns_name(host.rstrip(".")) + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
+    name = _dns_name(host.rstrip(_DOTS))
+    if not name:
+        return None
+    place = name + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
     pairs = [_escaped(pair) for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0])]
     return f"{place}{_escaped(parts.path).rstrip('/')}?{'&'.join(filter(None, pairs))}"
 

@@ -68,6 +68,7 @@ def test_international_names_and_paths_are_compared_in_one_spelling(one: str, ot
         "https://example.com/a b", "https://example.com/\n", "https://example.com/\x00", "https://example.com/\u202e",
         "https://good.com@evil.com/", "https://evil.com\\@good.com/", "https://example.com/<b>", 'https://example.com/"',
         "https://example.com/" + "a" * 5000, "https://" + "あ" * 300 + ".jp/", "oai-weather",
+        "https://.", "HTTP://./a", "https://。/", "https://..:80/",
     ],
 )  # fmt: skip
 def test_what_is_no_address_of_a_page_has_no_key(text: str) -> None:
