@@ -13,6 +13,7 @@ from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.citations import Citation
 from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.responses_api.json_slices import let_go
 from responses_mcp.responses_api.models import model_traits
 from responses_mcp.responses_api.payload import Question, request_body
 from responses_mcp.responses_api.reading import Answer, read_answer
@@ -78,7 +79,10 @@ class Answers:
         if on_phase is not None:
             on_phase(f"asking {chosen.model}")
         response = await self._api.create(body, on_phase=on_phase)
-        return read_answer(response, model=chosen.model, max_citations=self._settings.policy.max_citations, date=date)
+        most = self._settings.policy.max_citations
+        answer = read_answer(response, model=chosen.model, max_citations=most, date=date)
+        await let_go(response)
+        return answer
 
     def _profile(self, name: str) -> Profile:
         profiles = self._settings.model_profiles

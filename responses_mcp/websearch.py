@@ -13,6 +13,7 @@ from dataclasses import replace
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.responses_api.json_slices import let_go
 from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.responses_api.search_request import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.search_results import SearchResult, SearchResults, read_results
@@ -71,6 +72,7 @@ class WebSearch:
             on_phase(f"asking {profile.model}")
         response = await self._api.create(body, on_phase=on_phase, policy=self._policy)
         found = read_results(response, limit=asked.limit, today=today)
+        await let_go(response)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
         return found
 

@@ -157,6 +157,7 @@ def test_trio_is_known_only_where_tasks_live() -> None:
             "answers",
             "responses_api.api",
             "responses_api.client",
+            "responses_api.json_slices",
             "manuals.manuals",
             "commands.asking",
             "commands.manuals",

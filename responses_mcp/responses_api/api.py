@@ -163,10 +163,10 @@ class ResponsesApi:
         if stream.heard:
             response = stream.finish()
         elif is_success(reply.status) and looks_like_events(reply.body):
-            stream.hear(reply.body)
+            await stream.hear(reply.body)
             response = stream.finish()
         else:
-            response = read_body(reply.status, reply.headers, reply.body, self.redact)
+            response = await read_body(reply.status, reply.headers, reply.body, self.redact)
         check_status(response, self.redact)
         log.debug(
             "openai(client): ok status=%d model=%s id=%s", reply.status, response.get("model"), response.get("id")

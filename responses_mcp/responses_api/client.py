@@ -25,6 +25,7 @@ from responses_mcp.responses_api.connections import Listener, Reply
 CONNECT_TIMEOUT = 10.0  # seconds until a TCP and TLS connection must stand
 KEPT_IDLE = 16  # connections kept open for the next call; more are left over only by a burst
 MAX_REPLY_BYTES = 64 * 1024 * 1024
+UNPACKED_AT_ONCE = 512 * 1024  # bytes of a compressed reply between two looks at other tasks
 CLOSE_GRACE = 1.0  # seconds
 LAST_BYTES = 0.25  # seconds for a reply to end when its listener has heard enough, so that its connection can be kept
 
@@ -164,8 +165,11 @@ async def _exchange(client: httpx.AsyncClient, wanted: _Request, listener: Liste
         request.stream = _Body(wanted.body)
         response = await client.send(request, stream=True)
         try:
-            heard = listener is not None and listener.begin(response.status_code, response.headers)
-            data, whole = await _read(response, listener if heard else None)
+            keeper: _Keeper | None = None
+            if listener is None or not listener.begin(response.status_code, response.headers):
+                listener = keeper = _Keeper(response)
+            whole = await _read(response, listener)
+            body = b"" if keeper is None else keeper.finish()
         finally:
             await response.aclose()
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -186,61 +190,90 @@ async def _exchange(client: httpx.AsyncClient, wanted: _Request, listener: Liste
             f"The connection broke before the answer was complete ({type(error).__name__}); ask again.",
             maybe_paid=True,
         ) from error
-    return Reply(response.status_code, dict(response.headers), _unpacked(data, response)), whole
+    return Reply(response.status_code, dict(response.headers), body), whole
 
 
-async def _read(response: httpx.Response, listener: Listener | None) -> tuple[bytes, bool]:
-    """Return the body, unless it is told to `listener`, and whether it was read to its end."""
-    data = bytearray()
+async def _read(response: httpx.Response, listener: Listener) -> bool:
+    """Let `listener` hear the body, and return whether it was read to its end."""
     size = 0
     enough = False
+    failure: UnusableReply | None = None
+    chunks = response.aiter_raw()
     # Leaving the loop would leave httpx's generators unfinished; a cancel runs through all of them.
     with trio.CancelScope() as reading:
         try:
-            async for chunk in response.aiter_raw():
+            async for chunk in chunks:
                 size += len(chunk)
-                if enough:
+                if enough or failure is not None:
                     continue
-                if size > MAX_REPLY_BYTES:
+                try:
+                    if size > MAX_REPLY_BYTES:
+                        raise _too_long(response.status_code)
+                    enough = await listener.hear(chunk)
+                except UnusableReply as error:
+                    failure = error
                     reading.cancel()
-                elif listener is None:
-                    data += chunk
-                elif listener.hear(chunk):
-                    enough = True
+                except trio.Cancelled:
+                    async for _ in chunks:
+                        pass  # the generators have not seen this cancel yet
+                    raise
+                if enough:
                     reading.deadline = trio.current_time() + LAST_BYTES
         except httpx.TransportError:
             if not enough:
                 raise
-            return b"", False
-    if size > MAX_REPLY_BYTES and not enough:
-        raise _too_long(response)
-    return bytes(data), not reading.cancelled_caught
+            return False
+    if failure is not None:
+        raise failure
+    return not reading.cancelled_caught
 
 
-def _unpacked(data: bytes, response: httpx.Response) -> bytes:
-    """Return the body as it was before compression, of which only gzip was offered."""
-    coding = response.headers.get("content-encoding", "identity").strip().lower()
-    if coding == "identity":
-        return data
-    unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
-    try:
-        unpacked = unpacker.decompress(data, MAX_REPLY_BYTES + 1) if coding in ("gzip", "x-gzip") else b""
-    except zlib.error:
-        unpacked = b""
-    if len(unpacked) > MAX_REPLY_BYTES:
-        raise _too_long(response)
-    if not unpacker.eof:
-        raise UnusableReply(
-            "The API's reply is compressed in a broken or unknown way; check what lies between here and "
-            "openai.base_url.",
-            status=response.status_code,
-        )
-    return unpacked
+class _Keeper:
+    """Keeps the body of a reply, and undoes its compression, of which only gzip was offered."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.data = bytearray()
+        self._status = response.status_code
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("identity", "gzip", "x-gzip"):
+            raise _unreadable(self._status)
+        self._unpacker = None if coding == "identity" else zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> bool:  # noqa: ARG002  # the signature of listeners
+        return True
+
+    async def hear(self, chunk: bytes) -> bool:
+        if self._unpacker is None:
+            self.data += chunk
+            return False
+        while chunk:
+            try:
+                self.data += self._unpacker.decompress(chunk, UNPACKED_AT_ONCE)
+            except zlib.error as error:
+                raise _unreadable(self._status) from error
+            if len(self.data) > MAX_REPLY_BYTES:
+                raise _too_long(self._status)
+            chunk = self._unpacker.unconsumed_tail
+            if chunk:
+                await trio.lowlevel.checkpoint()  # a few bytes can hold many megabytes
+        return False
+
+    def finish(self) -> bytearray:
+        if self._unpacker is not None and not self._unpacker.eof:
+            raise _unreadable(self._status)
+        return self.data
 
 
-def _too_long(response: httpx.Response) -> UnusableReply:
+def _unreadable(status: int) -> UnusableReply:
     return UnusableReply(
-        f"The API's reply is longer than {MAX_REPLY_BYTES} bytes; check openai.base_url.", status=response.status_code
+        "The API's reply is compressed in a broken or unknown way; check what lies between here and openai.base_url.",
+        status=status,
+    )
+
+
+def _too_long(status: int) -> UnusableReply:
+    return UnusableReply(
+        f"The API's reply is longer than {MAX_REPLY_BYTES} bytes; check openai.base_url.", status=status
     )
 
 

@@ -14,7 +14,7 @@ class Reply:
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes | bytearray
 
 
 class Listener(Protocol):
@@ -24,7 +24,7 @@ class Listener(Protocol):
         """Look at the head of the reply and tell whether to hear its body; else it is read whole."""
         ...
 
-    def hear(self, chunk: bytes) -> bool:
+    async def hear(self, chunk: bytes) -> bool:
         """Take a piece of the body and tell whether that was enough; the rest is then left unread."""
         ...
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from responses_mcp.errors import RequestRefused, UnusableReply, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
@@ -22,6 +23,8 @@ from responses_mcp.responses_api.citations import (
 )
 from responses_mcp.responses_api.refusals import Redact, failed_response
 from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
+
+MOST_SOURCES = 1_000  # that are looked at; a search consults a hundred, and an answer names ten
 
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
@@ -67,11 +70,11 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
         raise no_text(items, truncated=truncated)
     if truncated:
         text = f"{text}\n\n{_CUT_OFF}"
-    cited = list(_cited_urls(parts))
+    cited = list(islice(_cited_urls(parts), MOST_SOURCES))
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
     if not searches and not cited:
         return Answer(text, used_search=False, citations=(), model=model)
-    sources = [source for search in searches for source in _sources(search)]
+    sources = list(islice((source for search in searches for source in _sources(search)), MOST_SOURCES))
     citations = choose_citations(cited, sources, limit=max_citations, date=date)
     return Answer(with_sources(text, citations, date), used_search=True, citations=citations, model=model)
 

@@ -20,6 +20,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.responses_api import json_slices
 from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
 
 Redact = Callable[[str], str]
@@ -32,14 +33,15 @@ _LONGEST_READ = 64 * 1024  # bytes of an error body; the rest of an HTML page sa
 _LONGEST_SECRET = 4 * 1024  # bytes at the end of a body cut there that may be the beginning of a secret
 
 
-def read_body(status: int, headers: Mapping[str, str], body: bytes, redact: Redact) -> JsonObject:
+async def read_body(status: int, headers: Mapping[str, str], body: bytes | bytearray, redact: Redact) -> JsonObject:
     """Return the JSON object of a success, or raise the `UpstreamError` that anything else stands for.
 
-    `headers` has lower-case names. The error quotes little of what the API said, and after `redact`.
+    `headers` has lower-case names. The error quotes little of what the API said, and after `redact`. Lets other tasks
+    run while it reads a long body.
     """
     request_id = redact(headers.get("x-request-id", ""))[:_LONGEST_ID] or None
     if 200 <= status < 300:
-        value = _parse(body)
+        value = await _parse(body)
         if isinstance(value, dict):
             return cast(JsonObject, value)
         raise UnusableReply(
@@ -49,7 +51,7 @@ def read_body(status: int, headers: Mapping[str, str], body: bytes, redact: Reda
             request_id=request_id,
             body=_excerpt(body, redact),
         )
-    said, kind, code, param = _words(_parse(body[:_LONGEST_READ]), redact)
+    said, kind, code, param = _words(await _parse(body[:_LONGEST_READ]), redact)
     wait = asked_wait(headers)
     error_class, before, cure = _meaning(status, kind, code)
     retryable = (
@@ -117,9 +119,9 @@ def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
     )
 
 
-def _parse(body: bytes) -> object:
+async def _parse(body: bytes | bytearray) -> object:
     try:
-        return json.loads(body)
+        return await json_slices.parse(body)
     except (ValueError, RecursionError):
         return None
 
@@ -180,7 +182,7 @@ def _seconds(wait: float) -> str:
     return f"{wait:.3f}".rstrip("0").rstrip(".")
 
 
-def _excerpt(body: bytes, redact: Redact) -> str:
+def _excerpt(body: bytes | bytearray, redact: Redact) -> str:
     text = redact(body[:_LONGEST_READ].decode("utf-8", "replace"))
     if len(body) > _LONGEST_READ:
         text = text[:-_LONGEST_SECRET]

@@ -23,20 +23,20 @@ class EventStream:
         self._at_start = True
         self._after_cr = False
 
-    def feed(self, chunk: bytes) -> list[str]:
-        """Take the next bytes and return the data of the events they complete; invalid UTF-8 becomes U+FFFD.
+    def feed(self, chunk: bytes | bytearray) -> list[bytes]:
+        """Take the next bytes and return the data of the events they complete, whose invalid UTF-8 is to be U+FFFD.
 
         An event that the end of the stream cuts off is never returned, as the rules say.
         """
         self._buffer += chunk
         if self._at_start and not self._skip_byte_order_mark():
             return []
-        events: list[str] = []
+        events: list[bytes] = []
         while (line := self._take_line()) is not None:
             if line:
                 self._take_field(line)
             elif self._data:
-                events.append(b"\n".join(self._data).decode("utf-8", "replace"))
+                events.append(b"\n".join(self._data))
                 self._data.clear()
         return events
 

@@ -7,15 +7,17 @@ new kinds of events appear all the time.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.responses_api import json_slices
 from responses_mcp.responses_api.sse import EventStream
 
+_FIELD = re.compile(rb"\s*(?:event|data|id|retry)?:")
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
@@ -27,14 +29,9 @@ class ResponseStream:
 
     def __init__(self) -> None:
         self.response: JsonObject | None = None
-        self._events = EventStream()
         self._items: dict[int, JsonObject] = {}
         self._parts: dict[tuple[int, int], JsonObject] = {}
         self._writing = False
-
-    def feed(self, chunk: bytes) -> list[str]:
-        """Take the next bytes and return the phases they begin, in words for a person."""
-        return [phase for data in self._events.feed(chunk) if (phase := self._take(data)) is not None]
 
     def finish(self) -> JsonObject:
         """Return the response. Raises `ConnectionFailed` when the stream ended before it was complete."""
@@ -42,13 +39,8 @@ class ResponseStream:
             raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
         return self.response
 
-    def _take(self, data: str) -> str | None:
-        if self.response is not None:
-            return None  # what follows the terminal event is not ours to judge
-        try:
-            value: object = json.loads(data)
-        except (ValueError, RecursionError):
-            return None  # `[DONE]`, and whatever else is no event
+    def take(self, value: object) -> str | None:
+        """Take the JSON value of the next event; return the phase it begins, if any, in words for a person."""
         if not isinstance(value, dict):
             return None
         event = cast(JsonObject, value)
@@ -100,6 +92,7 @@ class StreamListener:
 
     def __init__(self, on_phase: Callable[[str], None]) -> None:
         self._on_phase = on_phase
+        self._events = EventStream()
         self._stream = ResponseStream()
         self.heard = False
 
@@ -109,10 +102,17 @@ class StreamListener:
         self.heard = is_success(status) and kind.startswith("text/event-stream") and coding == "identity"
         return self.heard
 
-    def hear(self, chunk: bytes) -> bool:
+    async def hear(self, chunk: bytes | bytearray) -> bool:
         """Take a piece of the stream; enough is when the response is complete."""
-        for phase in self._stream.feed(chunk):
-            self._on_phase(phase)
+        for data in self._events.feed(chunk):
+            if self._stream.response is not None:
+                break  # what follows the terminal event is not ours to judge
+            try:
+                event = await json_slices.parse(data, errors="replace")
+            except (ValueError, RecursionError):
+                continue  # `[DONE]`, and whatever else is no event
+            if (phase := self._stream.take(event)) is not None:
+                self._on_phase(phase)
         return self._stream.response is not None
 
     def finish(self) -> JsonObject:
@@ -125,9 +125,9 @@ def is_success(status: int) -> bool:
     return 200 <= status < 300
 
 
-def looks_like_events(body: bytes) -> bool:
+def looks_like_events(body: bytes | bytearray) -> bool:
     """Tell whether a body is an event stream, whatever its content type says: no JSON text begins so."""
-    return body.lstrip().startswith((b"event:", b"data:", b":", b"id:", b"retry:"))
+    return _FIELD.match(body) is not None
 
 
 def _searched(item: JsonObject) -> str | None:

@@ -1,5 +1,6 @@
 """Connections over real sockets: how many, in which order, and that each is let go of (design 3.4)."""
 
+import gc
 import gzip
 import json
 
@@ -212,3 +213,56 @@ async def test_a_host_name_that_cannot_be_used_is_told_with_its_cure(base_url: s
         await api.create({"model": "m"})
     assert not caught.value.retryable
     await api.aclose()
+
+
+class _Waiting:
+    """A listener that needs long for its first piece."""
+
+    def __init__(self) -> None:
+        self.busy = trio.Event()
+
+    def begin(self, status: int, headers: object) -> bool:
+        return True
+
+    async def hear(self, chunk: bytes) -> bool:
+        self.busy.set()
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+@pytest.mark.parametrize("size", [100, 300_000])
+async def test_a_cancel_while_a_piece_of_the_body_is_worked_on_closes_the_connection(size: int) -> None:
+    listener = _Waiting()
+    with trio.fail_after(5):
+        async with open_fake_api(Raw(b"x" * size)) as fake, connections(fake) as over:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(over.post, f"{fake.base_url}/responses", {}, b"{}", listener)
+                await listener.busy.wait()
+                nursery.cancel_scope.cancel()
+            await gone(fake)
+            gc.collect()  # a generator of httpx that was left unfinished warns here
+
+
+async def test_a_few_bytes_that_hold_megabytes_are_unpacked_with_turns_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_module, "UNPACKED_AT_ONCE", 1_000)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    data = gzip.compress(b"x" * 2_000_000)
+    with trio.fail_after(10):
+        async with (
+            open_fake_api(Raw(data, headers={"content-encoding": "gzip"})) as fake,
+            connections(fake) as over,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(count_turns)
+            assert (await ask(over, fake)).body == b"x" * 2_000_000
+            nursery.cancel_scope.cancel()
+    assert turns >= 2_000

@@ -239,3 +239,22 @@ async def test_tools_are_never_left_out() -> None:
         with pytest.raises(RequestRefused):
             await api.create({**BODY, "tools": [{"type": "web_search"}]})
         assert len(fake.requests) == 1
+
+
+def large(body: dict[str, Any]) -> dict[str, Any]:
+    """Return `body` with so many consulted pages that it is read in slices."""
+    pages = [{"type": "url", "url": f"https://example.com/page/{number}"} for number in range(5_000)]
+    return {**body, "output": [bodies.web_search_call(["much"], []) | {"sources": pages}, *body["output"]]}
+
+
+@pytest.mark.parametrize("how", ["streamed", "whole", "packed"])
+async def test_a_long_response_is_the_same_however_it_comes(how: str) -> None:
+    body = large(bodies.searched())
+    data = json.dumps(body).encode()
+    replies = {
+        "streamed": as_stream(body),
+        "whole": Json(body),
+        "packed": Raw(gzip.compress(data), headers={"content-encoding": "gzip"}),
+    }
+    async with streaming(replies[how]) as (_, api, phases):
+        assert await api.create(BODY, on_phase=phases.append if how == "streamed" else None) == body

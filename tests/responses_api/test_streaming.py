@@ -1,14 +1,16 @@
 """Streamed responses: the same answer as without a stream, with phases on the way."""
 
 import json
+from contextlib import suppress
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.responses_api.reading import read_answer
-from responses_mcp.responses_api.streaming import ResponseStream
+from responses_mcp.responses_api.streaming import StreamListener
 from responses_mcp.testing import bodies, stream_events
 
 
@@ -17,10 +19,17 @@ def wire(*events: object) -> bytes:
     return b"".join(lines)
 
 
-def collect(data: bytes, chunk: int = 0) -> tuple[ResponseStream, list[str]]:
-    stream = ResponseStream()
+def collect(data: bytes, chunk: int = 0) -> tuple[StreamListener, list[str]]:
+    phases: list[str] = []
+    stream = StreamListener(phases.append)
     step = chunk or len(data) or 1
-    return stream, [phase for at in range(0, len(data), step) for phase in stream.feed(data[at : at + step])]
+
+    async def hear() -> None:
+        for at in range(0, len(data), step):
+            await stream.hear(data[at : at + step])
+
+    trio.run(hear)
+    return stream, phases
 
 
 def answer(response: dict):
@@ -153,5 +162,5 @@ KINDS = st.sampled_from(
 def test_no_event_of_any_shape_breaks_the_stream(events: list[dict]) -> None:
     stream, phases = collect(wire(*events))
     assert all(isinstance(phase, str) for phase in phases)
-    if stream.response is not None:
+    with suppress(ConnectionFailed):  # most are not complete
         assert isinstance(stream.finish(), dict)

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -303,7 +304,8 @@ def answers_mixed(original: Any) -> Any:
             response = await original(self, *args)
         finally:
             self.running -= 1
-        before, self.last = getattr(self, "last", response), response
+        # A copy, because a response is taken apart when it has been read.
+        before, self.last = getattr(self, "last", response), deepcopy(response)
         return before if self.running else response
 
     return attempts

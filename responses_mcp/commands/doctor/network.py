@@ -67,7 +67,7 @@ async def _steps(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: boo
         return None
     if openai.base_url.startswith("https:"):
         tell(ok("tls", f"the certificate of {urlsplit(openai.base_url).hostname} is trusted"))
-    finding, models = _read(reply, openai, with_credentials=bool(headers))
+    finding, models = await _read(reply, openai, with_credentials=bool(headers))
     tell(finding)
     return models
 
@@ -145,11 +145,14 @@ def _trust(said: str) -> str:
     return f"{cure}, for instance to that of {other}" if other else cure
 
 
-def _read(reply: Reply, openai: OpenAISettings, *, with_credentials: bool) -> tuple[Finding, frozenset[str] | None]:
+async def _read(
+    reply: Reply, openai: OpenAISettings, *, with_credentials: bool
+) -> tuple[Finding, frozenset[str] | None]:
     """Judge the answer to a request for the list of models. What an API says of a refused key quotes parts of it."""
     path, key = f"GET {openai.base_url}/models", openai.api_key_env
     try:
-        body = read_body(reply.status, reply.headers, reply.body, Redactor([openai.api_key, *openai.headers.values()]))
+        redact = Redactor([openai.api_key, *openai.headers.values()])
+        body = await read_body(reply.status, reply.headers, reply.body, redact)
     except UpstreamError as error:
         code = f"{error.status}{f' {error.code}' if error.code else ''}"
         if error.status in (401, 403) and not with_credentials:

@@ -1,0 +1,199 @@
+"""JSON of many megabytes, read and let go of in slices, so that a task can let others run in between.
+
+`json.loads` holds up everything for as long as it takes, in a thread as well, because it never lets go of the
+interpreter. Here it is given a window of the text at a time. A value that ends inside the window is read by it whole;
+of an object or array that does not, the members are read one by one.
+
+A slice is about a millisecond of work, unless a single string is longer than the window.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Generator
+from typing import Any, TypeVar, cast
+
+import trio
+
+WINDOW = 64 * 1024  # bytes; what is not longer is read in one piece
+RUN = 500  # values that are read or let go of between two yields, at most
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_COMMA = re.compile(r"[ \t\n\r]*,")
+_IN_NUMBERS = "0123456789.eE+-"
+_DECODE = json.JSONDecoder().raw_decode
+
+T = TypeVar("T")
+
+
+async def parse(data: bytes | bytearray, *, errors: str = "surrogatepass") -> Any:
+    """Return the value of a JSON document in UTF-8, letting other tasks run when it is long.
+
+    `errors` says what to do about invalid UTF-8, as for `bytes.decode`. Raises ValueError for what is no JSON, and
+    RecursionError for what is nested too deeply.
+    """
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if len(data) <= WINDOW:
+        return json.loads(data.decode("utf-8", errors))
+    return await _between_others(parse_in_slices(data, errors=errors))
+
+
+async def let_go(value: object) -> None:
+    """Take a value of `parse` apart, letting other tasks run: to drop the last reference frees all of it in one go."""
+    await _between_others(let_go_in_slices(value))
+
+
+async def _between_others(slices: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            return cast(T, end.value)
+        await trio.lowlevel.checkpoint()
+
+
+def parse_in_slices(
+    data: bytes | bytearray, *, errors: str = "surrogatepass", window: int = WINDOW
+) -> Generator[None, None, Any]:
+    """Return what `json.loads` returns; yield after each slice. `window` is in bytes, and at least 4."""
+    place = _Place(data, errors, window)
+    value = yield from _value(place)
+    if (yield from place.next()):
+        raise ValueError("there is more behind the value")
+    return value
+
+
+def let_go_in_slices(value: object) -> Generator[None, None, None]:
+    """Empty all objects and arrays in `value`; yield after each slice."""
+    rest = [value]
+    done = 0
+    while rest:
+        each = rest.pop()
+        part: list[object] = []
+        if isinstance(each, dict):
+            part = list(cast(dict[str, object], each).values())
+            each.clear()
+        elif isinstance(each, list):
+            elements = cast(list[object], each)
+            part = elements[-RUN:]
+            del elements[-RUN:]
+            if elements:
+                rest.append(elements)
+        rest += [member for member in part if isinstance(member, dict | list)]
+        done += 1
+        if done % RUN == 0:
+            yield
+
+
+class _Place:
+    """A place in a document, and the text from there to the end of the window."""
+
+    def __init__(self, data: bytes | bytearray, errors: str, window: int) -> None:
+        self._data = data
+        self._errors = errors
+        self._window = window
+        self._decoded = 0  # bytes
+        self.text = ""
+        self.at = 0  # characters of the text before the place
+        self.last = False  # the text reaches to the end of the document
+        self.move()
+
+    def move(self, windows: int = 1) -> None:
+        """Drop the text before the place, and add so many windows behind it."""
+        data = self._data[self._decoded : self._decoded + windows * self._window]
+        self.last = self._decoded + len(data) == len(self._data)
+        # A character that the end of the window cuts is left for the next.
+        more, used = codecs.utf_8_decode(data, self._errors, self.last)
+        self._decoded += used
+        self.text = self.text[self.at :] + more
+        self.at = 0
+
+    def skip_space(self) -> int:
+        """Go behind the white space of the text, and return the place."""
+        space = _SPACE.match(self.text, self.at)
+        self.at = space.end() if space else self.at
+        return self.at
+
+    def next(self) -> Generator[None, None, str]:
+        """Skip white space; return the character there, "" at the end of the document."""
+        while self.skip_space() == len(self.text) and not self.last:
+            yield
+            self.move()
+        return self.text[self.at : self.at + 1]
+
+    def take(self, characters: str) -> Generator[None, None, str]:
+        """Skip white space and one of `characters`, which is returned."""
+        found = yield from self.next()
+        if not found or found not in characters:
+            raise ValueError(f"one of {characters} was expected")
+        self.at += 1
+        return found
+
+    def take_run(self, elements: list[Any]) -> bool:
+        """Move elements that a comma follows to `elements`, quickly; tell whether there may be more of them."""
+        for _ in range(RUN):
+            try:
+                value, end = _DECODE(self.text, self.skip_space())
+            except json.JSONDecodeError:
+                return False
+            if (comma := _COMMA.match(self.text, end)) is None:
+                return False
+            elements.append(value)
+            self.at = comma.end()
+        return True
+
+
+def _value(place: _Place) -> Generator[None, None, Any]:
+    first = yield from place.next()
+    windows = 1
+    while True:
+        try:
+            value, end = _DECODE(place.text, place.at)
+        except json.JSONDecodeError:
+            if place.last:
+                raise
+        else:
+            # A number may go on behind the window, and of "1.5" cut to "1." the decoder takes the 1.
+            if place.last or (end < len(place.text) and place.text[end] not in _IN_NUMBERS):
+                place.at = end
+                return value
+        if place.at == 0:
+            if first == "{":
+                return (yield from _object(place))
+            if first == "[":
+                return (yield from _array(place))
+            windows *= 4  # a long string
+        yield
+        place.move(windows)
+
+
+def _object(place: _Place) -> Generator[None, None, dict[str, Any]]:
+    members: dict[str, Any] = {}
+    yield from place.take("{")
+    if (yield from place.next()) == "}":
+        yield from place.take("}")
+        return members
+    while True:
+        if (yield from place.next()) != '"':
+            raise ValueError("a name was expected")
+        name = yield from _value(place)
+        yield from place.take(":")
+        members[name] = yield from _value(place)
+        if (yield from place.take(",}")) == "}":
+            return members
+
+
+def _array(place: _Place) -> Generator[None, None, list[Any]]:
+    elements: list[Any] = []
+    yield from place.take("[")
+    if (yield from place.next()) == "]":
+        yield from place.take("]")
+        return elements
+    while True:
+        while place.take_run(elements):
+            yield
+        elements.append((yield from _value(place)))
+        if (yield from place.take(",]")) == "]":
+            return elements
