@@ -113,12 +113,20 @@ def _serve(loaded: LoadedSettings) -> int:
     )
     for text in (*loaded.problems, *loaded.warnings):
         log.warning("%s", text)
-    import trio  # noqa: PLC0415  # not needed by --help and --show-config
-
-    from responses_mcp.daemon import serve_stdio  # noqa: PLC0415
+    from responses_mcp.configured import configured_conversation  # noqa: PLC0415  # not for --help
+    from responses_mcp.runtime.descriptors import claimed_stdio, needs_threads  # noqa: PLC0415
+    from responses_mcp.runtime.prologue import prologue_on_descriptors  # noqa: PLC0415
 
     try:
-        trio.run(serve_stdio, settings)
+        with claimed_stdio() as (wire_in, wire_out):
+            conversation = configured_conversation(settings)
+            if not (needs_threads(wire_in) or needs_threads(wire_out)):
+                prologue_on_descriptors(conversation, wire_in, wire_out)
+            import trio  # noqa: PLC0415  # after the first answers
+
+            from responses_mcp.daemon import serve_descriptors  # noqa: PLC0415
+
+            trio.run(serve_descriptors, wire_in, wire_out, conversation, settings.server)
     except OSError as error:
         log.error("stdin or stdout cannot be used (%s); start this from an MCP client.", error.strerror)  # noqa: TRY400
         return 1

@@ -92,7 +92,7 @@ def test_the_manifest_names_the_tools_that_are_always_there_and_says_that_there_
 ) -> None:
     first = [
         (tool.name, tool.description.partition(". ")[0].rstrip("."))
-        for tool in AnswerToolset(Answers(Settings())).tools
+        for tool in AnswerToolset(lambda: Answers(Settings())).tools
     ]
     assert [(tool["name"], tool["description"].rstrip(".")) for tool in manifest["tools"]] == first
     assert manifest["tools_generated"] is True

@@ -14,7 +14,10 @@ import trio
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
 from responses_mcp.testing import Error, Hang, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
+from tests.both_ways import way
 from tests.processes import WAIT, environment, server_process
+
+__all__ = ["way"]
 
 PROBE = "server-discover-probe-1"
 ENVELOPE = {

@@ -221,7 +221,7 @@ def test_each_help_fits_a_screen_and_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "title"), [("README.md", "Tools"), ("docs/spec.md", "3. Tools")])
 def test_the_tables_of_tools_are_those_that_are_listed(name: str, title: str) -> None:
-    tools = AnswerToolset(Answers(Settings())).tools
+    tools = AnswerToolset(lambda: Answers(Settings())).tools
     found = [row for row in rows(section(text_of(name), title)) if row[0].startswith("`answer")]
     found = [row for row in found if "`query`" in "".join(row)]
     assert [row[0] for row in found] == [f"`{tool.name}`" for tool in tools]

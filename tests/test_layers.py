@@ -287,6 +287,19 @@ def test_the_server_is_ready_before_httpx_and_yaml_are_loaded() -> None:
     assert loaded.isdisjoint({"httpx", "yaml"})
 
 
+def test_a_conversation_about_all_tools_begins_without_any_dependency() -> None:
+    statement = (
+        "from responses_mcp.configured import configured_conversation\n"
+        "from responses_mcp.runtime import descriptors, prologue\n"
+        "from responses_mcp.settings import ManualsSettings, ServerSettings, Settings\n"
+        "server = ServerSettings(toolsets=('answer', 'search', 'manuals'))\n"
+        "settings = Settings(server=server, manuals=ManualsSettings(root='/nowhere'))\n"
+        "names = {name.partition('_')[0] for name in configured_conversation(settings).tools}\n"
+        "assert names == {'answer', 'manual', 'chatgpt'}"
+    )
+    assert loaded_after(statement).isdisjoint({"trio", "httpx", "yaml", "sqlite3", "asyncio"})
+
+
 def test_the_server_is_ready_before_sqlite_is_loaded() -> None:
     statement = (
         "from responses_mcp.daemon import configured_toolsets\n"

@@ -9,6 +9,9 @@ import trio
 from responses_mcp.settings.model import OpenAISettings, RequestSettings, Settings
 from responses_mcp.testing import Error, Json, Raw, Sse, as_stream, bodies, open_fake_api, stream_events
 from responses_mcp.testing.client import McpClient, connected_client
+from tests.both_ways import way
+
+__all__ = ["way"]
 
 WAIT = 10
 

@@ -214,7 +214,7 @@ async def _read(response: httpx.Response, listener: Listener) -> bool:
                     failure = error
                     reading.cancel()
                 except trio.Cancelled:
-                    async for _ in chunks:
+                    async for _ in chunks:  # noqa: ASYNC102  # it raises at once
                         pass  # the generators have not seen this cancel yet
                     raise
                 if enough:

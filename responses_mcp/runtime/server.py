@@ -15,7 +15,6 @@ while unsent output is under its bound, so a client that does not read can still
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,12 +22,13 @@ from typing import Any
 
 import trio
 
-from responses_mcp.protocol.exchange import Call, CallStarted, Event, ListedTool
+from responses_mcp.protocol.exchange import Call, CallStarted
 from responses_mcp.protocol.outcome import Crash, Outcome
 from responses_mcp.protocol.session import Session
+from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, Toolset
+from responses_mcp.toolsets.base import CallContext, ToolError, Toolset
 
 log = logging.getLogger(__name__)
 
@@ -65,39 +65,24 @@ class Server:
             self.draining.deadline = min(self.draining.deadline, trio.current_time() + grace)
 
 
-async def serve_tools(  # started() is called by the shell
+async def serve_conversation(  # started() is called by the shell
     receive_stream: trio.abc.ReceiveStream,
     send_stream: trio.abc.SendStream,
+    conversation: Conversation,
     *,
-    toolsets: Iterable[Toolset],
     settings: ServerSettings,
-    version: str,
-    instructions: str | None = None,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve `toolsets` to the one peer behind the two streams, until it goes away.
+    """Serve the one peer behind the two streams, until it goes away; a prologue may have begun the conversation.
 
-    `version` is ours, for the handshake; `instructions`, if given, tell the peer's model when to use the tools.
     Returns when the input has ended and the calls then in flight have been answered, after at most
     `drain_timeout_ms` of `settings`; at once when the peer no longer reads. Raises nothing for what a peer does.
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
     """
-    sets = list(toolsets)
-    tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
-    session = Session(
-        {name: ListedTool(tool.definition, tool.failure) for name, tool in tools.items()},
-        version=version,
-        line_mode=settings.line_mode,
-        errors_as_results=settings.tool_errors == "result",
-        instructions=instructions,
-        max_message_bytes=settings.max_message_bytes,
-        max_in_flight=settings.max_in_flight,
-    )
-    shell = _Shell(session, tools, receive_stream, send_stream, settings)
     try:
-        await shell.run(task_status)
+        await _Shell(conversation, receive_stream, send_stream, settings).run(task_status)
     finally:
-        for toolset in sets:
+        for toolset in conversation.toolsets:
             with trio.move_on_after(CLOSE_GRACE, shield=True):
                 await _close(toolset)
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
@@ -117,14 +102,14 @@ class _Shell:
 
     def __init__(
         self,
-        session: Session,
-        tools: dict[str, Tool],
+        conversation: Conversation,
         receive_stream: trio.abc.ReceiveStream,
         send_stream: trio.abc.SendStream,
         settings: ServerSettings,
     ) -> None:
-        self._session = session
-        self._tools = tools
+        self._conversation = conversation
+        self._session = conversation.session
+        self._tools = conversation.tools
         self._receive_stream = receive_stream
         self._send_stream = send_stream
         self._settings = settings
@@ -150,22 +135,23 @@ class _Shell:
 
     async def _read(self, nursery: trio.Nursery) -> None:
         limit = self._settings.max_unsent_bytes
-        while True:
+        self._carry_out(nursery)
+        while not self._conversation.input_ended:
+            if self._session.unsent_bytes > limit:
+                # Nothing is lost and nothing grows: the rest stays in the pipe until half of this has been read.
+                self._room = trio.Event()
+                await self._room.wait()
             try:
                 data = await self._receive_stream.receive_some(CHUNK)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
             log.debug("stdin chunk=%d", len(data))
-            self._carry_out(self._session.receive_data(bytes(data)) if data else self._session.receive_eof(), nursery)
-            if not data:
-                return
-            if self._session.unsent_bytes > limit:
-                # Nothing is lost and nothing grows: the rest stays in the pipe until half of this has been read.
-                self._room = trio.Event()
-                await self._room.wait()
+            self._conversation.receive(bytes(data))
+            self._carry_out(nursery)
 
-    def _carry_out(self, events: list[Event], nursery: trio.Nursery) -> None:
+    def _carry_out(self, nursery: trio.Nursery) -> None:
         """Do what the session asks, in one step: no checkpoint between reading a message and acting on it."""
+        events, self._conversation.events = self._conversation.events, []
         for event in events:
             if isinstance(event, CallStarted):
                 scope = self._scopes[event.call] = trio.CancelScope()
@@ -226,6 +212,9 @@ class _Shell:
     async def _write(self, everything: trio.CancelScope) -> None:
         room_at = self._settings.max_unsent_bytes // 2
         try:
+            if self._conversation.unwritten:
+                await self._send_stream.send_all(self._conversation.unwritten)
+                self._session.output_written()
             async for _ in self._woken:
                 while data := self._session.take_output():
                     await self._send_stream.send_all(data)

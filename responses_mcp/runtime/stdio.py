@@ -1,7 +1,4 @@
-"""Standard input and output as Trio streams, claimed so that nothing else can touch the wire.
-
-The wire moves to private duplicates of descriptors 0 and 1; then 0 becomes the null device and 1 becomes stderr for
-everybody else, so a stray `print` or a child process corrupts nothing.
+"""The descriptors of the wire as Trio streams.
 
 Pipes, sockets, files and the null device are read and written without threads. A terminal is not: making it
 non-blocking would do so for every process that shares it. Terminals, and everything on Windows, go through `os.read`
@@ -11,14 +8,12 @@ process ends during a read.)
 
 from __future__ import annotations
 
-import errno
 import os
 import select
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
 
 import trio
+
+from responses_mcp.runtime.descriptors import needs_threads
 
 CHUNK = 64 * 1024
 
@@ -86,50 +81,16 @@ class ThreadedSendStream(trio.abc.SendStream):
 
 def receive_stream(fd: int) -> trio.abc.ReceiveStream:
     """Wrap a descriptor to read from, which the stream then owns."""
-    if _needs_threads(fd):
+    if needs_threads(fd):
         return ThreadedReceiveStream(fd)
     return trio.lowlevel.FdStream(fd)
 
 
 def send_stream(fd: int) -> trio.abc.SendStream:
     """Wrap a descriptor to write to, which the stream then owns."""
-    if _needs_threads(fd):
+    if needs_threads(fd):
         return ThreadedSendStream(fd)
     return trio.lowlevel.FdStream(fd)
-
-
-def _needs_threads(fd: int) -> bool:
-    return sys.platform == "win32" or os.isatty(fd)
-
-
-@contextmanager
-def claimed_stdio() -> Generator[tuple[int, int]]:
-    """Give out private descriptors for the wire, with 0 and 1 diverted until the end of the block.
-
-    The caller owns the two descriptors. Raises OSError when the process was started without stdin or stdout.
-    """
-    if sys.__stdin__ is None or sys.__stdout__ is None:
-        # Closed at the start: by now the number may belong to something else, such as Trio's own descriptors.
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    wire_in, wire_out = os.dup(0), os.dup(1)
-    saved_in, saved_out = os.dup(0), os.dup(1)
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415  # exists on Windows only
-
-        for fd in (wire_in, wire_out):
-            msvcrt.setmode(fd, os.O_BINARY)
-    null = os.open(os.devnull, os.O_RDWR)
-    try:
-        os.dup2(null, 0)
-        os.dup2(2 if sys.__stderr__ is not None else null, 1)
-        yield wire_in, wire_out
-    finally:
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()  # what a stray print left in the buffer must not reach the wire's descriptor later
-        os.dup2(saved_in, 0)
-        os.dup2(saved_out, 1)
-        for fd in (null, saved_in, saved_out):
-            os.close(fd)
 
 
 async def wait_reader_gone(fd: int) -> None:
@@ -137,7 +98,7 @@ async def wait_reader_gone(fd: int) -> None:
 
     A server with nothing to write would otherwise learn of it only at the next answer.
     """
-    if _needs_threads(fd):
+    if needs_threads(fd):
         await trio.sleep_forever()
     poll = select.poll()
     poll.register(fd, select.POLLIN | select.POLLHUP)  # macOS reports nothing that was not asked for

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from responses_mcp.answers import Answers
 from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, RpcError, replace_lone_surrogates
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+
+if TYPE_CHECKING:
+    from responses_mcp.answers import Answers
 
 log = logging.getLogger(__name__)
 
@@ -92,10 +94,14 @@ _DEFINITIONS = (
 
 
 class AnswerToolset:
-    """The three answer tools over one `Answers`. `debug` adds status, type and name to errors (contract 8.2)."""
+    """The three answer tools over one `Answers`, which `open_answers` makes for the first call.
 
-    def __init__(self, answers: Answers, *, debug: bool = False) -> None:
-        self._answers = answers
+    `debug` adds status, type and name to errors (contract 8.2).
+    """
+
+    def __init__(self, open_answers: Callable[[], Answers], *, debug: bool = False) -> None:
+        self._open_answers = open_answers
+        self._answers: Answers | None = None
         self._debug = debug
 
     @property
@@ -117,7 +123,8 @@ class AnswerToolset:
 
     async def aclose(self) -> None:
         """Close the connections to the API."""
-        await self._answers.aclose()
+        if self._answers is not None:
+            await self._answers.aclose()
 
     async def _call(
         self, name: str, schema: JsonObject, context: CallContext, arguments: Mapping[str, Any]
@@ -129,16 +136,17 @@ class AnswerToolset:
             sorted(arguments),
             len(query) if isinstance(query, str) else 0,
         )
+        answers = self._answers = self._answers or self._open_answers()
         try:
             text = _read_query(query)
             hints = _read_hints({key: arguments.get(key) for key in schema["properties"]})
-            answer = await self._answers.answer(text, profile=name, on_phase=context.report, **hints)
+            answer = await answers.answer(text, profile=name, on_phase=context.report, **hints)
         except ResponsesMcpError as error:
-            raise ToolError(self._failure(error)) from error
+            raise ToolError(self._failure(error, answers.redact)) from error
         result = answer.as_json()
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result)
 
-    def _failure(self, error: ResponsesMcpError) -> ToolFailure:
+    def _failure(self, error: ResponsesMcpError, redact: Callable[[str], str]) -> ToolFailure:
         details: JsonObject = {}
         if self._debug:
             details["name"] = type(error).__name__
@@ -146,7 +154,7 @@ class AnswerToolset:
                 details["status"] = error.status if error.status is not None else error.code
                 details["type"] = error.type
             details = {key: value for key, value in details.items() if value is not None}
-        return answer_failed(self._answers.redact(str(error)), details)
+        return answer_failed(redact(str(error)), details)
 
 
 def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:

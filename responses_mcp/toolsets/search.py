@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError
 from responses_mcp.protocol.jsonrpc import INVALID_PARAMS, JsonObject, RpcError, replace_lone_surrogates
 from responses_mcp.responses_api.search_request import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT, read_search_query
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
-from responses_mcp.websearch import WebSearch
+
+if TYPE_CHECKING:
+    from responses_mcp.websearch import WebSearch
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +63,11 @@ _OUTPUT_SCHEMA: JsonObject = {
 
 
 class SearchToolset:
-    """The search tool over one `WebSearch`."""
+    """The search tool over one `WebSearch`, which `open_search` makes for the first call."""
 
-    def __init__(self, search: WebSearch) -> None:
-        self._search = search
+    def __init__(self, open_search: Callable[[], WebSearch]) -> None:
+        self._open_search = open_search
+        self._search: WebSearch | None = None
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -84,15 +87,17 @@ class SearchToolset:
 
     async def aclose(self) -> None:
         """Close the connections to the API."""
-        await self._search.aclose()
+        if self._search is not None:
+            await self._search.aclose()
 
     async def _call(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
         query = arguments.get("query")
         length = len(query) if isinstance(query, str) else 0
         log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", _NAME, sorted(arguments), length)
+        search = self._search = self._search or self._open_search()
         try:
             asked = read_search_query(arguments)
-            found = await self._search.search(
+            found = await search.search(
                 asked.query,
                 limit=asked.limit,
                 language=asked.language,
@@ -100,7 +105,7 @@ class SearchToolset:
                 on_phase=context.report,
             )
         except ResponsesMcpError as error:
-            raise ToolError(search_failed(error, self._search.redact(str(error)))) from error
+            raise ToolError(search_failed(error, search.redact(str(error)))) from error
         result = found.as_json()
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result)
 

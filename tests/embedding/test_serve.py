@@ -23,7 +23,10 @@ from responses_mcp.testing import Hang, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Tool, ToolSuccess
+from tests.both_ways import way
 from tests.embedding.hosts import KINDS, Streams, memory, settings_for
+
+__all__ = ["way"]
 
 WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
@@ -249,7 +252,7 @@ async def test_answers_that_a_host_asks_itself_serve_its_clients_too() -> None:
         async with open_fake_api() as api:
             settings = settings_for(api)
             answers = Answers(settings)
-            async with connected_client(settings, toolsets=[AnswerToolset(answers)]) as client:
+            async with connected_client(settings, toolsets=[AnswerToolset(lambda: answers)]) as client:
                 asked = await answers.answer("Why?")
                 called = (await client.call("answer", {"query": "Why?"}))["result"]["structuredContent"]
                 assert called == asked.as_json()

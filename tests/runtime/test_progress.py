@@ -12,6 +12,9 @@ from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import Settings
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext, Tool
+from tests.both_ways import way
+
+__all__ = ["way"]
 
 
 class Talker:

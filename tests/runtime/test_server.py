@@ -12,6 +12,9 @@ from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError
+from tests.both_ways import way
+
+__all__ = ["way"]
 
 
 class Bench:

@@ -15,7 +15,8 @@ from responses_mcp.answers import Answers
 from responses_mcp.protocol import session
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.connections import Connections
-from responses_mcp.runtime.server import Server, serve_tools
+from responses_mcp.runtime.conversation import open_conversation
+from responses_mcp.runtime.server import Server, serve_conversation
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ServerSettings, Settings
 from responses_mcp.toolsets.answer import AnswerToolset
 from tests.simulation.schedule import MAX_MESSAGE_BYTES, Do, Message, Say, Schedule, Step, Wait, draw
@@ -126,7 +127,7 @@ class _World:
         )
         answers = Answers(settings, api=api, today=lambda: "2026-11-22")
         self._settings = settings.server
-        self._tools = WatchedTools(self.transcript, AnswerToolset(answers))
+        self._tools = WatchedTools(self.transcript, AnswerToolset(lambda: answers))
 
     def started(self, value: Server | None = None) -> None:
         """Be told of the server, in the place of Trio's task status."""
@@ -151,13 +152,9 @@ class _World:
     async def _serve(self) -> None:
         try:
             with self._host:
-                await serve_tools(
-                    self._to_server,
-                    self._from_server,
-                    toolsets=[self._tools],
-                    settings=self._settings,
-                    version="1",
-                    task_status=self,
+                conversation = open_conversation([self._tools], self._settings, version="1")
+                await serve_conversation(
+                    self._to_server, self._from_server, conversation, settings=self._settings, task_status=self
                 )
         except Exception as error:  # noqa: BLE001  # what it must never do
             self.transcript.note(Kind.RAISED, repr(error))

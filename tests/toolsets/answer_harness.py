@@ -22,7 +22,7 @@ class Harness:
         settings = settings or Settings(openai=OpenAISettings(api_key=KEY))
         api, self.stub = stub_api(*script, openai=settings.openai, max_retries=0)
         answers = Answers(settings, api=api, today=lambda: TODAY)
-        self.toolset = AnswerToolset(answers, debug=debug)
+        self.toolset = AnswerToolset(lambda: answers, debug=debug)
         self.tools: dict[str, Tool] = {tool.name: tool for tool in self.toolset.tools}
 
     async def call(self, arguments: dict[str, Any], tool: str = "answer") -> ToolSuccess:

@@ -78,7 +78,7 @@ class Harness:
     def __init__(self, *script: Play, settings: Settings | None = None) -> None:
         settings = settings or Settings(openai=OpenAISettings(api_key=KEY), search=SearchSettings(max_attempts=1))
         api, self.stub = stub_api(*(script or [ok(PAGES)]), openai=settings.openai)
-        self.toolset = SearchToolset(WebSearch(settings, api=api, today=lambda: TODAY))
+        self.toolset = SearchToolset(lambda: WebSearch(settings, api=api, today=lambda: TODAY))
         [self.tool] = self.toolset.tools
 
     async def fail(self, **arguments: Any) -> RpcError:

@@ -1,0 +1,59 @@
+"""What the settings turn on, put together without Trio: toolsets, and a conversation about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from responses_mcp import __version__
+from responses_mcp.runtime.conversation import Conversation, open_conversation
+from responses_mcp.settings.model import Settings
+from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
+from responses_mcp.toolsets.base import Toolset
+
+if TYPE_CHECKING:
+    from responses_mcp.answers import Answers
+    from responses_mcp.responses_api.api import ResponsesApi
+    from responses_mcp.websearch import WebSearch
+
+
+def configured_conversation(settings: Settings, toolsets: Iterable[Toolset] | None = None) -> Conversation:
+    """Begin a conversation about `toolsets`, by default those that `settings` turn on."""
+    return open_conversation(
+        configured_toolsets(settings) if toolsets is None else toolsets,
+        settings.server,
+        version=__version__,
+        instructions=INSTRUCTIONS if settings.server.instructions else None,
+    )
+
+
+def configured_toolsets(settings: Settings) -> list[Toolset]:
+    """Build the toolsets that `settings` turn on. What does their work is imported and opened by the first call."""
+
+    @cache
+    def api() -> ResponsesApi:  # one, so that they share its connections
+        from responses_mcp.responses_api.api import ResponsesApi  # noqa: PLC0415
+
+        return ResponsesApi(settings.openai, settings.request)
+
+    def answers() -> Answers:
+        from responses_mcp.answers import Answers  # noqa: PLC0415
+
+        return Answers(settings, api=api())
+
+    def search() -> WebSearch:
+        from responses_mcp.websearch import WebSearch  # noqa: PLC0415
+
+        return WebSearch(settings, api=api())
+
+    toolsets: list[Toolset] = [AnswerToolset(answers, debug=settings.server.debug)]
+    if "manuals" in settings.toolsets:
+        from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
+
+        toolsets.append(ManualsToolset(settings))
+    if "search" in settings.toolsets:
+        from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
+
+        toolsets.append(SearchToolset(search))
+    return toolsets

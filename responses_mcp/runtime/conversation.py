@@ -1,0 +1,49 @@
+"""All that a server needs to know of its one peer, whoever moves the bytes: a prologue first, then tasks of Trio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from responses_mcp.protocol.exchange import Event, ListedTool
+from responses_mcp.protocol.session import Session
+from responses_mcp.settings.model import ServerSettings
+from responses_mcp.toolsets.base import Tool, Toolset
+
+
+@dataclass(eq=False)
+class Conversation:
+    """A session and the tools behind it, with what has been read and taken from it and is not done yet."""
+
+    session: Session
+    toolsets: list[Toolset]
+    tools: dict[str, Tool]
+    events: list[Event] = field(default_factory=list[Event])  # what the session asked for last, to be carried out
+    unwritten: bytes = b""  # the rest of what was taken from the session
+    input_ended: bool = False
+
+    def receive(self, data: bytes) -> None:
+        """Give the session the next bytes, or with b"" the end of the input; what it asks for is put into `events`."""
+        self.input_ended = not data
+        self.events = self.session.receive_data(data) if data else self.session.receive_eof()
+
+
+def open_conversation(
+    toolsets: Iterable[Toolset], settings: ServerSettings, *, version: str, instructions: str | None = None
+) -> Conversation:
+    """Begin a conversation about `toolsets`.
+
+    `version` is ours, for the handshake; `instructions`, if given, tell the peer's model when to use the tools.
+    """
+    sets = list(toolsets)
+    tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
+    session = Session(
+        {name: ListedTool(tool.definition, tool.failure) for name, tool in tools.items()},
+        version=version,
+        line_mode=settings.line_mode,
+        errors_as_results=settings.tool_errors == "result",
+        instructions=instructions,
+        max_message_bytes=settings.max_message_bytes,
+        max_in_flight=settings.max_in_flight,
+    )
+    return Conversation(session, sets, tools)

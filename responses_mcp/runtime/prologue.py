@@ -1,0 +1,60 @@
+"""What a client asks first, answered before Trio is imported.
+
+The import takes longer than all else in a start, and clients wait for the handshake and the list of tools before they
+show anything. Both are answered by the session alone. So the prologue reads and writes until a call wants to run or
+the client pauses, and hands the conversation over as it is, be it in the middle of a message.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+
+from responses_mcp.runtime.conversation import Conversation
+
+PAUSE = 0.02  # seconds without input after which the client is taken to have asked what it needs
+CHUNK = 64 * 1024
+
+
+def prologue(conversation: Conversation, read: Callable[[], bytes | None], write: Callable[[bytes], int]) -> None:
+    """Serve until there is something to do that takes more than an answer.
+
+    `read` returns the next bytes, b"" at the end of the input, None when nothing came for a while. `write` returns how
+    many bytes it could write without waiting.
+    """
+    session = conversation.session
+    while not (conversation.events or conversation.unwritten or conversation.input_ended):
+        data = read()
+        if data is None:
+            return
+        conversation.receive(data)
+        while not conversation.unwritten and (data := session.take_output()):
+            conversation.unwritten = data[write(data) :]
+            if not conversation.unwritten:
+                session.output_written()
+
+
+def prologue_on_descriptors(conversation: Conversation, wire_in: int, wire_out: int) -> None:
+    """Run the prologue on two descriptors that are no terminals; what is wrong with them shows later."""
+    poll = select.poll()
+    poll.register(wire_in, select.POLLIN)
+
+    def read() -> bytes | None:
+        try:
+            return os.read(wire_in, CHUNK) if poll.poll(1000 * PAUSE) else None
+        except OSError:
+            return None
+
+    def write(data: bytes) -> int:
+        try:
+            return os.write(wire_out, data)
+        except OSError:
+            return 0
+
+    was_blocking = os.get_blocking(wire_out)
+    os.set_blocking(wire_out, False)
+    try:
+        prologue(conversation, read, write)
+    finally:
+        os.set_blocking(wire_out, was_blocking)

@@ -1,0 +1,272 @@
+"""The prologue: first answers without Trio, and a hand-over at any byte that loses nothing."""
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp.configured import configured_conversation
+from responses_mcp.protocol.exchange import CallCancelled, CallStarted
+from responses_mcp.protocol.framing import encode_frame
+from responses_mcp.runtime.conversation import Conversation
+from responses_mcp.runtime.prologue import prologue, prologue_on_descriptors
+from responses_mcp.runtime.server import serve_conversation
+from responses_mcp.settings.model import ServerSettings, Settings
+from tests.hostile.corpus import CASES, ENVELOPE, Case, rpc
+from tests.processes import environment
+from tests.runtime.test_server import Bench
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="the prologue needs POSIX descriptors")
+HELLO = rpc("hello", "initialize", {"protocolVersion": "2025-06-18"})
+
+
+def lines(*messages: object) -> bytes:
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def call(id_: object = 1, **arguments: object) -> dict:
+    return rpc(id_, "tools/call", {"name": "work", "arguments": arguments})
+
+
+def begin() -> Conversation:
+    return configured_conversation(Settings(), [Bench()])
+
+
+def untouched(conversation: Conversation) -> bool:
+    return not (conversation.events or conversation.unwritten or conversation.input_ended)
+
+
+@dataclass
+class Wire:
+    """Pieces to read, then silence; and what was written, of which `room` bytes fit."""
+
+    pieces: list[bytes]
+    room: int | None = None
+    written: bytearray = field(default_factory=bytearray)
+
+    def read(self) -> bytes | None:
+        return self.pieces.pop(0) if self.pieces else None
+
+    def write(self, data: bytes) -> int:
+        fits = len(data) if self.room is None else min(len(data), self.room - len(self.written))
+        self.written += data[:fits]
+        return fits
+
+    def heard(self) -> list[dict]:
+        return [json.loads(line) for line in self.written.splitlines()]
+
+
+def play(conversation: Conversation, *pieces: bytes, room: int | None = None) -> Wire:
+    wire = Wire(list(pieces), room)
+    prologue(conversation, wire.read, wire.write)
+    return wire
+
+
+def test_what_needs_no_tool_is_answered_until_the_client_pauses() -> None:
+    conversation = begin()
+    asked = [HELLO, rpc("p"), rpc("l", "tools/list"), rpc("d", "server/discover", {"_meta": ENVELOPE})]
+    heard = play(conversation, *(lines(each) for each in asked)).heard()
+    assert [message["id"] for message in heard] == ["hello", "p", "l", "d"]
+    assert [tool["name"] for tool in heard[2]["result"]["tools"]] == ["work"]
+    assert untouched(conversation)
+    assert conversation.session.unsent_bytes == 0
+
+
+def test_a_call_ends_the_prologue_and_is_handed_over_with_all_that_came_with_it() -> None:
+    conversation = begin()
+    together = lines(HELLO, call(1), rpc("p"), call(2), {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})  # fmt: skip
+    wire = play(conversation, together + b'{"jsonrpc"', lines(rpc("later")))
+    assert [type(event) for event in conversation.events] == [CallStarted, CallStarted, CallCancelled]
+    assert [message["id"] for message in wire.heard()] == ["hello", "p"]
+    assert wire.pieces, "nothing more was read"
+    conversation.receive(b':"2.0","id":"cut","method":"ping"}\n')
+    assert json.loads(conversation.session.take_output())["id"] == "cut"
+
+
+def test_the_end_of_the_input_ends_the_prologue() -> None:
+    conversation = begin()
+    assert play(conversation, lines(HELLO), b'{"jsonrpc":"2.0","id":5,"method":"ping"}', b"").heard()[1]["id"] == 5
+    assert conversation.input_ended
+
+
+@pytest.mark.parametrize("room", [0, 1, 50])
+def test_what_cannot_be_written_at_once_is_handed_over(room: int) -> None:
+    conversation = begin()
+    wire = play(conversation, lines(HELLO), lines(rpc("p")), room=room)
+    assert len(wire.pieces) == 1, "nothing more is read"
+    whole = json.loads(bytes(wire.written) + conversation.unwritten)
+    assert whole["id"] == "hello"
+    assert conversation.session.unsent_bytes > 0
+    assert not conversation.session.has_output
+
+
+def direct(conversation: Conversation, pieces: Iterable[bytes]) -> tuple[list[object], bytes]:
+    events: list[object] = []
+    output = b""
+    for piece in pieces:
+        conversation.receive(piece)
+        events += [(type(event).__name__, event.call.id) for event in conversation.events]
+        while data := conversation.session.take_output():
+            output += data
+            conversation.session.output_written()
+    return events, output
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100_000])
+@pytest.mark.parametrize("case", [case for case in CASES if len(case.data) < 5_000], ids=lambda case: case.name)
+def test_hostile_input_is_taken_as_without_a_prologue_wherever_it_hands_over(case: Case, chunk: int) -> None:
+    data = lines(HELLO) + case.data + encode_frame(lines(rpc("end")))
+    pieces = [data[start : start + chunk] for start in range(0, len(data), chunk)]
+    expected = direct(begin(), pieces)
+    for share in {0, 1, len(pieces) // 2, len(pieces)}:
+        conversation = begin()
+        wire = play(conversation, *pieces[:share])
+        events = [(type(event).__name__, event.call.id) for event in conversation.events]
+        rest = direct(conversation, [*wire.pieces, *pieces[share:]])
+        assert (events + rest[0], bytes(wire.written) + rest[1]) == expected
+
+
+@given(st.data())
+def test_a_hand_over_at_any_byte_loses_nothing(data: st.DataObject) -> None:
+    stream = lines(HELLO, rpc("p"), call("c"), rpc("l", "tools/list"), call("c")) + encode_frame(lines(rpc("日本")))
+    cuts = sorted({0, len(stream), *data.draw(st.lists(st.integers(0, len(stream)), max_size=6))})
+    pieces = [stream[a:b] for a, b in pairwise(cuts)]
+    share = data.draw(st.integers(0, len(pieces)))
+    conversation = begin()
+    wire = play(conversation, *pieces[:share])
+    events = [(type(event).__name__, event.call.id) for event in conversation.events]
+    rest = direct(conversation, [*wire.pieces, *pieces[share:]])
+    assert (events + rest[0], bytes(wire.written) + rest[1]) == direct(begin(), pieces)
+
+
+# The server goes on
+
+
+async def go_on(conversation: Conversation, *said: bytes) -> bytes:
+    """Serve what a prologue left to a client that says this and closes its end; return what the server wrote."""
+    to_server, theirs_in = trio.testing.memory_stream_one_way_pair()
+    theirs_out, from_server = trio.testing.memory_stream_one_way_pair()
+    await to_server.send_all(b"".join(said))
+    await to_server.aclose()
+    with trio.fail_after(30):
+        await serve_conversation(theirs_in, theirs_out, conversation, settings=ServerSettings())
+        output = b""
+        while data := await from_server.receive_some():
+            output += data
+        return output
+
+
+def ids(output: bytes) -> list[object]:
+    return [json.loads(line)["id"] for line in output.splitlines()]
+
+
+async def test_the_rest_of_an_answer_is_written_first(autojump_clock: trio.testing.MockClock) -> None:
+    conversation = begin()
+    wire = play(conversation, lines(HELLO), room=20)
+    output = bytes(wire.written) + await go_on(conversation, lines(rpc("next")))
+    assert ids(output) == ["hello", "next"]
+
+
+async def test_calls_that_were_handed_over_run(autojump_clock: trio.testing.MockClock) -> None:
+    conversation = begin()
+    play(conversation, lines(HELLO, call(1, sleep=2), call(2, sleep=1)))
+    assert ids(await go_on(conversation)) == [2, 1]
+
+
+async def test_calls_run_though_the_input_had_ended_before(autojump_clock: trio.testing.MockClock) -> None:
+    conversation = begin()
+    play(conversation, lines(HELLO) + lines(call(1))[:-1], b"")
+    assert conversation.input_ended
+    assert ids(await go_on(conversation, lines(rpc("never read")))) == [1]
+
+
+async def test_a_cancel_that_was_handed_over_with_its_call_stops_it(autojump_clock: trio.testing.MockClock) -> None:
+    conversation = begin()
+    give_up = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    play(conversation, lines(HELLO, call(1, hang=True), give_up, call(2)))
+    assert ids(await go_on(conversation)) == [2]
+    [bench] = conversation.toolsets
+    assert isinstance(bench, Bench)
+    assert 2 in bench.started
+    assert bench.started == [2] or bench.cancelled == [1]
+
+
+# Descriptors
+
+
+@posix
+def test_a_full_pipe_holds_nothing_up_and_stays_as_it_was_set() -> None:
+    in_r, in_w = os.pipe()
+    out_r, out_w = os.pipe()
+    try:
+        os.set_blocking(out_w, False)
+        with suppress(BlockingIOError):
+            while True:
+                os.write(out_w, b"x" * 65536)
+        os.set_blocking(out_w, True)
+        os.write(in_w, lines(HELLO))
+        conversation = begin()
+        prologue_on_descriptors(conversation, in_r, out_w)
+        assert json.loads(conversation.unwritten)["id"] == "hello"
+        assert os.get_blocking(out_w)
+    finally:
+        for fd in (in_r, in_w, out_r, out_w):
+            os.close(fd)
+
+
+@posix
+def test_a_client_that_is_gone_or_silent_is_left_to_the_server() -> None:
+    in_r, in_w = os.pipe()
+    out_r, out_w = os.pipe()
+    try:
+        os.close(out_r)
+        silent = begin()
+        prologue_on_descriptors(silent, in_r, out_w)
+        assert untouched(silent)
+        os.write(in_w, lines(HELLO))
+        gone = begin()
+        prologue_on_descriptors(gone, in_r, out_w)
+        assert json.loads(gone.unwritten)["id"] == "hello"
+        with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+            prologue_on_descriptors(begin(), in_r, 10_000)
+    finally:
+        for fd in (in_r, in_w, out_w):
+            os.close(fd)
+
+
+@posix
+async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_path: Path) -> None:
+    # Here it never can be, so whatever is answered was answered without it.
+    (tmp_path / "trio.py").write_text("import time\ntime.sleep(60)\n")
+    env = environment(tmp_path)
+    env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "responses_mcp", "--stdio"], stdin=-1, stdout=-1, env=env
+    )
+    assert process.stdin
+    assert process.stdout
+    async with process.stdin, process.stdout:
+        try:
+            with trio.fail_after(10):
+                await process.stdin.send_all(lines(HELLO, rpc("l", "tools/list"), rpc("p")))
+                heard = b""
+                while heard.count(b"\n") < 3:
+                    heard += await process.stdout.receive_some()
+            assert ids(heard) == ["hello", "l", "p"]
+            # A signal that comes in the middle of the import ends the process quietly.
+            process.terminate()
+            with trio.fail_after(10):
+                assert await process.wait() == 0
+        finally:
+            process.kill()
