@@ -1,9 +1,10 @@
 """The seam to httpx: the only module that imports it, itself imported on the first call.
 
 httpx's connection pool looks at every connection it has at each request and each release, so its cost grows with the
-square of the calls at once. Here each connection is a client of its own with a pool of one; free ones are kept on a
+square of the calls at once. Here each connection is a transport of its own with a pool of one; free ones are kept on a
 stack, and a limiter lets calls through in the order in which they came. The SSL context, which is slow to build, is
-shared, also with a proxy that is reached over TLS.
+shared, also with a proxy that is reached over TLS. httpx's client above the transports would add redirects, cookies
+and authentication, none of which is wanted, to the price of every call.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 import ssl
 import zlib
 from collections.abc import Mapping
-from functools import partial
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -40,7 +41,7 @@ class HttpConnections:
         self._tls = tls
         self._proxy = proxy
         self._slots = trio.CapacityLimiter(limit)
-        self._idle: list[httpx.AsyncClient] = []
+        self._idle: list[httpx.AsyncHTTPTransport] = []
         self._kept_idle = KEPT_IDLE
 
     @classmethod
@@ -78,26 +79,25 @@ class HttpConnections:
         async with self._slots:
             # A cancel may have come between the release of this place and now: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
-            client = self._idle.pop() if self._idle else self._new_client()
+            transport = self._idle.pop() if self._idle else self._new_transport()
             whole = False
             try:
-                reply, whole = await _exchange(client, request, listener)
+                reply, whole = await _exchange(transport, request, listener)
                 return reply
             finally:
-                # After anything but a whole reply the client is not trusted to be in order, and must let go at once.
+                # After anything but a whole reply it is not trusted to be in order, and must let go at once.
                 if whole and len(self._idle) < self._kept_idle:
-                    self._idle.append(client)
+                    self._idle.append(transport)
                 else:
                     with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
-                        await client.aclose()
+                        await transport.aclose()
 
-    def _new_client(self) -> httpx.AsyncClient:
+    def _new_transport(self) -> httpx.AsyncHTTPTransport:
         try:
-            return httpx.AsyncClient(
+            return httpx.AsyncHTTPTransport(
                 verify=self._tls,
                 proxy=self._proxy_settings(),
                 trust_env=False,  # read once, by `open`
-                timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
                 limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
             )
         except (ValueError, ImportError, httpx.InvalidURL) as error:
@@ -120,8 +120,8 @@ class HttpConnections:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
             # All at once, for when one takes all the time the others must be closed too.
             async with trio.open_nursery() as nursery:
-                for client in idle:
-                    nursery.start_soon(client.aclose)
+                for transport in idle:
+                    nursery.start_soon(transport.aclose)
 
 
 def proxy_for(url: str) -> str | None:
@@ -157,13 +157,32 @@ class _Body(httpx.AsyncByteStream):
         return self._pieces.pop()
 
 
-async def _exchange(client: httpx.AsyncClient, wanted: _Request, listener: Listener | None) -> tuple[Reply, bool]:
+@lru_cache(maxsize=8)
+def _parsed(url: str) -> tuple[httpx.URL, str]:
+    """Return a URL and what names its host in a request. Raises UnicodeError or InvalidURL if it cannot be used."""
+    parsed = httpx.URL(url)
+    if not parsed.host:  # which is decoded here, and may turn out to be no name
+        raise httpx.InvalidURL("no host")
+    return parsed, parsed.netloc.decode("ascii")
+
+
+async def _exchange(
+    transport: httpx.AsyncHTTPTransport, wanted: _Request, listener: Listener | None
+) -> tuple[Reply, bool]:
     """Return the reply, and whether it was read to its end."""
     try:
-        headers = {"accept-encoding": "gzip", **wanted.headers}
-        request = client.build_request(wanted.method, wanted.url, headers=headers, content=wanted.body)
-        request.stream = _Body(wanted.body)
-        response = await client.send(request, stream=True)
+        url, host = _parsed(wanted.url)
+        headers = {"host": host, "accept-encoding": "gzip", **wanted.headers}
+        if wanted.method == "POST":
+            headers["content-length"] = str(len(wanted.body))
+        request = httpx.Request(
+            wanted.method,
+            url,
+            headers=headers,
+            stream=_Body(wanted.body),
+            extensions={"timeout": {"connect": CONNECT_TIMEOUT}},
+        )
+        response = await transport.handle_async_request(request)
         try:
             keeper: _Keeper | None = None
             if listener is None or not listener.begin(response.status_code, response.headers):
@@ -198,7 +217,7 @@ async def _read(response: httpx.Response, listener: Listener) -> bool:
     size = 0
     enough = False
     failure: UnusableReply | None = None
-    chunks = response.aiter_raw()
+    chunks = aiter(cast(httpx.AsyncByteStream, response.stream))
     # Leaving the loop would leave httpx's generators unfinished; a cancel runs through all of them.
     with trio.CancelScope() as reading:
         try:

@@ -28,6 +28,10 @@ _DECODE = json.JSONDecoder().raw_decode
 T = TypeVar("T")
 
 
+class LongObject(dict[str, Any]):
+    """A JSON object that was read in slices, and should be let go of in slices."""
+
+
 async def parse(data: bytes | bytearray, *, errors: str = "surrogatepass") -> Any:
     """Return the value of a JSON document in UTF-8, letting other tasks run when it is long.
 
@@ -37,12 +41,14 @@ async def parse(data: bytes | bytearray, *, errors: str = "surrogatepass") -> An
     data = data.removeprefix(codecs.BOM_UTF8)
     if len(data) <= WINDOW:
         return json.loads(data.decode("utf-8", errors))
-    return await _between_others(parse_in_slices(data, errors=errors))
+    value = await _between_others(parse_in_slices(data, errors=errors))
+    return LongObject(cast(dict[str, Any], value)) if isinstance(value, dict) else value
 
 
 async def let_go(value: object) -> None:
-    """Take a value of `parse` apart, letting other tasks run: to drop the last reference frees all of it in one go."""
-    await _between_others(let_go_in_slices(value))
+    """Empty a long object, letting other tasks run: to drop the last reference would free all of it in one go."""
+    if isinstance(value, LongObject):
+        await _between_others(let_go_in_slices(cast(dict[str, Any], value)))
 
 
 async def _between_others(slices: Generator[None, None, T]) -> T:

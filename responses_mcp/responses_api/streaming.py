@@ -46,7 +46,8 @@ class ResponseStream:
         event = cast(JsonObject, value)
         kind = event.get("type")
         if kind in _TERMINAL:
-            self.response = self._complete(_object(event.get("response")), str(kind))
+            whole = self._complete(_object(event.get("response")), str(kind))
+            self.response = json_slices.LongObject(whole) if isinstance(value, json_slices.LongObject) else whole
             return None
         if kind == "error" or (kind is None and "error" in event):
             error = _object(event.get("error")) or event

@@ -1,4 +1,4 @@
-"""How the pool lets go of connections, with clients that are slow to close: no sockets, and virtual time."""
+"""How the pool lets go of connections, with transports that are slow to close: no sockets, and virtual time."""
 
 import ssl
 
@@ -9,7 +9,7 @@ import trio.testing
 from responses_mcp.responses_api.client import CLOSE_GRACE, HttpConnections
 
 
-class SlowToClose(httpx.AsyncClient):
+class SlowToClose(httpx.AsyncHTTPTransport):
     """Needs a minute to close unless it is cancelled; it is closed either way."""
 
     gone = False
@@ -22,11 +22,11 @@ class SlowToClose(httpx.AsyncClient):
 
 
 class Pool(HttpConnections):
-    """A pool that counts the clients it makes."""
+    """A pool that counts the transports it makes."""
 
     made = 0
 
-    def _new_client(self) -> httpx.AsyncClient:
+    def _new_transport(self) -> httpx.AsyncHTTPTransport:
         self.made += 1
         return SlowToClose()
 
@@ -35,10 +35,10 @@ async def test_one_connection_that_is_slow_to_close_does_not_leave_the_others_op
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     pool = Pool(ssl.create_default_context(), None, limit=3)
-    clients = [SlowToClose() for _ in range(3)]
-    pool._idle.extend(clients)
+    transports = [SlowToClose() for _ in range(3)]
+    pool._idle.extend(transports)
     await pool.aclose()
-    assert [client.gone for client in clients] == [True, True, True]
+    assert [transport.gone for transport in transports] == [True, True, True]
     assert trio.current_time() == CLOSE_GRACE
 
 

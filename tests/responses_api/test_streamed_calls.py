@@ -23,6 +23,7 @@ from responses_mcp.errors import (
 from responses_mcp.responses_api import api as api_module
 from responses_mcp.responses_api import client as client_module
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.json_slices import LongObject
 from responses_mcp.testing import Error, FakeApi, Json, Raw, Reply, Sse, as_stream, bodies, open_fake_api
 from tests.debug_lines import configured
 from tests.responses_api.network import bare_environment, cancel_when_asked, gone, jump_when_asked, real_api
@@ -257,4 +258,6 @@ async def test_a_long_response_is_the_same_however_it_comes(how: str) -> None:
         "packed": Raw(gzip.compress(data), headers={"content-encoding": "gzip"}),
     }
     async with streaming(replies[how]) as (_, api, phases):
-        assert await api.create(BODY, on_phase=phases.append if how == "streamed" else None) == body
+        response = await api.create(BODY, on_phase=phases.append if how == "streamed" else None)
+        assert response == body
+        assert isinstance(response, LongObject)

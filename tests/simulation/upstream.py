@@ -45,7 +45,7 @@ class Play:
 
 
 class SimulatedConnections(HttpConnections):
-    """The product's pool over clients of ours."""
+    """The product's pool over transports of ours."""
 
     def __init__(self, transcript: Transcript, plays: Mapping[str, list[Play]], limit: int) -> None:
         super().__init__(cast(ssl.SSLContext, None), None, limit=limit)
@@ -58,10 +58,10 @@ class SimulatedConnections(HttpConnections):
     def in_use(self) -> int:
         return self._slots.borrowed_tokens
 
-    def _new_client(self) -> httpx.AsyncClient:
+    def _new_transport(self) -> httpx.AsyncHTTPTransport:
         self._made += 1
         self.transcript.note(Kind.OPEN, self._made)
-        return cast(httpx.AsyncClient, _Client(self, self._made))
+        return cast(httpx.AsyncHTTPTransport, _Transport(self, self._made))
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None = None) -> Reply:
         marker = _asked(body)
@@ -87,8 +87,8 @@ def _asked(body: bytes) -> str:
     return found[1].decode() if found else "?"
 
 
-class _Client:
-    """As much of an `httpx.AsyncClient` as is used."""
+class _Transport:
+    """As much of an `httpx.AsyncHTTPTransport` as is used."""
 
     def __init__(self, over: SimulatedConnections, number: int) -> None:
         self._over = over
@@ -96,11 +96,9 @@ class _Client:
         self._connected = False
         self._closing = 0.0
 
-    def build_request(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> _Request:
-        return _Request(content)
-
-    async def send(self, request: _Request, *, stream: bool) -> _Response:
-        marker = _asked(request.content)
+    async def handle_async_request(self, request: httpx.Request) -> _Response:
+        content = b"".join([piece async for piece in cast(httpx.AsyncByteStream, request.stream)])
+        marker = _asked(content)
         transcript, play, number = self._over.asked(marker, self._number)
         self._closing = play.close
         if not self._connected or play.kind == "refused":
@@ -115,9 +113,7 @@ class _Client:
             raise httpx.ReadError("lost")
         if play.kind == "hang":
             await trio.sleep_forever()
-        return _Response(
-            transcript, self._number, marker, play, number, wants_events=b'"stream": true' in request.content
-        )
+        return _Response(transcript, self._number, marker, play, number, wants_events=b'"stream": true' in content)
 
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()  # in a cancelled scope nothing is closed, which is the worst that could be
@@ -125,12 +121,6 @@ class _Client:
             await trio.sleep(self._closing)
         finally:
             self._over.transcript.note(Kind.CLOSE, self._number)
-
-
-@dataclass
-class _Request:
-    content: bytes
-    stream: object = None
 
 
 class _Response:
@@ -149,7 +139,8 @@ class _Response:
         self._body = _in_pieces(body, play.kind, events=self._streams)
         self._complete = False
 
-    def aiter_raw(self) -> _Response:
+    @property
+    def stream(self) -> _Response:
         return self
 
     def __aiter__(self) -> _Response:
