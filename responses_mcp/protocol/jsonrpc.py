@@ -27,6 +27,7 @@ class Request:
     """A message that wants an answer. `params` is an object; absent and null are the empty one."""
 
     id: RequestId
+    key: RequestKey
     method: str
     params: JsonObject
 
@@ -97,16 +98,17 @@ def _classify(message: JsonObject) -> Message:
     if "method" not in message and ("result" in message or "error" in message):
         return PeerResponse()
     request_id = message.get("id")
-    if request_key(request_id) is None:
+    key = request_key(request_id)
+    if key is None:
         return _invalid(None, "id must be a string or an integer" if "id" in message else "method must be a string")
-    request_id = cast(RequestId, request_id)
+    request_id = key[1]
     if message.get("jsonrpc") != "2.0":
         return _invalid(request_id, 'jsonrpc must be "2.0"')
     if not isinstance(method, str):
         return _invalid(request_id, "method must be a string")
     if params is not None and not isinstance(params, dict):
         return _invalid(request_id, "params must be an object")
-    return Request(request_id, method, cast(JsonObject, params) if params is not None else {})
+    return Request(request_id, key, method, cast(JsonObject, params) if params is not None else {})
 
 
 def _refuse_constant(name: str) -> Never:

@@ -182,10 +182,7 @@ class Session:
             self._queue(error_message(message.id, message.error))
 
     def _receive_request(self, request: Request) -> None:
-        key = request_key(request.id)
-        if key is None:
-            return  # a Request has an id
-        if (pending := self._in_flight.get(key)) is not None:
+        if (pending := self._in_flight.get(request.key)) is not None:
             self._refuse_duplicate(pending)
             return
         modern = envelope_of(request.params) is not None
@@ -193,11 +190,11 @@ class Session:
             self._initialized = True
             self._reply(request, self._legacy.initialize())
         elif modern:
-            self._serve_modern(request, key)
+            self._serve_modern(request)
         else:
-            self._serve_legacy(request, key)
+            self._serve_legacy(request)
 
-    def _serve_legacy(self, request: Request, key: RequestKey) -> None:
+    def _serve_legacy(self, request: Request) -> None:
         if request.method == "ping":
             self._reply(request, self._legacy.empty())
         elif request.method == "server/discover":
@@ -209,21 +206,21 @@ class Session:
             cure = "send initialize first, or carry the 2026-07-28 _meta fields"
             self._refuse(request, INVALID_PARAMS, f"Invalid params: {cure}")
         else:
-            self._serve_tools(request, key, self._legacy)
+            self._serve_tools(request, self._legacy)
 
-    def _serve_modern(self, request: Request, key: RequestKey) -> None:
+    def _serve_modern(self, request: Request) -> None:
         if (error := check_envelope(request.params)) is not None:
             self._queue(error_message(request.id, error))
         elif request.method == "server/discover":
             self._reply(request, self._modern.discover())
         elif request.method == "subscriptions/listen":
-            self._open_subscription(request, key)
+            self._open_subscription(request)
         elif request.method not in ("tools/list", "tools/call"):
             self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
         else:
-            self._serve_tools(request, key, self._modern)
+            self._serve_tools(request, self._modern)
 
-    def _serve_tools(self, request: Request, key: RequestKey, era: Era) -> None:
+    def _serve_tools(self, request: Request, era: Era) -> None:
         if request.method == "tools/list":
             self._reply(request, era.tools(tool.definition for tool in self._tools.values()))
             return
@@ -241,7 +238,7 @@ class Session:
             return
         call = Call(
             id=request.id,
-            key=key,
+            key=request.key,
             size=self._size,
             tool=name,
             arguments=cast(JsonObject, arguments or {}),
@@ -255,14 +252,14 @@ class Session:
         else:
             self.finish(call, tool.failure(refusal))
 
-    def _open_subscription(self, request: Request, key: RequestKey) -> None:
+    def _open_subscription(self, request: Request) -> None:
         if not isinstance(request.params.get("notifications"), dict):
             self._refuse(request, INVALID_PARAMS, "Invalid params: notifications must be an object")
             return
         if (refusal := self._no_room()) is not None:
             self._refuse(request, INVALID_REQUEST, f"Invalid Request: {refusal}")
             return
-        subscription = Subscription(id=request.id, key=key, size=self._size)
+        subscription = Subscription(id=request.id, key=request.key, size=self._size)
         self._hold(subscription)
         params = self._modern.acknowledged(request.id)
         message = notification_message("notifications/subscriptions/acknowledged", params)
