@@ -158,6 +158,7 @@ def test_trio_is_known_only_where_tasks_live() -> None:
             "responses_api.api",
             "responses_api.client",
             "responses_api.json_slices",
+            "responses_api.streaming",
             "manuals.manuals",
             "commands.asking",
             "commands.manuals",

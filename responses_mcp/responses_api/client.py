@@ -12,6 +12,7 @@ from __future__ import annotations
 import ssl
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
@@ -233,8 +234,9 @@ async def _read(response: httpx.Response, listener: Listener) -> bool:
                     failure = error
                     reading.cancel()
                 except trio.Cancelled:
-                    async for _ in chunks:  # noqa: ASYNC102  # it raises at once
-                        pass  # the generators have not seen this cancel yet
+                    with suppress(httpx.TransportError):
+                        async for _ in chunks:  # noqa: ASYNC102  # it raises at once
+                            pass  # the generators have not seen this cancel yet
                     raise
                 if enough:
                     reading.deadline = trio.current_time() + LAST_BYTES
@@ -265,7 +267,7 @@ class _Keeper:
         if self._unpacker is None:
             self.data += chunk
             return False
-        while chunk:
+        while chunk and not self._unpacker.eof:  # behind which there may be more, which is nothing to us
             try:
                 self.data += self._unpacker.decompress(chunk, UNPACKED_AT_ONCE)
             except zlib.error as error:

@@ -24,7 +24,9 @@ from responses_mcp.responses_api.citations import (
 from responses_mcp.responses_api.refusals import Redact, failed_response
 from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
 
-MOST_SOURCES = 1_000  # that are looked at; a search consults a hundred, and an answer names ten
+# What is looked at, of what an API may send without end.
+MOST_ITEMS = 10_000
+MOST_SOURCES = 1_000  # a search consults a hundred, and an answer names ten
 
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
@@ -61,7 +63,7 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     """
     check_status(response)
     model = replace_lone_surrogates(model)
-    items = list(objects(response.get("output")))
+    items = list(islice(objects(response.get("output")), MOST_ITEMS))
     parts = list(answer_parts(items))
     text = without_tracking(without_markers(joined(parts, "output_text", "text"))).strip()
     text = text or joined(parts, "refusal", "refusal").strip()
@@ -70,11 +72,11 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
         raise no_text(items, truncated=truncated)
     if truncated:
         text = f"{text}\n\n{_CUT_OFF}"
-    cited = list(islice(_cited_urls(parts), MOST_SOURCES))
+    cited = list(_cited_urls(parts))
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
     if not searches and not cited:
         return Answer(text, used_search=False, citations=(), model=model)
-    sources = list(islice((source for search in searches for source in _sources(search)), MOST_SOURCES))
+    sources = list(_sources(searches))
     citations = choose_citations(cited, sources, limit=max_citations, date=date)
     return Answer(with_sources(text, citations, date), used_search=True, citations=citations, model=model)
 
@@ -117,16 +119,17 @@ def no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
 
 
 def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
-    for part in parts:
-        for annotation in objects(part.get("annotations")):
-            # Citations of files name nothing that a reader could open, so only URLs count.
-            url = line_at(annotation, "url")
-            if annotation.get("type") == "url_citation" and url:
-                yield url, line_at(annotation, "title") or None
+    annotations = (annotation for part in parts for annotation in objects(part.get("annotations")))
+    for annotation in islice(annotations, MOST_SOURCES):
+        # Citations of files name nothing that a reader could open, so only URLs count.
+        url = line_at(annotation, "url")
+        if annotation.get("type") == "url_citation" and url:
+            yield url, line_at(annotation, "title") or None
 
 
-def _sources(search: JsonObject) -> Iterator[Source]:
-    for source in objects(as_object(search.get("action")).get("sources")):
+def _sources(searches: list[JsonObject]) -> Iterator[Source]:
+    sources = (source for search in searches for source in objects(as_object(search.get("action")).get("sources")))
+    for source in islice(sources, MOST_SOURCES):
         kind = line_at(source, "type") or "source"
         url = line_at(source, "url")
         name = line_at(source, "name") or line_at(source, "id")

@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
+import trio
+
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.protocol.jsonrpc import JsonObject
 from responses_mcp.responses_api import json_slices
 from responses_mcp.responses_api.sse import EventStream
 
+PIECE = 8 * 1024  # bytes of an event stream between two looks at other tasks; it may consist of empty lines
 _FIELD = re.compile(rb"\s*(?:event|data|id|retry)?:")
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
@@ -32,6 +35,7 @@ class ResponseStream:
         self._items: dict[int, JsonObject] = {}
         self._parts: dict[tuple[int, int], JsonObject] = {}
         self._writing = False
+        self._long = False  # there was a long event, which may live on in the response
 
     def finish(self) -> JsonObject:
         """Return the response. Raises `ConnectionFailed` when the stream ended before it was complete."""
@@ -44,10 +48,11 @@ class ResponseStream:
         if not isinstance(value, dict):
             return None
         event = cast(JsonObject, value)
+        self._long = self._long or isinstance(value, json_slices.LongObject)
         kind = event.get("type")
         if kind in _TERMINAL:
             whole = self._complete(_object(event.get("response")), str(kind))
-            self.response = json_slices.LongObject(whole) if isinstance(value, json_slices.LongObject) else whole
+            self.response = json_slices.LongObject(whole) if self._long else whole
             return None
         if kind == "error" or (kind is None and "error" in event):
             error = _object(event.get("error")) or event
@@ -105,16 +110,19 @@ class StreamListener:
 
     async def hear(self, chunk: bytes | bytearray) -> bool:
         """Take a piece of the stream; enough is when the response is complete."""
-        for data in self._events.feed(chunk):
-            if self._stream.response is not None:
-                break  # what follows the terminal event is not ours to judge
-            try:
-                event = await json_slices.parse(data, errors="replace")
-            except (ValueError, RecursionError):
-                continue  # `[DONE]`, and whatever else is no event
-            if (phase := self._stream.take(event)) is not None:
-                self._on_phase(phase)
-        return self._stream.response is not None
+        for start in range(0, len(chunk), PIECE):
+            if start:
+                await trio.lowlevel.checkpoint()
+            for data in self._events.feed(chunk[start : start + PIECE]):
+                try:
+                    event = await json_slices.parse(data, errors="replace")
+                except (ValueError, RecursionError):
+                    continue  # `[DONE]`, and whatever else is no event
+                if (phase := self._stream.take(event)) is not None:
+                    self._on_phase(phase)
+                if self._stream.response is not None:
+                    return True  # what follows the terminal event is not ours to judge
+        return False
 
     def finish(self) -> JsonObject:
         """Return the response; see `ResponseStream.finish`."""

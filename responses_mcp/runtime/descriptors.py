@@ -29,6 +29,7 @@ def claimed_stdio() -> Generator[tuple[int, int]]:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     wire_in, wire_out = os.dup(0), os.dup(1)
     saved_in, saved_out = os.dup(0), os.dup(1)
+    blocking = [sys.platform == "win32" or os.get_blocking(fd) for fd in (0, 1)]
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415  # exists on Windows only
 
@@ -44,5 +45,9 @@ def claimed_stdio() -> Generator[tuple[int, int]]:
             sys.stdout.flush()  # what a stray print left in the buffer must not reach the wire's descriptor later
         os.dup2(saved_in, 0)
         os.dup2(saved_out, 1)
+        # Others may share them. Trio's streams put back what each found, which is wrong if both are one socket.
+        for fd in (0, 1):
+            if sys.platform != "win32":
+                os.set_blocking(fd, blocking[fd])
         for fd in (null, saved_in, saved_out):
             os.close(fd)

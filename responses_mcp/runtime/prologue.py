@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from responses_mcp.runtime.conversation import Conversation
 
 PAUSE = 0.02  # seconds without input after which the client is taken to have asked what it needs
+LONGEST = 1.0  # seconds after which it ends though the client goes on: only the server notices that nobody reads
 CHUNK = 64 * 1024
 
 
@@ -37,24 +40,24 @@ def prologue(conversation: Conversation, read: Callable[[], bytes | None], write
 
 def prologue_on_descriptors(conversation: Conversation, wire_in: int, wire_out: int) -> None:
     """Run the prologue on two descriptors that are no terminals; what is wrong with them shows later."""
-    poll = select.poll()
-    poll.register(wire_in, select.POLLIN)
+    to_read, to_write = select.poll(), select.poll()
+    to_read.register(wire_in, select.POLLIN)
+    to_write.register(wire_out, select.POLLOUT)
+    end = time.monotonic() + LONGEST
 
     def read() -> bytes | None:
         try:
-            return os.read(wire_in, CHUNK) if poll.poll(1000 * PAUSE) else None
+            return os.read(wire_in, CHUNK) if time.monotonic() < end and to_read.poll(1000 * PAUSE) else None
         except OSError:
             return None
 
     def write(data: bytes) -> int:
-        try:
-            return os.write(wire_out, data)
-        except OSError:
-            return 0
+        # A pipe that is ready takes so much without waiting. To make it non-blocking would do so for all who share it,
+        # for good if a signal ends us here.
+        sent = 0
+        with suppress(OSError):
+            while sent < len(data) and to_write.poll(0):
+                sent += os.write(wire_out, data[sent : sent + select.PIPE_BUF])
+        return sent
 
-    was_blocking = os.get_blocking(wire_out)
-    os.set_blocking(wire_out, False)
-    try:
-        prologue(conversation, read, write)
-    finally:
-        os.set_blocking(wire_out, was_blocking)
+    prologue(conversation, read, write)

@@ -210,20 +210,21 @@ class _Shell:
                 wake.send_nowait(None)
 
     async def _write(self, everything: trio.CancelScope) -> None:
-        room_at = self._settings.max_unsent_bytes // 2
         try:
             if self._conversation.unwritten:
-                await self._send_stream.send_all(self._conversation.unwritten)
-                self._session.output_written()
+                await self._send(self._conversation.unwritten)
             async for _ in self._woken:
                 while data := self._session.take_output():
-                    await self._send_stream.send_all(data)
-                    self._session.output_written()
-                    if self._session.unsent_bytes <= room_at:
-                        self._room.set()
+                    await self._send(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             log.debug("the peer no longer reads; ending")
             everything.cancel(reason="the peer no longer reads")
+
+    async def _send(self, data: bytes) -> None:
+        await self._send_stream.send_all(data)
+        self._session.output_written()
+        if self._session.unsent_bytes <= self._settings.max_unsent_bytes // 2:
+            self._room.set()
 
 
 def _checked(outcome: Outcome | None) -> Outcome:

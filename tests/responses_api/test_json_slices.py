@@ -10,7 +10,15 @@ import trio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from responses_mcp.responses_api.json_slices import RUN, WINDOW, let_go, let_go_in_slices, parse, parse_in_slices
+from responses_mcp.responses_api.json_slices import (
+    MEMBERS,
+    RUN,
+    WINDOW,
+    let_go,
+    let_go_in_slices,
+    parse,
+    parse_in_slices,
+)
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=40)
@@ -117,6 +125,40 @@ def test_no_slice_reads_more_than_a_window_and_a_run(value: Any) -> None:
     assert slices >= len(data) // WINDOW
     _, pieces = drive(let_go_in_slices(parsed))
     assert pieces >= sum(isinstance(each, dict | list) for each in value) // RUN
+
+
+def test_many_members_of_one_object_are_read_in_slices() -> None:
+    data = json.dumps({str(number): 0 for number in range(20_000)}).encode()
+    assert drive(parse_in_slices(data))[1] >= 20_000 // MEMBERS
+
+
+def test_a_long_string_does_not_lengthen_the_slices_behind_it() -> None:
+    rest = [[0] * 100] * 5_000
+    parsed, slices = drive(parse_in_slices(json.dumps({"image": "\\x" * 1_000_000, "rest": rest}).encode()))
+    assert parsed["rest"] == rest
+    assert slices >= len(json.dumps(rest)) // WINDOW + 3_000_000 // WINDOW
+
+
+def test_nesting_costs_a_slice_or_two_a_level_and_no_more_text() -> None:
+    flat = json.dumps([1] * 500_000)
+    once = drive(parse_in_slices(flat.encode()))[1]
+    parsed, slices = drive(parse_in_slices(("[" * 200 + flat + "]" * 200).encode()))
+    assert slices <= once + 2 * 200
+    for _ in range(200):
+        [parsed] = parsed
+    assert len(parsed) == 500_000
+
+
+def test_a_number_too_long_for_an_integer_is_what_loads_makes_of_it() -> None:
+    data = b"[" + b"9" * 5_000 + b".5, 1]"
+    assert outcome(data, 100) == outcome(data, None) == [math.inf, 1]
+    assert outcome(b"[" + b"9" * 5_000 + b"]", 100) == outcome(b"[" + b"9" * 5_000 + b"]", None) == "no JSON"
+
+
+def test_a_flat_object_or_array_is_let_go_of_in_slices() -> None:
+    for value in (list(range(50_000)), {str(number): number for number in range(50_000)}):
+        assert drive(let_go_in_slices(value))[1] >= 50_000 // RUN
+        assert not value
 
 
 async def test_other_tasks_run_while_a_long_document_is_read_and_let_go_of() -> None:

@@ -271,3 +271,15 @@ async def test_a_call_in_flight_at_the_end_of_input_is_answered(tmp_path: Path) 
             answer = await server.client.response(call)
         assert "still there?" in answer["result"]["structuredContent"]["answer"]
         assert await server.ended() == 0
+
+
+@posix
+def test_one_socket_for_both_is_as_blocking_in_the_end_as_it_was(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(HANDSHAKE)
+        ours.shutdown(socket.SHUT_WR)
+        done = run(tmp_path, theirs, theirs)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert os.get_blocking(theirs.fileno())
+        assert [m["id"] for m in messages(ours.recv(65536))] == [1, 2]
