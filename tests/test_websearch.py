@@ -181,7 +181,7 @@ async def test_rate_limits_lost_connections_and_time_outs_have_so_many_tries_in_
         (refused(503), ServiceFailed),
         (ok(bodies.failed()), ServiceFailed),
         (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
-        (Reply(200, {}, b"<html>"), UnusableReply),
+        (Reply(200, {}, [b"<html>"]), UnusableReply),
         (NO_TLS, ConnectionFailed),
     ],
 )
@@ -277,7 +277,7 @@ def as_stream_cut(body: dict[str, Any]) -> Sse:
 
 async def test_an_api_that_takes_no_tool_choice_is_asked_without_it() -> None:
     refusal = {"error": {"message": "Unsupported parameter.", "type": None, "param": "tool_choice", "code": None}}
-    search, stub = searching(Reply(400, {}, json.dumps(refusal).encode()), ok(PAGES))
+    search, stub = searching(Reply(400, {}, [json.dumps(refusal).encode()]), ok(PAGES))
     assert (await search.search("q")).total_count == 1
     assert "tool_choice" not in sent(stub)
     assert sent(stub)["tools"] == [{"type": "web_search"}]

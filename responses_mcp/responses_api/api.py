@@ -162,11 +162,12 @@ class ResponsesApi:
         reply = await connections.post(self._url, headers, data, stream)
         if stream.heard:
             response = stream.finish()
-        elif is_success(reply.status) and looks_like_events(reply.body):
-            await stream.hear(reply.body)
+        elif is_success(reply.status) and looks_like_events(b"".join(reply.pieces[:2])):
+            for piece in reply.pieces:
+                await stream.hear(piece)
             response = stream.finish()
         else:
-            response = await read_body(reply.status, reply.headers, reply.body, self.redact)
+            response = await read_body(reply.status, reply.headers, reply.pieces, self.redact)
         check_status(response, self.redact)
         log.debug(
             "openai(client): ok status=%d model=%s id=%s", reply.status, response.get("model"), response.get("id")

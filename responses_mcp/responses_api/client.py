@@ -189,7 +189,7 @@ async def _exchange(
             if listener is None or not listener.begin(response.status_code, response.headers):
                 listener = keeper = _Keeper(response)
             whole = await _read(response, listener)
-            body = b"" if keeper is None else keeper.finish()
+            pieces = [] if keeper is None else keeper.finish()
         finally:
             await response.aclose()
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -210,7 +210,7 @@ async def _exchange(
             f"The connection broke before the answer was complete ({type(error).__name__}); ask again.",
             maybe_paid=True,
         ) from error
-    return Reply(response.status_code, dict(response.headers), body), whole
+    return Reply(response.status_code, dict(response.headers), pieces), whole
 
 
 async def _read(response: httpx.Response, listener: Listener) -> bool:
@@ -253,7 +253,8 @@ class _Keeper:
     """Keeps the body of a reply, and undoes its compression, of which only gzip was offered."""
 
     def __init__(self, response: httpx.Response) -> None:
-        self.data = bytearray()
+        self._pieces: list[bytes] = []
+        self._size = 0
         self._status = response.status_code
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("identity", "gzip", "x-gzip"):
@@ -265,24 +266,26 @@ class _Keeper:
 
     async def hear(self, chunk: bytes) -> bool:
         if self._unpacker is None:
-            self.data += chunk
+            self._pieces.append(chunk)
             return False
         while chunk and not self._unpacker.eof:  # behind which there may be more, which is nothing to us
             try:
-                self.data += self._unpacker.decompress(chunk, UNPACKED_AT_ONCE)
+                piece = self._unpacker.decompress(chunk, UNPACKED_AT_ONCE)
             except zlib.error as error:
                 raise _unreadable(self._status) from error
-            if len(self.data) > MAX_REPLY_BYTES:
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size > MAX_REPLY_BYTES:
                 raise _too_long(self._status)
             chunk = self._unpacker.unconsumed_tail
             if chunk:
                 await trio.lowlevel.checkpoint()  # a few bytes can hold many megabytes
         return False
 
-    def finish(self) -> bytearray:
+    def finish(self) -> list[bytes]:
         if self._unpacker is not None and not self._unpacker.eof:
             raise _unreadable(self._status)
-        return self.data
+        return self._pieces
 
 
 def _unreadable(status: int) -> UnusableReply:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP response, read whole. Header names are lower-case."""
+    """An HTTP response, read whole. Header names are lower-case.
+
+    The body is in the pieces in which it came: to put many megabytes together would hold up everything else.
+    """
 
     status: int
     headers: Mapping[str, str]
-    body: bytes | bytearray
+    pieces: Sequence[bytes]
+
+    @property
+    def body(self) -> bytes:
+        """Return the pieces as one."""
+        return b"".join(self.pieces)
 
 
 class Listener(Protocol):

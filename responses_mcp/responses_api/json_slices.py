@@ -13,7 +13,7 @@ import codecs
 import itertools
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import trio
@@ -36,16 +36,15 @@ class LongObject(dict[str, Any]):
     """A JSON object that was read in slices, and should be let go of in slices."""
 
 
-async def parse(data: bytes | bytearray, *, errors: str = "surrogatepass") -> Any:
-    """Return the value of a JSON document in UTF-8, letting other tasks run when it is long.
+async def parse(pieces: Sequence[bytes], *, errors: str = "surrogatepass") -> Any:
+    """Return the value of a JSON document in UTF-8, cut into `pieces`, letting other tasks run when it is long.
 
     `errors` says what to do about invalid UTF-8, as for `bytes.decode`. Raises ValueError for what is no JSON, and
     RecursionError for what is nested too deeply: a thousand times, or half as often around megabytes.
     """
-    data = data.removeprefix(codecs.BOM_UTF8)
-    if len(data) <= WINDOW:
-        return json.loads(data.decode("utf-8", errors))
-    value = await _between_others(parse_in_slices(data, errors=errors))
+    if sum(map(len, pieces)) <= WINDOW:
+        return json.loads(b"".join(pieces).decode("utf-8", errors).removeprefix("\ufeff"))
+    value = await _between_others(parse_in_slices(pieces, errors=errors))
     return LongObject(cast(dict[str, Any], value)) if isinstance(value, dict) else value
 
 
@@ -65,10 +64,10 @@ async def _between_others(slices: Generator[None, None, T]) -> T:
 
 
 def parse_in_slices(
-    data: bytes | bytearray, *, errors: str = "surrogatepass", window: int = WINDOW
+    pieces: Iterable[bytes], *, errors: str = "surrogatepass", window: int = WINDOW
 ) -> Generator[None, None, Any]:
     """Return what `json.loads` returns; yield after each slice. `window` is in bytes, and at least 4."""
-    place = _Place(data, errors, window)
+    place = _Place(pieces, errors, window)
     value = yield from _value(place)
     if (yield from place.next()):
         raise ValueError("there is more behind the value")
@@ -102,15 +101,15 @@ def let_go_in_slices(value: object) -> Generator[None, None, None]:
 class _Place:
     """A place in a document, and the text from there to the end of the window."""
 
-    def __init__(self, data: bytes | bytearray, errors: str, window: int) -> None:
-        self._data = data
-        self._errors = errors
+    def __init__(self, pieces: Iterable[bytes], errors: str, window: int) -> None:
+        self._pieces = (piece[at : at + window] for piece in pieces for at in range(0, len(piece), window))
+        self._decode = codecs.getincrementaldecoder("utf-8")(errors).decode
         self._window = window
-        self._decoded = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0  # bytes
         self.text = ""
         self.at = 0  # characters of the text before the place
         self.last = False  # the text reaches to the end of the document
         self.move()
+        self.text = self.text.removeprefix("\ufeff")
 
     @property
     def full(self) -> bool:
@@ -119,12 +118,17 @@ class _Place:
 
     def move(self) -> None:
         """Drop the text before the place, and add a window behind it."""
-        data = self._data[self._decoded : self._decoded + self._window]
-        self.last = self._decoded + len(data) == len(self._data)
-        # A character that the end of the window cuts is left for the next.
-        more, used = codecs.utf_8_decode(data, self._errors, self.last)
-        self._decoded += used
-        self.text = self.text[self.at :] + more
+        pieces: list[bytes] = []
+        size = 0
+        for piece in self._pieces:
+            pieces.append(piece)
+            size += len(piece)
+            if size >= self._window:
+                break
+        else:
+            self.last = True
+        # The decoder keeps a character that is cut for the next window.
+        self.text = self.text[self.at :] + self._decode(b"".join(pieces), self.last)
         self.at = 0
 
     def skip_space(self) -> int:

@@ -23,7 +23,7 @@ class EventStream:
         self._at_start = True
         self._after_cr = False
 
-    def feed(self, chunk: bytes | bytearray) -> list[bytes]:
+    def feed(self, chunk: bytes) -> list[bytes]:
         """Take the next bytes and return the data of the events they complete, whose invalid UTF-8 is to be U+FFFD.
 
         An event that the end of the stream cuts off is never returned, as the rules say.

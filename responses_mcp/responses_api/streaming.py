@@ -108,14 +108,14 @@ class StreamListener:
         self.heard = is_success(status) and kind.startswith("text/event-stream") and coding == "identity"
         return self.heard
 
-    async def hear(self, chunk: bytes | bytearray) -> bool:
+    async def hear(self, chunk: bytes) -> bool:
         """Take a piece of the stream; enough is when the response is complete."""
         for start in range(0, len(chunk), PIECE):
             if start:
                 await trio.lowlevel.checkpoint()
             for data in self._events.feed(chunk[start : start + PIECE]):
                 try:
-                    event = await json_slices.parse(data, errors="replace")
+                    event = await json_slices.parse([data], errors="replace")
                 except (ValueError, RecursionError):
                     continue  # `[DONE]`, and whatever else is no event
                 if (phase := self._stream.take(event)) is not None:
@@ -134,7 +134,7 @@ def is_success(status: int) -> bool:
     return 200 <= status < 300
 
 
-def looks_like_events(body: bytes | bytearray) -> bool:
+def looks_like_events(body: bytes) -> bool:
     """Tell whether a body is an event stream, whatever its content type says: no JSON text begins so."""
     return _FIELD.match(body) is not None
 

@@ -1,6 +1,7 @@
 """`serve` as a guest in a host's program: what it takes, what it leaves alone, and how it ends."""
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -86,6 +87,7 @@ def touched() -> dict[str, Any]:
         "standard streams": (sys.stdin, sys.stdout, sys.stderr),
         "hooks": (sys.excepthook, sys.unraisablehook, threading.excepthook, sys.getswitchinterval()),
         "folder": os.getcwd(),
+        "collector": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
         "descriptors": [] if sys.platform == "win32" else [os.get_blocking(number) for number in (0, 1, 2)],
         "open files": descriptors,
     }

@@ -17,12 +17,14 @@ Play: TypeAlias = Reply | BaseException | Callable[[], Awaitable[Reply]]
 
 
 def ok(body: Mapping[str, Any] | None = None) -> Reply:
-    return Reply(200, {}, json.dumps(bodies.unsearched() if body is None else body).encode())
+    return Reply(200, {}, [json.dumps(bodies.unsearched() if body is None else body).encode()])
 
 
 def refused(status: int, code: str | None = None, **headers: str) -> Reply:
     body = {"error": {"message": "Said so.", "type": None, "param": None, "code": code}}
-    return Reply(status, {name.replace("_", "-"): value for name, value in headers.items()}, json.dumps(body).encode())
+    return Reply(
+        status, {name.replace("_", "-"): value for name, value in headers.items()}, [json.dumps(body).encode()]
+    )
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Generator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def drive(slices: Generator[None, None, Any]) -> tuple[Any, int]:
 
 def outcome(data: bytes, window: int | None) -> Any:
     try:
-        return json.loads(data) if window is None else drive(parse_in_slices(data, window=window))[0]
+        return json.loads(data) if window is None else drive(parse_in_slices([data], window=window))[0]
     except ValueError:
         return "no JSON"
     except RecursionError:
@@ -100,12 +101,20 @@ def test_invalid_utf_8_is_replaced_on_demand_wherever_the_windows_cut() -> None:
     data = b'["' + "日本".encode() * 30 + b"\xe6\x97" + b'", "b\xff"]'
     expected = json.loads(data.decode("utf-8", "replace"))
     for window in range(4, 60):
-        assert drive(parse_in_slices(data, errors="replace", window=window))[0] == expected
+        assert drive(parse_in_slices([data], errors="replace", window=window))[0] == expected
+
+
+@given(VALUES, WINDOWS, st.lists(st.integers(0, 400), max_size=6))
+def test_it_does_not_matter_into_which_pieces_a_document_is_cut(value: Any, window: int, cuts: list[int]) -> None:
+    data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    pieces = [data[a:b] for a, b in pairwise(places)]
+    assert same(drive(parse_in_slices(pieces, window=window))[0], json.loads(data))
 
 
 async def test_a_byte_order_mark_is_passed_over() -> None:
-    assert await parse(b"\xef\xbb\xbf[1]") == [1]
-    assert await parse(b"\xef\xbb\xbf" + json.dumps("x" * 2 * WINDOW).encode()) == "x" * 2 * WINDOW
+    assert await parse([b"\xef\xbb\xbf[1]"]) == [1]
+    assert await parse([b"\xef", b"\xbb\xbf" + json.dumps("x" * 2 * WINDOW).encode()]) == "x" * 2 * WINDOW
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ async def test_a_byte_order_mark_is_passed_over() -> None:
 )
 def test_no_slice_reads_more_than_a_window_and_a_run(value: Any) -> None:
     data = json.dumps(value).encode()
-    parsed, slices = drive(parse_in_slices(data))
+    parsed, slices = drive(parse_in_slices([data]))
     assert parsed == value
     assert slices >= len(data) // WINDOW
     _, pieces = drive(let_go_in_slices(parsed))
@@ -129,20 +138,20 @@ def test_no_slice_reads_more_than_a_window_and_a_run(value: Any) -> None:
 
 def test_many_members_of_one_object_are_read_in_slices() -> None:
     data = json.dumps({str(number): 0 for number in range(20_000)}).encode()
-    assert drive(parse_in_slices(data))[1] >= 20_000 // MEMBERS
+    assert drive(parse_in_slices([data]))[1] >= 20_000 // MEMBERS
 
 
 def test_a_long_string_does_not_lengthen_the_slices_behind_it() -> None:
     rest = [[0] * 100] * 5_000
-    parsed, slices = drive(parse_in_slices(json.dumps({"image": "\\x" * 1_000_000, "rest": rest}).encode()))
+    parsed, slices = drive(parse_in_slices([json.dumps({"image": "\\x" * 1_000_000, "rest": rest}).encode()]))
     assert parsed["rest"] == rest
     assert slices >= len(json.dumps(rest)) // WINDOW + 3_000_000 // WINDOW
 
 
 def test_nesting_costs_a_slice_or_two_a_level_and_no_more_text() -> None:
     flat = json.dumps([1] * 500_000)
-    once = drive(parse_in_slices(flat.encode()))[1]
-    parsed, slices = drive(parse_in_slices(("[" * 200 + flat + "]" * 200).encode()))
+    once = drive(parse_in_slices([flat.encode()]))[1]
+    parsed, slices = drive(parse_in_slices([("[" * 200 + flat + "]" * 200).encode()]))
     assert slices <= once + 2 * 200
     for _ in range(200):
         [parsed] = parsed
@@ -175,7 +184,7 @@ async def test_other_tasks_run_while_a_long_document_is_read_and_let_go_of() -> 
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(other)
-            value = await parse(document)
+            value = await parse([document])
             while_reading = turns
             assert len(value["all"]) == 50_000
             await let_go(value)
@@ -188,7 +197,7 @@ async def test_other_tasks_run_while_a_long_document_is_read_and_let_go_of() -> 
 async def test_a_cancel_ends_the_reading_of_a_long_document() -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
-        await parse(json.dumps(["x" * 1_000] * 1_000).encode())
+        await parse([json.dumps(["x" * 1_000] * 1_000).encode()])
         pytest.fail("it was read to its end")  # pragma: no cover
     assert scope.cancelled_caught
 
@@ -196,7 +205,7 @@ async def test_a_cancel_ends_the_reading_of_a_long_document() -> None:
 async def test_a_short_document_is_read_without_giving_up_its_turn() -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
-        value = await parse(b'{"a": [1, 2]}')
+        value = await parse([b'{"a"', b": [1, 2]}"])
         await let_go(value)
         assert value == {"a": [1, 2]}, "small ones are left as they are"
     assert not scope.cancelled_caught

@@ -29,7 +29,7 @@ def refuse(
 ) -> UpstreamError:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with pytest.raises(UpstreamError) as caught:
-        trio.run(read_body, status, headers or {}, data, redact)
+        trio.run(read_body, status, headers or {}, [data], redact)
     return caught.value
 
 
@@ -40,7 +40,7 @@ def api_error(message: Any = "Said so.", kind: Any = "some_type", code: Any = No
 @pytest.mark.parametrize("status", [200, 201, 299])
 def test_a_success_is_its_json_object(status: int) -> None:
     body = b'{"id": "resp_1", "n": "\xe6\x97\xa5"}'
-    assert trio.run(read_body, status, {}, body, str) == {"id": "resp_1", "n": "日"}
+    assert trio.run(read_body, status, {}, [body], str) == {"id": "resp_1", "n": "日"}
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ async def test_the_request_id_is_part_of_the_message() -> None:
 async def test_a_long_failure_keeps_its_cure_within_400_characters() -> None:
     body = json.dumps({"error": {"message": "word " * 500, "type": "t" * 200, "code": "c" * 200}}).encode()
     reply = refused(429, x_request_id="req_" + "0" * 32, retry_after="1")
-    message = (await Harness(Reply(429, reply.headers, body), debug=True).fail())["message"]
+    message = (await Harness(Reply(429, reply.headers, [body]), debug=True).fail())["message"]
     assert "Wait a while and ask again." in message
     assert "It asks to wait 1 s." in message
     assert message.endswith(f"(request id req_{'0' * 32})")

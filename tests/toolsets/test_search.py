@@ -191,7 +191,7 @@ async def test_a_wrong_argument_is_refused_and_nothing_is_sent(arguments: dict[s
         (ok(bodies.failed()), -32002, "Search Error"),
         (ok(bodies.refusal()), -32002, "Search Error"),
         (ok(bodies.no_message()), -32002, "Search Error"),
-        (Reply(200, {}, b"<html>"), -32002, "Search Error"),
+        (Reply(200, {}, [b"<html>"]), -32002, "Search Error"),
         (ConnectionFailed("No route to the API."), -32002, "Search Error"),
         (ConfigError(["x"]), -32002, "Search Error"),
     ],

@@ -152,7 +152,7 @@ async def _read(
     path, key = f"GET {openai.base_url}/models", openai.api_key_env
     try:
         redact = Redactor([openai.api_key, *openai.headers.values()])
-        body = await read_body(reply.status, reply.headers, reply.body, redact)
+        body = await read_body(reply.status, reply.headers, reply.pieces, redact)
     except UpstreamError as error:
         code = f"{error.status}{f' {error.code}' if error.code else ''}"
         if error.status in (401, 403) and not with_credentials:
