@@ -73,7 +73,7 @@ def choose_citations(
     limit = max(1, limit)
     urls = _merge_pages((without_tracking(url), title) for url, title in cited)
     if not urls:
-        urls = _merge_pages((without_tracking(source.name), None) for source in sources if source.is_url)
+        urls = _first_pages((source.name for source in sources if source.is_url), limit)
     named: dict[str, str | None] = {}
     for source in sources:
         if not source.is_url:
@@ -93,6 +93,17 @@ def _merge_pages(mentions: Iterable[tuple[str, str | None]]) -> list[tuple[str, 
         first, known_title = merged.get(page, (url, None))
         merged[page] = (first, known_title or title or None)
     return list(merged.values())
+
+
+def _first_pages(urls: Iterable[str], limit: int) -> list[tuple[str, str | None]]:
+    """Return the first pages that are different, as many as are wanted; there may be very many."""
+    pages: dict[str, tuple[str, str | None]] = {}
+    for url in urls:
+        clean = without_tracking(url)
+        pages.setdefault(clean.partition("#")[0], (clean, None))
+        if len(pages) == limit:
+            break
+    return list(pages.values())
 
 
 def with_sources(text: str, citations: Sequence[Citation], date: str) -> str:

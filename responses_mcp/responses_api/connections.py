@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -17,7 +17,7 @@ class Reply:
 
     status: int
     headers: Mapping[str, str]
-    pieces: Sequence[bytes]
+    pieces: list[bytes]
 
     @property
     def body(self) -> bytes:

@@ -13,7 +13,7 @@ import codecs
 import itertools
 import json
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar, cast
 
 import trio
@@ -36,9 +36,10 @@ class LongObject(dict[str, Any]):
     """A JSON object that was read in slices, and should be let go of in slices."""
 
 
-async def parse(pieces: Sequence[bytes], *, errors: str = "surrogatepass") -> Any:
+async def parse(pieces: list[bytes], *, errors: str = "surrogatepass") -> Any:
     """Return the value of a JSON document in UTF-8, cut into `pieces`, letting other tasks run when it is long.
 
+    The pieces of a long one are replaced by b"" as they are read: to free all of them at once would take a while.
     `errors` says what to do about invalid UTF-8, as for `bytes.decode`. Raises ValueError for what is no JSON, and
     RecursionError for what is nested too deeply: a thousand times, or half as often around megabytes.
     """
@@ -64,9 +65,9 @@ async def _between_others(slices: Generator[None, None, T]) -> T:
 
 
 def parse_in_slices(
-    pieces: Iterable[bytes], *, errors: str = "surrogatepass", window: int = WINDOW
+    pieces: list[bytes], *, errors: str = "surrogatepass", window: int = WINDOW
 ) -> Generator[None, None, Any]:
-    """Return what `json.loads` returns; yield after each slice. `window` is in bytes, and at least 4."""
+    """Return what `json.loads` returns, emptying `pieces`; yield after each slice. `window` is 4 bytes at least."""
     place = _Place(pieces, errors, window)
     value = yield from _value(place)
     if (yield from place.next()):
@@ -101,8 +102,8 @@ def let_go_in_slices(value: object) -> Generator[None, None, None]:
 class _Place:
     """A place in a document, and the text from there to the end of the window."""
 
-    def __init__(self, pieces: Iterable[bytes], errors: str, window: int) -> None:
-        self._pieces = (piece[at : at + window] for piece in pieces for at in range(0, len(piece), window))
+    def __init__(self, pieces: list[bytes], errors: str, window: int) -> None:
+        self._pieces = _cut(pieces, window)
         self._decode = codecs.getincrementaldecoder("utf-8")(errors).decode
         self._window = window
         self.text = ""
@@ -186,6 +187,14 @@ class _Place:
             pieces.append('"')
             self.at += 1
         return "".join(pieces)
+
+
+def _cut(pieces: list[bytes], window: int) -> Iterator[bytes]:
+    """Take the pieces away one after the other, none of them longer than the window."""
+    for number, piece in enumerate(pieces):
+        pieces[number] = b""
+        for start in range(0, len(piece), window):
+            yield piece[start : start + window]
 
 
 def _value(place: _Place) -> Generator[None, None, Any]:

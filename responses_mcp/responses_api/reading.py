@@ -26,7 +26,7 @@ from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, 
 
 # What is looked at, of what an API may send without end.
 MOST_ITEMS = 10_000
-MOST_SOURCES = 1_000  # a search consults a hundred, and an answer names ten
+MOST_SOURCES = 500  # a search consults a hundred, and an answer names ten
 
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"

@@ -7,7 +7,7 @@ Whatever the API said is redacted before it is cut: half a key is still half a k
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from responses_mcp.errors import (
@@ -33,13 +33,14 @@ _LONGEST_READ = 64 * 1024  # bytes of an error body; the rest of an HTML page sa
 _LONGEST_SECRET = 4 * 1024  # bytes at the end of a body cut there that may be the beginning of a secret
 
 
-async def read_body(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], redact: Redact) -> JsonObject:
+async def read_body(status: int, headers: Mapping[str, str], pieces: list[bytes], redact: Redact) -> JsonObject:
     """Return the JSON object of a success, or raise the `UpstreamError` that anything else stands for.
 
     `headers` has lower-case names, `pieces` put together are the body. The error quotes little of what the API said,
-    and after `redact`. Lets other tasks run while it reads a long body.
+    and after `redact`. Lets other tasks run while it reads a long body, and empties `pieces` then.
     """
     request_id = redact(headers.get("x-request-id", ""))[:_LONGEST_ID] or None
+    beginning = _beginning(pieces)
     if 200 <= status < 300:
         value = await _parse(pieces)
         if isinstance(value, dict):
@@ -49,9 +50,9 @@ async def read_body(status: int, headers: Mapping[str, str], pieces: Sequence[by
             "check that openai.base_url is a Responses API and that no proxy rewrites it.",
             status=status,
             request_id=request_id,
-            body=_excerpt(pieces, redact),
+            body=_excerpt(beginning, redact),
         )
-    said, kind, code, param = _words(await _parse([_beginning(pieces)]), redact)
+    said, kind, code, param = _words(await _parse([beginning[:_LONGEST_READ]]), redact)
     wait = asked_wait(headers)
     error_class, before, cure = _meaning(status, kind, code)
     retryable = (
@@ -70,7 +71,7 @@ async def read_body(status: int, headers: Mapping[str, str], pieces: Sequence[by
         request_id=request_id,
         retryable=retryable,
         retry_after=wait,
-        body=_excerpt(pieces, redact),
+        body=_excerpt(beginning, redact),
     )
 
 
@@ -119,7 +120,7 @@ def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
     )
 
 
-async def _parse(pieces: Sequence[bytes]) -> object:
+async def _parse(pieces: list[bytes]) -> object:
     try:
         return await json_slices.parse(pieces)
     except (ValueError, RecursionError):
@@ -182,18 +183,18 @@ def _seconds(wait: float) -> str:
     return f"{wait:.3f}".rstrip("0").rstrip(".")
 
 
-def _beginning(pieces: Sequence[bytes]) -> bytes:
-    """Return as much of a body as is read where it is no success."""
+def _beginning(pieces: list[bytes]) -> bytes:
+    """Return as much of a body as is read where it is no success, and a byte more if there is more."""
     read = b""
     for piece in pieces:
-        read += piece[: _LONGEST_READ - len(read)]
-        if len(read) == _LONGEST_READ:
+        read += piece[: _LONGEST_READ + 1 - len(read)]
+        if len(read) > _LONGEST_READ:
             break
     return read
 
 
-def _excerpt(pieces: Sequence[bytes], redact: Redact) -> str:
-    text = redact(_beginning(pieces).decode("utf-8", "replace"))
-    if sum(map(len, pieces)) > _LONGEST_READ:
+def _excerpt(beginning: bytes, redact: Redact) -> str:
+    text = redact(beginning[:_LONGEST_READ].decode("utf-8", "replace"))
+    if len(beginning) > _LONGEST_READ:
         text = text[:-_LONGEST_SECRET]
     return " ".join(text.split())[:_LONGEST_BODY]
