@@ -123,13 +123,13 @@ def _invalid(request_id: RequestId | None, reason: str) -> Invalid:
     return Invalid(request_id, RpcError(INVALID_REQUEST, f"Invalid Request: {reason}"))
 
 
-def encode(message: JsonObject) -> bytes:
-    """Serialise a message of ours as one line of UTF-8, compact, with Japanese left readable.
+def encode(value: object) -> bytes:
+    """Serialise a message of ours, or a value in it, as one line of UTF-8, compact, with Japanese left readable.
 
     U+2028 and its kin are escaped, since some readers split lines there. A lone surrogate (an id that the peer sent
     so; all other text has been cleaned) has no UTF-8 form and makes the whole message ASCII escapes.
     """
-    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if text.isascii():
         return text.encode("ascii")
     for separator, escape in _LINE_SEPARATORS:
@@ -137,7 +137,7 @@ def encode(message: JsonObject) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(message, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 _LINE_SEPARATORS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\u0085", "\\u0085"))
@@ -153,6 +153,11 @@ def replace_lone_surrogates(text: str) -> str:
 def result_message(request_id: RequestId, result: JsonObject) -> JsonObject:
     """Build the response that carries `result`."""
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def result_message_bytes(request_id: RequestId, result: bytes) -> bytes:
+    """Return what `encode` makes of the response that carries a result which has been serialised before."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result)
 
 
 def error_message(request_id: RequestId | None, error: RpcError) -> JsonObject:

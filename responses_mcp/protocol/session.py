@@ -41,6 +41,7 @@ from responses_mcp.protocol.jsonrpc import (
     notification_message,
     request_key,
     result_message,
+    result_message_bytes,
 )
 from responses_mcp.protocol.legacy import LegacyEra
 from responses_mcp.protocol.modern import ModernEra, check_envelope, envelope_of, missing_envelope
@@ -83,6 +84,7 @@ class Session:
         self._held_bytes = 0
         self._size = 0  # bytes of the message being received
         self._outbox = Outbox()
+        self._listed: dict[Era, bytes] = {}  # the answer to tools/list
         self._events: list[Event] = []
 
     @property
@@ -222,7 +224,10 @@ class Session:
 
     def _serve_tools(self, request: Request, era: Era) -> None:
         if request.method == "tools/list":
-            self._reply(request, era.tools(tool.definition for tool in self._tools.values()))
+            # It never changes, and to serialise it is most of the work of answering.
+            if (listed := self._listed.get(era)) is None:
+                listed = self._listed[era] = encode(era.tools(tool.definition for tool in self._tools.values()))
+            self._queue_bytes(result_message_bytes(request.id, listed))
             return
         name = request.params.get("name")
         arguments = request.params.get("arguments")
@@ -319,7 +324,9 @@ class Session:
         self._queue(error_message(request.id, RpcError(code, message)))
 
     def _queue(self, message: JsonObject, on_taken: Callable[[], None] | None = None) -> int:
-        body = encode(message)
+        return self._queue_bytes(encode(message), on_taken)
+
+    def _queue_bytes(self, body: bytes, on_taken: Callable[[], None] | None = None) -> int:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("send %s bytes=%d", "line" if self._line_mode else "framed", len(body))
             log.debug("send json=%s", body.decode())

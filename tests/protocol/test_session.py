@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
+from responses_mcp.protocol.modern import PREFIX
 from responses_mcp.protocol.outcome import Crash, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 
@@ -114,6 +115,17 @@ def test_requests_right_behind_initialize_are_served() -> None:
     events = say(session, INITIALIZE, request(1, "tools/list"), call(2, a=1))
     assert [type(event) for event in events] == [CallStarted]
     assert codes(hear(session)) == [("init", "result"), (1, "result")]
+
+
+@pytest.mark.parametrize("id_", [0, -1, 10**30, "", "一", "\u2028", "\ud800", 'a"b\\', "x" * 1000])
+def test_every_list_of_tools_is_the_same_but_for_its_id(id_: str | int) -> None:
+    session = make()
+    modern = {"_meta": {PREFIX + "protocolVersion": "2026-07-28", PREFIX + "clientCapabilities": {}}}
+    for params in (None, modern, None, modern):
+        say(session, request("first", "tools/list", params), request(id_, "tools/list", params))
+        first, second = hear(session)
+        assert second == {**first, "id": id_}
+        assert [tool["name"] for tool in second["result"]["tools"]] == ["echo"]
 
 
 def test_the_tool_list_is_one_page_of_the_definitions() -> None:
