@@ -73,7 +73,7 @@ def installed_pythons() -> list[str] | None:
 def tests(session: nox.Session) -> None:
     """Run the tests on every supported Python that is installed."""
     session.install("-e", ".", *group("test"))
-    elsewhere = [f"--ignore=tests/{folder}" for folder in ("interop", "bench")]  # sessions of their own
+    elsewhere = ["--ignore=tests/interop"]  # a session of its own
     session.run("pytest", "-n", "auto", "-m", "not smoke", *elsewhere, *session.posargs)
 
 
@@ -204,14 +204,20 @@ def simulate(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Run all benchmarks of tests/bench, or with `-- NAME OPTIONS` one; each prints what it measured."""
-    modules = sorted(Path("tests/bench").glob("*.py"))
-    benchmarks = [module.stem for module in modules if "__main__" in module.read_text(encoding="utf-8")]
-    if not benchmarks:
-        session.skip("there are no benchmarks in tests/bench yet")
+    """Measure speed and memory, and print a table (see `-- --help`); `-- ends` and `-- kills` measure those."""
     session.install("-e", ".", *group("test"))
-    for benchmark in session.posargs[:1] or benchmarks:
-        session.run("python", "-m", f"tests.bench.{benchmark}", *session.posargs[1:])
+    module, *options = session.posargs or [""]
+    if module in ("ends", "kills"):
+        session.run("python", "-m", f"tests.bench.{module}", *options)
+    else:
+        session.run("python", "-m", "tests.bench", *session.posargs)
+
+
+@nox.session(default=False)
+def soak(session: nox.Session) -> None:
+    """Load one server process for 20 minutes, with faults of every kind, and watch memory and descriptors."""
+    session.install("-e", ".", *group("test"))
+    session.run("python", "-m", "tests.soak", *session.posargs)
 
 
 @nox.session(default=False)

@@ -1,0 +1,136 @@
+"""Servers to compare with: the same three tools, written with the official SDKs for Python and for TypeScript.
+
+Each is what a developer would write who knows the SDK and wants a quick server: its low-level API, OpenAI's own
+client, one client for all calls, and nothing that the tools do not need. Schemas, instructions and request bodies are
+those of this server, so that all subjects of a benchmark read and write the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from responses_mcp.answers import Answers
+from responses_mcp.settings.model import Settings
+from responses_mcp.settings.system_policy import SYSTEM_POLICY
+from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
+
+HERE = Path(__file__).parent
+PACKAGES = ["mcp==2.3.*", "openai==3.54.*"]
+INSTALL_WAIT = 300  # seconds; a bound for a stuck machine, not an expectation
+RUN_WAIT = 60
+
+
+class NotInstalled(Exception):
+    """A peer cannot be set up on this machine; the text says why."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A server that speaks MCP on stdio: the command that starts it, and a line with the versions in it."""
+
+    command: list[str]
+    description: str
+
+
+def install(folder: Path) -> dict[str, Peer]:
+    """Install the peers into `folder`, unless they are there already, and return them by the key of their subject.
+
+    This blocks, for a minute or so the first time. One that cannot be installed is left out, with a line on stderr.
+    """
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "settings.json"
+    settings.write_text(json.dumps(_settings(), ensure_ascii=False, indent=1), encoding="utf-8")
+    installers: dict[str, Callable[[Path, Path], Peer]] = {"python-sdk": _python, "typescript-sdk": _typescript}
+    peers: dict[str, Peer] = {}
+    for key, installer in installers.items():
+        try:
+            peers[key] = installer(folder / key, settings)
+        except (NotInstalled, OSError) as error:
+            print(f"{key} is left out: {error}", file=sys.stderr)
+    return peers
+
+
+def _settings() -> dict[str, object]:
+    """Return what both servers read as they start: what clients are shown, and what goes into each request."""
+    settings = Settings()
+    tools = [tool.definition for tool in AnswerToolset(lambda: Answers(settings)).tools]
+    profiles = settings.model_profiles
+    return {
+        "tools": tools,
+        "instructions": INSTRUCTIONS,
+        "policy": settings.policy.instructions or SYSTEM_POLICY,
+        "profiles": {tool["name"]: asdict(profiles.get(tool["name"], profiles["answer"])) for tool in tools},
+        "recency_days": settings.search.defaults.recency_days,
+        "max_results": settings.search.defaults.max_results,
+        "max_citations": settings.policy.max_citations,
+    }
+
+
+def _python(folder: Path, settings: Path) -> Peer:
+    python = str(folder.joinpath(*(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python"))))
+
+    def fill() -> None:
+        _run([sys.executable, "-m", "venv", "--clear", str(folder)], INSTALL_WAIT)
+        _run([python, "-m", "pip", "install", "--quiet", *PACKAGES], INSTALL_WAIT)
+
+    _once(folder, " ".join([sys.version, *PACKAGES]), fill)
+    report = "from importlib.metadata import version; print(*map(version, ('mcp', 'openai')))"
+    mcp, openai = _run([python, "-I", "-c", report], RUN_WAIT).split()
+    description = f"mcp {mcp} with openai {openai} on Python {platform.python_version()}"
+    # Isolated: neither PYTHONPATH nor a user's packages may come before what is installed here.
+    return Peer([python, "-I", str(HERE / "python_sdk_server.py"), str(settings)], description)
+
+
+def _typescript(folder: Path, settings: Path) -> Peer:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise NotInstalled("npm is not installed")
+    manifest = (HERE / "typescript" / "package.json").read_text(encoding="utf-8")
+
+    def fill() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / "package.json").write_text(manifest, encoding="utf-8")
+        options = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+        _run([npm, "install", *options], INSTALL_WAIT, cwd=folder)
+
+    _once(folder, manifest, fill)
+    # Modules are looked for beside the script that imports them.
+    shutil.copy(HERE / "typescript" / "server.mjs", folder)
+    # The release that the packages need, which may not be the machine's; the file itself, so that no shell starts it.
+    name = "node.exe" if os.name == "nt" else "node"
+    node = str(folder / "node_modules" / "node" / "bin" / name)
+    release = _run([node, "--version"], RUN_WAIT).strip().removeprefix("v")
+    wanted = json.loads(manifest)["dependencies"]
+    named = " with ".join(f"{package} {wanted[package]}" for package in ("@modelcontextprotocol/sdk", "openai"))
+    return Peer([node, str(folder / "server.mjs"), str(settings)], f"{named} on Node {release}")
+
+
+def _once(folder: Path, wanted: str, fill: Callable[[], None]) -> None:
+    """Fill a folder unless it was already filled with what is wanted."""
+    done = folder / "installed.txt"
+    if not done.exists() or done.read_text(encoding="utf-8") != wanted:
+        fill()
+        done.write_text(wanted, encoding="utf-8")
+
+
+def _run(command: list[str], wait: float, cwd: Path | None = None) -> str:
+    """Return what a command printed; raise `NotInstalled` with its last line if it fails or takes too long."""
+    name = " ".join([Path(command[0]).name, *command[1:4]])
+    try:
+        done = subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", timeout=wait, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise NotInstalled(f"`{name}` took more than {wait:g} seconds") from error
+    if done.returncode:
+        *_, last = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()
+        raise NotInstalled(f"`{name}` failed: {last}")
+    return done.stdout

@@ -1,0 +1,279 @@
+"""The API that is asked while servers are measured: `python -m tests.bench.upstream`, a process of its own.
+
+It shares the processors with the server, so it does next to nothing: replies are made beforehand, and only the number
+of the question is put in. A question holds `bench WHAT NUMBER`, with a NUMBER of eight digits. WHAT is the milliseconds
+that the answer takes, or `hang` for none at all, `items` for a reply with very many sources, `text` for a very long
+answer. Every answer repeats the NUMBER, so that one given to the wrong call is found.
+
+Commands come on stdin, one a line: `SERIAL open COUNT` and `SERIAL hung COUNT` are answered with `SERIAL TIME` once so
+many requests hang, or so many of them were hung up by their peer; TIME is when the last one did, by `time.monotonic`,
+which all processes share. `SERIAL reset 0` begins to count anew. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from itertools import count
+
+import trio
+
+from responses_mcp.testing import bodies, items
+from tests.bench.figures import ROOT
+from tests.bench.subjects import raise_file_limit
+
+BIG = 20_000_000  # bytes of the replies to `items` and `text`
+PATIENCE = 30.0  # seconds for it to start, replies of many megabytes included
+
+QUESTION = re.compile(rb"bench (\d{1,5}|hang|items|text) (\d{8})")
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+NUMBER = "#number#"  # stands for the number in a reply that is made beforehand, and is as long
+
+
+class Requests:
+    """Takes the bytes of a connection apart into requests: head and body, which has to have a Content-Length."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._head = bytearray()
+        self._whole = 0  # bytes of the request that the data begins with, once its head has come
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """Take what the socket gave and return the requests that are whole with it."""
+        self._data += data
+        whole: list[tuple[bytes, bytes]] = []
+        while True:
+            if not self._whole:
+                self._head, blank_line, _ = self._data[: 64 * 1024].partition(b"\r\n\r\n")
+                if not blank_line:
+                    return whole
+                length = LENGTH.search(self._head)
+                self._whole = len(self._head) + len(blank_line) + (int(length[1]) if length else 0)
+            if len(self._data) < self._whole:
+                return whole
+            whole.append((bytes(self._head), bytes(self._data[len(self._head) + 4 : self._whole])))
+            del self._data[: self._whole]
+            self._whole = 0
+
+
+class Replies:
+    """HTTP responses that lack nothing but their number."""
+
+    def __init__(self, big: int) -> None:
+        question = {"input": f"bench {NUMBER}", "include": ["web_search_call.action.sources"]}
+        self._answer = _pieces(bodies.echo(question))
+        self._big = {b"items": _pieces(many_items(big)), b"text": _pieces(long_text(big))}
+
+    def reply(self, what: bytes, number: bytes) -> bytes:
+        return number.join(self._big.get(what, self._answer))
+
+
+def _pieces(body: bodies.Body) -> list[bytes]:
+    data = json.dumps(body).encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(data)
+    return (head + data).split(NUMBER.encode())
+
+
+def many_items(size: int) -> bodies.Body:
+    """Return a short answer after searches with long lists of sources, `size` bytes of JSON in all."""
+
+    def group(number: int) -> list[bodies.Body]:
+        urls = [f"https://www.example.com/{number:05d}/a-page-that-was-found/{page:03d}.html" for page in range(250)]
+        search = bodies.web_search_call([f"query {number}", "the same in other words"], urls)
+        return [bodies.reasoning([f"Thought {number}. " * 20]), search, items.open_page(urls[0])]
+
+    wanted = max(1, size // len(json.dumps(group(0))))
+    text = f"The answer to: bench {NUMBER} ([example.com](https://www.example.com/))"
+    annotations = [bodies.cite(text, "https://www.example.com/", "An example")]
+    return bodies.answer(text, annotations=annotations, searches=[item for n in range(wanted) for item in group(n)])
+
+
+def long_text(size: int) -> bodies.Body:
+    """Return an answer whose text alone takes `size` bytes of JSON."""
+    line = "One line of an answer that is much too long.\n"
+    return bodies.answer(f"The answer to: bench {NUMBER}\n" + line * (size // len(json.dumps(line)[1:-1])))
+
+
+class Counts:
+    """The requests that hang, and what somebody waits for them to do."""
+
+    def __init__(self) -> None:
+        self._seen = {"open": 0, "hung": 0}
+        self._at = dict.fromkeys(self._seen, 0.0)
+        self._wanted: tuple[str, str, int] | None = None
+
+    def add(self, what: str, more: int) -> None:
+        self._at[what] = time.monotonic()
+        self._seen[what] += more
+        self._look()
+
+    def want(self, serial: str, what: str, least: int) -> None:
+        self._wanted = serial, what, least
+        self._look()
+
+    def _look(self) -> None:
+        if self._wanted:
+            serial, what, least = self._wanted
+            if self._seen[what] >= least:
+                self._wanted = None
+                print(serial, self._at[what], flush=True)
+
+
+class Connection(asyncio.Protocol):
+    """One connection of a peer."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._requests = Requests()
+        self._hanging: list[Counts] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for head, body in self._requests.feed(data):
+            if not head.startswith(b"POST /v1/responses "):
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                continue
+            question = QUESTION.search(body)
+            what, number = question.groups() if question else (b"0", b"00000000")
+            if what == b"hang":
+                self._hanging.append(self._api.counts)
+                self._api.counts.add("open", 1)
+                continue
+            reply = self._api.replies.reply(what, number)
+            if what.isdigit() and int(what):
+                asyncio.get_running_loop().call_later(int(what) / 1000, self._write, reply)
+            else:
+                self._transport.write(reply)
+
+    def _write(self, reply: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(reply)
+
+    def eof_received(self) -> None:
+        self._hung_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._hung_up()
+
+    def _hung_up(self) -> None:
+        hanging, self._hanging = self._hanging, []
+        for counts in hanging:
+            counts.add("hung", 1)
+
+
+class Api:
+    """All connections, and the commands."""
+
+    def __init__(self, big: int) -> None:
+        self.replies = Replies(big)
+        # Those who hang keep the counts that they began in, so that none of an earlier measure is counted again.
+        self.counts = Counts()
+
+    async def serve(self) -> None:
+        """Tell where it listens and serve until stdin ends."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=4096)
+        commands = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+        print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+        async for line in commands:
+            self.obey(line.decode())
+
+    def obey(self, command: str) -> None:
+        """Do what a line of the commands says."""
+        serial, what, least = command.split()
+        if what == "reset":
+            self.counts = Counts()
+            what = "open"
+        self.counts.want(serial, what, int(least))
+
+
+class Upstream:
+    """A running upstream, as the measures see it. They bound the waits."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._serials = count(1)
+        self._heard = b""
+        self.base_url = ""
+
+    async def started(self) -> None:
+        self.base_url = await self._line()
+
+    async def reset(self) -> None:
+        """Count from nothing again; what hangs now is not counted any more."""
+        await self._command("reset", 0)
+
+    async def wait_open(self, least: int) -> float:
+        """Wait until at least so many requests hang; return when the last of them came, by `time.monotonic`."""
+        return await self._command("open", least)
+
+    async def wait_hung(self, least: int) -> float:
+        """Wait until at least so many were hung up by their peer; return when the last was."""
+        return await self._command("hung", least)
+
+    async def _command(self, what: str, least: int) -> float:
+        assert self._process.stdin
+        serial = str(next(self._serials))
+        await self._process.stdin.send_all(f"{serial} {what} {least}\n".encode())
+        while True:
+            # Whoever gave up waiting may have left an answer behind.
+            answered, moment = (await self._line()).split()
+            if answered == serial:
+                return float(moment)
+
+    async def _line(self) -> str:
+        assert self._process.stdout
+        while b"\n" not in self._heard:
+            data = await self._process.stdout.receive_some()
+            if not data:
+                raise EOFError("the upstream ended")
+            self._heard += data
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode()
+
+
+@asynccontextmanager
+async def open_upstream(big: int = BIG) -> AsyncGenerator[Upstream]:
+    """Run an upstream of its own process; it is killed at the end of the block."""
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "tests.bench.upstream", str(big)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        upstream = Upstream(process)
+        with trio.fail_after(PATIENCE):
+            await upstream.started()
+        yield upstream
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+            await process.wait()
+        await trio.aclose_forcefully(process.stdin)
+        await trio.aclose_forcefully(process.stdout)
+
+
+def main() -> None:
+    raise_file_limit()
+    api = Api(int(sys.argv[1]) if sys.argv[1:] else BIG)
+    gc.collect()
+    gc.freeze()  # what made the replies is no affair of later collections
+    asyncio.run(api.serve())
+
+
+if __name__ == "__main__":
+    main()

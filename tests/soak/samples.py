@@ -1,0 +1,128 @@
+"""What the server process costs, looked at from outside, and what its figures must do over a long run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+KEPT_IDLE = 16  # connections that the server keeps for the next call
+STEEPEST = 1.0  # MiB per 10,000 calls
+GROWTH = 1.10  # of the first quiet moment after the warm-up
+MOST_INDEX = 12  # descriptors of SQLite: four idle connections with their logs
+MOST_THREADS = 64
+WARM_UP = 0.2  # of all calls
+WARM_MEMORY = 30_000  # calls after which the memory has seen everything, at the least
+LEAST_QUIET = 5  # quiet moments after the warm-up that make a slope
+LEAST_CALLS = 5_000  # between the first and the last of them
+TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look at the process. `memory` is resident, in MiB; `connections` are those the upstream has open."""
+
+    at: float
+    calls: int
+    memory: float
+    descriptors: int
+    sockets: int  # among them
+    index: int  # among them, those of SQLite
+    threads: int
+    cpu: float  # seconds so far
+    connections: int = 0
+
+    @property
+    def others(self) -> int:
+        """Descriptors that are always the same: pipes, the null device, what Trio waits with."""
+        return self.descriptors - self.sockets - self.index
+
+
+def look(pid: int, at: float, calls: int, *, connections: int = 0, closely: bool = False) -> Sample | None:
+    """Look at a process; None when it has ended, and where the system has no /proc. Only `closely` are descriptors told apart."""
+    proc = Path(f"/proc/{pid}")
+    try:
+        status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
+        times = (proc / "stat").read_text().rpartition(")")[2].split()
+        descriptors = os.listdir(proc / "fd")
+    except OSError:
+        return None
+    if "VmRSS" not in status:
+        return None  # it has ended
+    memory = int(status["VmRSS"].split()[0]) / 1024
+    cpu = (int(times[11]) + int(times[12])) / TICKS
+    names = kinds(pid) if closely else []
+    sockets = sum(name.startswith("socket:") for name in names)
+    index = sum(".sqlite3" in name for name in names)
+    return Sample(at, calls, memory, len(descriptors), sockets, index, int(status["Threads"]), cpu, connections)
+
+
+def kinds(pid: int) -> list[str]:
+    """Return what the descriptors of a process are, as the system names them."""
+    found: list[str] = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found.append(str(entry.readlink()))
+        except OSError:
+            continue  # closed meanwhile
+    return sorted(found)
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """Return the steepness of the line through points by least squares; 0 when it has none."""
+    if not points:
+        return 0.0
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+
+
+def after_warm_up(quiet: Sequence[Sample], least: int = 0) -> list[Sample]:
+    """Return the quiet moments behind the first fifth of all calls, and behind so many at the least."""
+    return [sample for sample in quiet if sample.calls >= max(least, WARM_UP * quiet[-1].calls)]
+
+
+def for_memory(quiet: Sequence[Sample]) -> list[Sample]:
+    """Return the quiet moments that tell whether memory grows; none when the run was too short."""
+    kept = after_warm_up(quiet, WARM_MEMORY)
+    return kept if len(kept) >= LEAST_QUIET and kept[-1].calls - kept[0].calls >= LEAST_CALLS else []
+
+
+def memory_slope(samples: Sequence[Sample]) -> float:
+    """Return the growth of the memory in MiB per 10,000 calls."""
+    return slope([(sample.calls / 10_000, sample.memory) for sample in samples])
+
+
+def growth(quiet: Sequence[Sample]) -> list[str]:
+    """Say what must not have grown between the quiet moments of a run, and has."""
+    wrong = [
+        f"{sample.connections} upstream connections are open after {sample.calls} calls"
+        for sample in quiet
+        if sample.connections > KEPT_IDLE
+    ]
+    wrong += [
+        f"{sample.index} descriptors of the index after {sample.calls} calls"
+        for sample in quiet
+        if sample.index > MOST_INDEX
+    ]
+    wrong += [
+        f"{sample.threads} threads after {sample.calls} calls" for sample in quiet if sample.threads > MOST_THREADS
+    ]
+    kept = after_warm_up(quiet)
+    if not kept:
+        return wrong
+    first = kept[0]
+    for sample in kept[1:]:
+        after = f"after {sample.calls} calls"
+        if sample.sockets - first.sockets > KEPT_IDLE:
+            wrong.append(f"{first.sockets} sockets became {sample.sockets} {after}")
+        if sample.others != first.others:
+            wrong.append(f"{first.others} open files became {sample.others} {after}")
+    if kept := for_memory(quiet):
+        if (steepness := memory_slope(kept)) > STEEPEST:
+            wrong.append(f"memory grows by {steepness:.2f} MiB per 10,000 calls")
+        if kept[-1].memory > kept[0].memory * GROWTH:
+            wrong.append(f"memory grew from {kept[0].memory:.1f} to {kept[-1].memory:.1f} MiB")
+    return wrong
