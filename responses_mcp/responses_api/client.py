@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ssl
 import zlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import NamedTuple, cast
@@ -185,11 +185,13 @@ async def _exchange(
         )
         response = await transport.handle_async_request(request)
         try:
-            keeper: _Keeper | None = None
-            if listener is None or not listener.begin(response.status_code, response.headers):
-                listener = keeper = _Keeper(response)
-            whole = await _read(response, listener)
-            pieces = [] if keeper is None else keeper.finish()
+            pieces: list[bytes] = []
+            if listener is not None and listener.begin(response.status_code, response.headers):
+                whole = await _read(response, listener.hear)
+            else:
+                keeper = _Keeper(response)
+                whole = await _read(response, keeper.hear)
+                pieces = keeper.finish()
         finally:
             await response.aclose()
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -213,8 +215,8 @@ async def _exchange(
     return Reply(response.status_code, dict(response.headers), pieces), whole
 
 
-async def _read(response: httpx.Response, listener: Listener) -> bool:
-    """Let `listener` hear the body, and return whether it was read to its end."""
+async def _read(response: httpx.Response, hear: Callable[[bytes], Awaitable[bool]]) -> bool:
+    """Give `hear` the body until it has enough, and return whether it was read to its end."""
     size = 0
     enough = False
     failure: UnusableReply | None = None
@@ -229,7 +231,7 @@ async def _read(response: httpx.Response, listener: Listener) -> bool:
                 try:
                     if size > MAX_REPLY_BYTES:
                         raise _too_long(response.status_code)
-                    enough = await listener.hear(chunk)
+                    enough = await hear(chunk)
                 except UnusableReply as error:
                     failure = error
                     reading.cancel()
@@ -260,9 +262,6 @@ class _Keeper:
         if coding not in ("identity", "gzip", "x-gzip"):
             raise _unreadable(self._status)
         self._unpacker = None if coding == "identity" else zlib.decompressobj(16 + zlib.MAX_WBITS)
-
-    def begin(self, status: int, headers: Mapping[str, str]) -> bool:  # noqa: ARG002  # the signature of listeners
-        return True
 
     async def hear(self, chunk: bytes) -> bool:
         if self._unpacker is None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import trio
 
 from responses_mcp.testing.client import McpClient
-from tests.bench.figures import server_environment
+from tests.bench.figures import memory, server_environment
 
 T = TypeVar("T")
 Message = dict[str, Any]
@@ -92,12 +92,7 @@ class Watched:
 
     def memory(self) -> tuple[float, float] | None:
         """Return resident memory and its peak in MiB, where the system tells."""
-        try:
-            status = Path(f"/proc/{self.process.pid}/status").read_text()
-        except OSError:
-            return None
-        fields = dict(line.split(":", 1) for line in status.splitlines())
-        return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
+        return memory(self.process.pid)
 
     def processor_time(self) -> int | None:
         """Return the nanoseconds that the threads of the process have run, where the system tells."""

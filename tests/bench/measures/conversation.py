@@ -14,11 +14,11 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import trio
 
+from tests.bench.figures import memory
 from tests.bench.subjects import Subject
 from tests.bench.upstream import Upstream
 
@@ -136,12 +136,8 @@ class Conversation:
 
     def memory(self) -> float | None:
         """Return the resident memory in MiB, where the system tells."""
-        try:
-            status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        except OSError:
-            return None
-        fields = dict(line.split(":", 1) for line in status.splitlines())
-        return int(fields["VmRSS"].split()[0]) / 1024
+        now = memory(self.pid)
+        return None if now is None else now[0]
 
 
 def each(before: float | None, after: float | None, many: int, scale: float) -> float | None:
