@@ -32,6 +32,10 @@ def main() -> None:
 
 
 def _end_quietly(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
+    if "responses_mcp.debuglog" in sys.modules:  # the client may have had answers by now, and the log tells of them
+        import logging  # noqa: PLC0415  # complete by then: the module that imports debuglog needs it before
+
+        logging.shutdown()
     os._exit(0)
 
 

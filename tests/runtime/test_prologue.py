@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from responses_mcp.runtime.prologue import prologue, prologue_on_descriptors
 from responses_mcp.runtime.server import serve_conversation
 from responses_mcp.settings.model import ServerSettings, Settings
 from tests.hostile.corpus import CASES, ENVELOPE, Case, rpc
-from tests.processes import environment
+from tests.processes import COMMAND, environment
 from tests.runtime.test_server import Bench
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the prologue needs POSIX descriptors")
@@ -309,3 +310,23 @@ async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_
                 assert await process.wait() == 0
         finally:
             process.kill()
+
+
+@posix
+async def test_a_signal_before_trio_is_imported_leaves_the_log_whole(tmp_path: Path) -> None:
+    # A client that got its answers from the prologue may end us before Trio's handlers are in place.
+    (tmp_path / "trio.py").write_text(
+        "import logging, os, signal\n"
+        "for number in range(200):\n"
+        "    logging.getLogger('responses_mcp').debug('line %d', number)\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    debug_log = tmp_path / "debug.log"
+    env = environment(tmp_path, DEBUG=str(debug_log))
+    env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
+    with trio.fail_after(10):
+        ended = await trio.run_process(
+            [*COMMAND, "--stdio"], stdin=lines(HELLO), env=env, capture_stdout=True, stderr=DEVNULL
+        )
+    assert ids(ended.stdout) == ["hello"]
+    assert debug_log.read_text().endswith("line 199\n")
