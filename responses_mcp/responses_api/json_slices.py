@@ -56,12 +56,16 @@ async def let_go(value: object) -> None:
 
 
 async def _between_others(slices: Generator[None, None, T]) -> T:
+    # Around the first and the last slice as well: what comes before and after takes its own milliseconds.
     while True:
+        await trio.lowlevel.checkpoint()
         try:
             next(slices)
         except StopIteration as end:
-            return cast(T, end.value)
-        await trio.lowlevel.checkpoint()
+            value = cast(T, end.value)
+            break
+    await trio.lowlevel.checkpoint()
+    return value
 
 
 def parse_in_slices(
