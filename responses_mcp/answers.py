@@ -6,8 +6,8 @@ Use it as ``async with open_answers(settings) as answers: result = await answers
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.responses_api.api import ResponsesApi
@@ -116,11 +116,6 @@ class Answers:
         await self._api.aclose()
 
 
-@asynccontextmanager
-async def open_answers(settings: Settings) -> AsyncGenerator[Answers]:
+def open_answers(settings: Settings) -> AbstractAsyncContextManager[Answers]:
     """Give out an `Answers` that is closed on the way out."""
-    answers = Answers(settings)
-    try:
-        yield answers
-    finally:
-        await answers.aclose()  # bounded by a shield of its own
+    return aclosing(Answers(settings))

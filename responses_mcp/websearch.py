@@ -6,8 +6,8 @@ Use it as ``async with open_search(settings) as search: found = await search.sea
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
@@ -89,14 +89,9 @@ class WebSearch:
         await self._api.aclose()
 
 
-@asynccontextmanager
-async def open_search(settings: Settings) -> AsyncGenerator[WebSearch]:
+def open_search(settings: Settings) -> AbstractAsyncContextManager[WebSearch]:
     """Give out a `WebSearch` that is closed on the way out."""
-    search = WebSearch(settings)
-    try:
-        yield search
-    finally:
-        await search.aclose()  # bounded by a shield of its own
+    return aclosing(WebSearch(settings))
 
 
 def retry_policy(search: SearchSettings) -> RetryPolicy:

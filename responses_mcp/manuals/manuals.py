@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -352,11 +352,8 @@ def _addressed(payload: JsonObject, trace_id: str) -> list[JsonObject]:
     ]
 
 
-@asynccontextmanager
-async def open_manuals(settings: ManualsSettings, *, embedding: Embedding | None = None) -> AsyncGenerator[Manuals]:
+def open_manuals(
+    settings: ManualsSettings, *, embedding: Embedding | None = None
+) -> AbstractAsyncContextManager[Manuals]:
     """Give out a `Manuals` that is closed on the way out."""
-    manuals = Manuals(settings, embedding=embedding)
-    try:
-        yield manuals
-    finally:
-        await manuals.aclose()  # bounded by a shield of its own
+    return aclosing(Manuals(settings, embedding=embedding))

@@ -71,9 +71,7 @@ def choose_citations(
     place goes to the first of them, so that where the facts came from stays visible.
     """
     limit = max(1, limit)
-    urls = _merge_pages((without_tracking(url), title) for url, title in cited)
-    if not urls:
-        urls = _first_pages((source.name for source in sources if source.is_url), limit)
+    urls = _merge_pages(cited) or _merge_pages(((source.name, None) for source in sources if source.is_url), most=limit)
     named: dict[str, str | None] = {}
     for source in sources:
         if not source.is_url:
@@ -85,25 +83,22 @@ def choose_citations(
     return tuple(Citation(url, title, date) for url, title in chosen)
 
 
-def _merge_pages(mentions: Iterable[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """Join mentions of one page: the first form of its URL, and the first title that says anything."""
+def _merge_pages(
+    mentions: Iterable[tuple[str, str | None]], *, most: int | None = None
+) -> list[tuple[str, str | None]]:
+    """Join mentions of one page: the first form of its URL, and the first title that says anything.
+
+    With `most`, what comes after so many different pages is not looked at.
+    """
     merged: dict[str, tuple[str, str | None]] = {}
-    for url, title in mentions:
+    for mentioned, title in mentions:
+        url = without_tracking(mentioned)
         page = url.partition("#")[0]
         first, known_title = merged.get(page, (url, None))
         merged[page] = (first, known_title or title or None)
-    return list(merged.values())
-
-
-def _first_pages(urls: Iterable[str], limit: int) -> list[tuple[str, str | None]]:
-    """Return the first pages that are different, as many as are wanted; there may be very many."""
-    pages: dict[str, tuple[str, str | None]] = {}
-    for url in urls:
-        clean = without_tracking(url)
-        pages.setdefault(clean.partition("#")[0], (clean, None))
-        if len(pages) == limit:
+        if len(merged) == most:
             break
-    return list(pages.values())
+    return list(merged.values())
 
 
 def with_sources(text: str, citations: Sequence[Citation], date: str) -> str:
