@@ -1,9 +1,17 @@
 """What holds for every test: whatever a server writes to a client of ours fits the schema of its revision."""
 
 import importlib.util
+import signal
 from collections.abc import Iterator
 
 import pytest
+
+# A shell that runs the tests in the background, or `nohup`, has them ignored, which processes started by tests inherit;
+# there, a signal that a test sends would do nothing.
+for _name, _usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+    _number = getattr(signal, _name, None)
+    if _number is not None and signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 
 @pytest.fixture(autouse=True)
