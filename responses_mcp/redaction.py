@@ -24,7 +24,9 @@ _LOOKS_SECRET = re.compile(
 class Redactor:
     """Replaces the given secrets, in the forms in which they travel, and whatever else looks like a credential."""
 
-    def __init__(self, secrets: Iterable[str | None] = ()) -> None:
+    def __init__(self, secrets: str | Iterable[str | None] = ()) -> None:
+        if isinstance(secrets, str):  # else its letters would be taken for secrets, and nothing masked
+            secrets = [secrets]
         forms = {form for secret in secrets if secret for part in _parts(secret) for form in _forms(part)}
         longest_first = sorted(forms, key=len, reverse=True)
         self._known = re.compile("|".join(re.escape(form) for form in longest_first)) if forms else None

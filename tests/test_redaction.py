@@ -41,6 +41,10 @@ def test_a_secret_is_masked_in_the_forms_in_which_it_travels(form: str) -> None:
     assert "secret" not in Redactor([KEY])(f"You sent {form} as your key.")
 
 
+def test_one_secret_needs_no_list_around_it() -> None:
+    assert Redactor("canary-secret")("<canary-secret>") == f"<{MASK}>"
+
+
 def test_a_secret_with_blanks_around_it_is_masked_without_them() -> None:
     assert Redactor(["  canary-secret\n"])("<canary-secret>") == f"<{MASK}>"
 

@@ -196,7 +196,7 @@ class _Shell:
         try:
             self._session.finish(call, _checked(outcome))
         except (TypeError, ValueError, RecursionError) as bug:
-            log.error("server: %s returned what is no JSON; this is a bug in the tool", call.tool)  # noqa: TRY400
+            log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.tool)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
             self._session.finish(call, Crash())
 
@@ -228,6 +228,6 @@ class _Shell:
 
 
 def _checked(outcome: Outcome | None) -> Outcome:
-    if outcome is None:  # against its type, a handler forgot to return
-        raise TypeError("a tool returned None")
+    if not isinstance(outcome, Outcome):  # against its type, a handler returned nothing or something else
+        raise TypeError(f"a tool returned {type(outcome).__name__}")
     return outcome

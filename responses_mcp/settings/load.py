@@ -63,10 +63,10 @@ class LoadedSettings:
 def load_settings(
     environ: Mapping[str, str],
     *,
-    config_path: str | None = None,
+    config_path: str | Path | None = None,
     debug: bool | str | None = None,
     toolsets: str | None = None,
-    home: Path | None = None,
+    home: str | Path | None = None,
     windows: bool | None = None,
 ) -> LoadedSettings:
     """Read the configuration; never raises for anything that a user wrote.
@@ -78,7 +78,7 @@ def load_settings(
     """
     on_windows = os.name == "nt" if windows is None else windows
     findings = Findings()
-    base = home or _home(environ)
+    base = Path(home) if home else _home(environ)
     file = _config_file(environ, config_path, base, findings, windows=on_windows)
     layers = Layers(environ, file, base, findings, windows=on_windows)
     values = layers.values
@@ -122,7 +122,7 @@ def _home(environ: Mapping[str, str]) -> Path | None:
 
 def _config_file(
     environ: Mapping[str, str],
-    config_path: str | None,
+    config_path: str | Path | None,
     home: Path | None,
     findings: Findings,
     *,
@@ -130,7 +130,7 @@ def _config_file(
 ) -> ConfigFile | None:
     """Read the file: the one asked for, or the first of the usual places that has one (contract 5.2)."""
     if config_path is not None:
-        asked = expanded(config_path, home, windows=windows)
+        asked = expanded(str(config_path), home, windows=windows)
         found = read_config(asked, findings)
         if isinstance(found, Unread):
             findings.warning(

@@ -44,8 +44,8 @@ class Bench:
             raise ZeroDivisionError("sk-canary")
         if "group" in arguments:
             raise ExceptionGroup("several", [ValueError("x")])
-        if "nothing" in arguments:
-            return None  # type: ignore[return-value]  # a mistake that its caller must survive
+        if "wrong" in arguments:
+            return arguments["wrong"]  # a mistake that its caller must survive
         if "no_json" in arguments:
             return ToolSuccess(
                 "x", {"x": {"nan": float("nan"), "object": object(), "deep": nested(100_000)}[arguments["no_json"]]}
@@ -149,9 +149,10 @@ async def test_a_tool_that_returns_what_is_no_json_hurts_only_its_own_call(kind:
         assert said(await client.call("work")) == "done"
 
 
-async def test_a_tool_that_returns_nothing_is_answered_all_the_same() -> None:
+@pytest.mark.parametrize("wrong", [None, "done", {"text": "done"}], ids=["nothing", "text", "a dict"])
+async def test_a_tool_that_returns_nothing_or_no_result_is_answered_all_the_same(wrong: object) -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
-        answer = await client.call("work", {"nothing": True})
+        answer = await client.call("work", {"wrong": wrong})
         assert answer["error"] == {"code": -32603, "message": "Internal error"}
         assert client.server is not None
         await client.ask("ping")

@@ -11,11 +11,12 @@ from responses_mcp.settings import Settings, load_settings
 from .loading import clean, load, problem, usual_place, warning
 
 
-def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(kind: type[str | Path], tmp_path: Path) -> None:
     load(tmp_path, "request: {max_retries: 1}\n")
     other = tmp_path / "other.yaml"
     other.write_text("request: {max_retries: 2}\n")
-    loaded = clean(load_settings({}, config_path=str(other), home=tmp_path, windows=False))
+    loaded = clean(load_settings({}, config_path=kind(other), home=kind(tmp_path), windows=False))
     assert loaded.settings.request.max_retries == 2
     assert loaded.sources["request.max_retries"] == f"yaml:{other}"
 
