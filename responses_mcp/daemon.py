@@ -12,7 +12,7 @@ import trio
 
 from responses_mcp.configured import configured_conversation, configured_toolsets
 from responses_mcp.runtime.conversation import Conversation
-from responses_mcp.runtime.server import Server, serve_conversation
+from responses_mcp.runtime.server import Server, release, serve_conversation
 from responses_mcp.runtime.stdio import receive_stream as reading_from
 from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.runtime.stdio import wait_reader_gone
@@ -40,7 +40,12 @@ async def serve(  # started() is called by serve_conversation
     the end of input (see `serve_conversation`); raises nothing for what the peer does. Cancelling it ends all calls at
     once and closes their sockets.
     """
-    conversation = configured_conversation(settings, toolsets)
+    owned = configured_toolsets(settings) if toolsets is None else list(toolsets)
+    try:
+        conversation = configured_conversation(settings, owned)
+    except Exception:  # a toolset of the host's could not say what its tools are
+        await release(owned, receive_stream, send_stream)
+        raise
     await serve_conversation(
         receive_stream, send_stream, conversation, settings=settings.server, task_status=task_status
     )

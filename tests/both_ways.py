@@ -16,7 +16,7 @@ from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.runtime.prologue import prologue
 from responses_mcp.runtime.server import serve_conversation
 from responses_mcp.settings.model import Settings
-from responses_mcp.testing.client import McpClient
+from responses_mcp.testing.client import ServedClient
 from responses_mcp.toolsets.base import Toolset
 
 HANDSHAKE = (
@@ -28,10 +28,9 @@ HANDSHAKE = (
 @asynccontextmanager
 async def client_after_prologue(
     settings: Settings, *, toolsets: Iterable[Toolset] | None = None, framed: bool = False, initialize: bool = True
-) -> AsyncGenerator[McpClient]:
+) -> AsyncGenerator[ServedClient]:
     """Do what `connected_client` does, with the handshake made by a prologue."""
     ours, theirs = trio.testing.memory_stream_pair()
-    client = McpClient(ours, ours, framed=framed)
     conversation = configured_conversation(settings, toolsets)
     said = bytearray()
 
@@ -46,7 +45,7 @@ async def client_after_prologue(
         await theirs.send_all(said)
     async with trio.open_nursery() as nursery:
         serving = partial(serve_conversation, theirs, theirs, conversation, settings=settings.server)
-        client.server = await nursery.start(serving)
+        client = ServedClient(ours, await nursery.start(serving), framed=framed)
         await nursery.start(client.listen)
         if initialize:
             await client.response(0)

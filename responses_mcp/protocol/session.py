@@ -295,7 +295,7 @@ class Session:
         """Say why one more request cannot be held in flight; None when it can."""
         if len(self._in_flight) >= self._max_in_flight:
             return (
-                f"{self._max_in_flight} requests are in flight already, as many as server.max_in_flight allows; "
+                f"as many requests are in flight as server.max_in_flight allows ({self._max_in_flight}); "
                 "wait for one to be answered, cancel one, or raise the limit."
             )
         if self._in_flight and self._held_bytes + self._size > MAX_HELD_BYTES:

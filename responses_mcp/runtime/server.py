@@ -15,6 +15,7 @@ while unsent output is under its bound, so a client that does not read can still
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -82,12 +83,17 @@ async def serve_conversation(  # started() is called by the shell
     try:
         await _Shell(conversation, receive_stream, send_stream, settings).run(task_status)
     finally:
-        for toolset in conversation.toolsets:
-            with trio.move_on_after(CLOSE_GRACE, shield=True):
-                await _close(toolset)
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
-            await trio.aclose_forcefully(receive_stream)
-            await trio.aclose_forcefully(send_stream)
+        await release(conversation.toolsets, receive_stream, send_stream)
+
+
+async def release(toolsets: Iterable[Toolset], *streams: trio.abc.AsyncResource) -> None:
+    """Close what a server owns, whatever state it is in; takes at most a second for each of them."""
+    for toolset in toolsets:
+        with trio.move_on_after(CLOSE_GRACE, shield=True):
+            await _close(toolset)
+    with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
+        for stream in streams:
+            await trio.aclose_forcefully(stream)
 
 
 async def _close(toolset: Toolset) -> None:

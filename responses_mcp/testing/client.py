@@ -39,7 +39,6 @@ class McpClient:
         self._news = trio.Event()
         self.heard: list[Message] = []
         self.ended = False
-        self.server: Server | None = None
 
     async def listen(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Receive until the end of the server's output; run it in a task. Fails on output that is no message."""
@@ -138,6 +137,14 @@ class McpClient:
             await self._send.aclose()
 
 
+class ServedClient(McpClient):
+    """A client of a `server` that runs in the same process, at the other end of `stream`."""
+
+    def __init__(self, stream: trio.abc.Stream, server: Server, *, framed: bool = False) -> None:
+        super().__init__(stream, stream, framed=framed)
+        self.server = server
+
+
 def _message(item: Payload | FramingFault) -> Message:
     if isinstance(item, FramingFault):
         raise AssertionError(f"the server wrote what is no message: {item.message}")  # noqa: TRY004  # a verdict
@@ -148,19 +155,18 @@ def _message(item: Payload | FramingFault) -> Message:
 @asynccontextmanager
 async def connected_client(
     settings: Settings, *, toolsets: Iterable[Toolset] | None = None, framed: bool = False, initialize: bool = True
-) -> AsyncGenerator[McpClient]:
+) -> AsyncGenerator[ServedClient]:
     """Run a server on in-memory streams and give out a client that is connected to it.
 
-    Leaving the block cancels both. `client.server` is the running server.
+    Leaving the block cancels both.
     """
     ours, theirs = trio.testing.memory_stream_pair()
-    client = McpClient(ours, ours, framed=framed)
     async with trio.open_nursery() as nursery:
 
         async def run(*, task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED) -> None:
             await serve(theirs, theirs, settings=settings, toolsets=toolsets, task_status=task_status)
 
-        client.server = await nursery.start(run)
+        client = ServedClient(ours, await nursery.start(run), framed=framed)
         await nursery.start(client.listen)
         if initialize:
             await client.initialize()

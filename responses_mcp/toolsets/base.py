@@ -6,6 +6,7 @@ escapes a tool is a bug of ours and reaches the client as such.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ def _plain_failure(text: str) -> ToolFailure:
 class Tool:
     """One tool. Schemas are plain JSON Schema objects with an object at the root and no combinators there.
 
+    Raises ValueError for a schema that clients refuse, and with it the whole list: not of type "object", or no JSON.
     `handler(context, arguments)` gets the arguments as the client sent them, unchecked. It runs in a task of its own,
     inside the cancel scope of its call, and may be cancelled at any checkpoint. `failure` words a failure that is not
     the tool's own, such as a full server.
@@ -65,6 +67,15 @@ class Tool:
     output_schema: JsonObject | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     failure: Callable[[str], ToolFailure] = _plain_failure
+
+    def __post_init__(self) -> None:
+        for schema in (self.input_schema, self.output_schema or {"type": "object"}):
+            if schema.get("type") != "object":
+                raise ValueError(f'a schema of the tool {self.name} has no "type": "object" at its root; add it.')
+        try:
+            json.dumps(self.definition, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"the tool {self.name} cannot be listed ({error}); define it with JSON alone.") from error
 
     @property
     def definition(self) -> JsonObject:

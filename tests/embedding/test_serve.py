@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -232,7 +233,6 @@ async def test_a_call_knows_its_id_and_the_deadline_that_stopping_sets(
     async with connected_client(Settings(), toolsets=[sleeper]) as client:
         await client.start_call("sleep", id="seven")
         await trio.sleep(2.5)
-        assert client.server is not None
         assert client.server.in_flight == 1
         client.server.stop(grace=4)
         stopped = trio.current_time()
@@ -247,6 +247,43 @@ async def test_a_call_knows_its_id_and_the_deadline_that_stopping_sets(
 
 def test_a_context_made_by_hand_has_no_deadline() -> None:
     assert CallContext("id").deadline() == float("inf")
+
+
+async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_all_is_closed() -> None:
+    class Broken(AnswerToolset):
+        closed = False
+
+        @property
+        def tools(self) -> list[Tool]:
+            raise ZeroDivisionError
+
+        async def aclose(self) -> None:
+            self.closed = True
+
+    broken = Broken(lambda: Answers(Settings()))
+    ours, theirs = trio.testing.memory_stream_pair()
+    with trio.fail_after(WAIT):
+        with pytest.raises(ZeroDivisionError):
+            await serve(theirs, theirs, settings=Settings(), toolsets=[broken])
+        assert await ours.receive_some() == b""
+    assert broken.closed
+
+
+@pytest.mark.parametrize(
+    ("schemas", "wrong"),
+    [
+        ({"input_schema": {}}, 'no "type": "object"'),
+        ({"input_schema": {"type": "object"}, "output_schema": {"type": "array"}}, 'no "type": "object"'),
+        ({"input_schema": {"type": "object", "default": {1, 2}}}, "Object of type set is not JSON serializable"),
+        ({"input_schema": {"type": "object", "default": float("nan")}}, "cannot be listed"),
+    ],
+)
+def test_a_tool_that_clients_would_refuse_is_refused_where_it_is_made(schemas: dict[str, Any], wrong: str) -> None:
+    async def handler(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        return ToolSuccess("")
+
+    with pytest.raises(ValueError, match=f"the tool odd .*{wrong}"):
+        Tool(name="odd", title="", description="", handler=handler, **schemas)
 
 
 async def test_answers_that_a_host_asks_itself_serve_its_clients_too() -> None:

@@ -419,7 +419,7 @@ class _Model:
                 self.wrong(ALL_ANSWERED, "a subscription ended before it was acknowledged")
             self.saw("server: a subscription ended")
             return
-        if use.full != ("are in flight already" in text):
+        if use.full != ("requests are in flight" in text):
             self.wrong(ROOM, f"{use.message.marker}: {text[:100]}")
         self._only(use, text)
         if message.get("error", {}).get("code") == INTERNAL_ERROR and b'"name": "crash' not in use.message.data:
