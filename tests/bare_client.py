@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp.testing import FakeApi, open_fake_api
+from tests.processes import WAIT
 
 
 @asynccontextmanager
 async def fake(*replies: Any, **options: Any) -> AsyncGenerator[FakeApi, None]:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(*replies, **options) as api:
             yield api
 

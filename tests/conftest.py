@@ -14,6 +14,14 @@ for _name, _usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.
         signal.signal(_number, _usual)
 
 
+if importlib.util.find_spec("hypothesis") is not None:  # the smoke tests do without
+    from hypothesis import HealthCheck, settings
+
+    # How long an example takes says how busy the machine is; where CI is set, Hypothesis does the same.
+    settings.register_profile("busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy")
+
+
 @pytest.fixture(autouse=True)
 def every_message_fits_its_schema() -> Iterator[None]:
     """Check all that any `McpClient` hears in the test; nothing where the official schemas are not installed."""

@@ -13,7 +13,7 @@ from responses_mcp.testing.client import McpClient
 
 COMMAND = [sys.executable, "-m", "responses_mcp"]
 ROOT = Path(__file__).parent.parent
-WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
 
 def environment(home: Path, base_url: str | None = None, **more: str) -> dict[str, str]:
@@ -66,10 +66,10 @@ async def server_process(
                 with trio.fail_after(WAIT):
                     await running.client.initialize()
             yield running
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-                await process.stdin.aclose()
-                await process.wait()
-            nursery.cancel_scope.cancel()
+            nursery.cancel_scope.deadline = trio.current_time() + WAIT
+            await process.stdin.aclose()
+            await process.wait()
+            # Both tasks end by themselves when they have read the last that it said.
     finally:
         if process.returncode is None:
             process.kill()

@@ -23,6 +23,7 @@ from responses_mcp.settings.model import (
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
 from tests.debug_lines import configured
+from tests.processes import WAIT
 from tests.responses_api.network import gone
 from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
 
@@ -167,7 +168,7 @@ async def test_what_goes_wrong_upstream_is_passed_on() -> None:
 
 async def test_who_watches_is_told_the_model_the_phases_and_nothing_of_the_question() -> None:
     phases: list[str] = []
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(as_stream(bodies.searched())) as fake:
             async with open_answers(Settings(openai=OpenAISettings(base_url=fake.base_url))) as answers:
                 result = await answers.answer("canary", on_phase=phases.append)
@@ -180,7 +181,7 @@ async def test_who_watches_is_told_the_model_the_phases_and_nothing_of_the_quest
 
 
 async def test_open_answers_asks_a_server_and_closes_its_connections() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json(bodies.searched())) as fake:
             settings = Settings(openai=OpenAISettings(base_url=fake.base_url))
             async with open_answers(settings) as answers:

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.testing import Error, open_fake_api
+from responses_mcp.testing import Error, Hang, answer_by_echo, open_fake_api
 from tests.processes import COMMAND, WAIT, environment, server_process
 
 KEY = "sk-canary-4a7d1ed414474e4033ac29ccb8653d9b"
@@ -173,7 +173,7 @@ async def test_the_debug_log_has_the_contract_s_lines_on_stderr_and_in_the_file_
     log = tmp_path / "logs" / "debug.log"
     env = environment(tmp_path, OPENAI_API_KEY=KEY)
     async with open_fake_api() as api:
-        api.script(Error(503, message=f"upstream said {KEY} is fine", retry_after_ms="1"))
+        api.script(Error(503, message=f"upstream said {KEY} is fine", retry_after_ms="1"), answer_by_echo, Hang())
         env["OPENAI_BASE_URL"] = api.base_url
         async with server_process(env, "--debug", str(log)) as server:
             with trio.fail_after(WAIT):

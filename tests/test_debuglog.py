@@ -7,11 +7,13 @@ import select
 import stat
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from responses_mcp import debuglog
 from responses_mcp.debuglog import FLUSH_SECONDS, MAX_WAITING_LINES
 from responses_mcp.redaction import Redactor
 from tests.debug_lines import ROOT, configured, stderr_as
@@ -222,11 +224,13 @@ def test_a_stderr_that_nobody_reads_stops_nobody_and_dropped_lines_are_counted(p
 
 def test_a_stderr_that_nobody_reads_does_not_keep_lines_from_the_file(pipe: tuple[int, int], tmp_path: Path) -> None:
     file = tmp_path / "debug.log"
-    with stderr_as(pipe[1]), configured(debug_file=file, flush=1):
+    with stderr_as(pipe[1]), configured(debug_file=file, flush=0) as handler:
         for number in range(1000):
             log.debug("%d %s", number, "x" * 500)
-    # Leaving the block waits a moment for the writers; the file's has nobody to wait for.
-    assert len(file.read_text().splitlines()) == 1000
+        _, to_the_file = handler._writers
+        to_the_file.end()
+        to_the_file.join(time.monotonic() + 5)
+        assert len(file.read_text().splitlines()) == 1000
 
 
 def test_closing_does_not_wait_long_for_a_stderr_that_nobody_reads(pipe: tuple[int, int]) -> None:
@@ -296,19 +300,26 @@ def test_lines_written_by_many_threads_stay_whole(tmp_path: Path) -> None:
     assert {line.rpartition(" ")[2] for line in lines} == {"x" * 300}
 
 
-def test_closing_leaves_no_thread_no_handler_and_no_open_file(tmp_path: Path) -> None:
-    before = threading.active_count(), list(ROOT.handlers)
+def test_closing_leaves_no_thread_no_handler_and_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debuglog, "FLUSH_SECONDS", 5)  # the machine may be busy
+    others, handlers = threading.enumerate(), list(ROOT.handlers)
     with configured(debug_file=tmp_path / "debug.log") as handler:
         log.debug("x")
-        assert threading.active_count() > before[0]
+        assert started_beside(others)
         handler.close()
-        assert (threading.active_count(), ROOT.handlers) == before
+        assert not started_beside(others)
+        assert ROOT.handlers == handlers
 
 
 def test_no_thread_runs_before_the_first_line() -> None:
-    before = threading.active_count()
+    others = threading.enumerate()
     with configured():
-        assert threading.active_count() == before
+        assert not started_beside(others)
+
+
+def started_beside(others: list[threading.Thread]) -> set[threading.Thread]:
+    """Return the threads that run besides `others`, of which some may end: other tests left them behind."""
+    return set(threading.enumerate()).difference(others)
 
 
 def test_lines_that_wait_are_bounded_in_bytes_too() -> None:

@@ -41,7 +41,7 @@ VARIABLES_OF_OTHERS = {
     *("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 }
-WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
 every_page = pytest.mark.parametrize("name", NAMES)
 

@@ -7,6 +7,7 @@ import trio
 
 from responses_mcp.testing import Drip, Hang, Json, RecordedRequest, Reply, Sse, bodies, open_fake_api
 from tests.bare_client import connected, fake, post
+from tests.processes import WAIT
 
 NEVER = 3600.0
 
@@ -120,7 +121,7 @@ async def test_every_event_is_told_to_the_observer_once_and_in_order() -> None:
 
 @pytest.mark.parametrize("case", SLOW)
 async def test_leaving_the_block_ends_every_reply_at_once(case: str) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(SLOW[case]) as api:
             stream = await trio.open_tcp_stream("127.0.0.1", urlsplit(api.base_url).port or 0)
             await stream.send_all(post())

@@ -48,7 +48,7 @@ def ask(url: str) -> tuple[int, Any]:
     request = urllib.request.Request(f"{url}/responses", data)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=5) as reply:
+        with opener.open(request, timeout=20) as reply:
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as error:
         with error:

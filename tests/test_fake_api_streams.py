@@ -11,6 +11,7 @@ from openai.types import responses as official
 from responses_mcp.testing import Json, as_stream, bodies, open_fake_api, stream_events
 from responses_mcp.testing.bodies import DEVIATIONS, WELL_FORMED
 from tests.official_types import check_types
+from tests.processes import WAIT
 
 EVENTS: dict[str, Any] = {
     name: event
@@ -102,7 +103,7 @@ async def test_the_official_client_reads_a_body_and_its_stream_alike(name: str) 
     body = WELL_FORMED[name]()
 
     def call(base_url: str) -> None:
-        with openai.OpenAI(base_url=base_url, api_key="test", max_retries=0, timeout=5) as client:
+        with openai.OpenAI(base_url=base_url, api_key="test", max_retries=0, timeout=WAIT) as client:
             response = client.responses.create(model="gpt-5.2", input="q")
             check_types(response)
             assert response.id == body["id"]
@@ -112,14 +113,14 @@ async def test_the_official_client_reads_a_body_and_its_stream_alike(name: str) 
             assert names[-1] == "response.completed"
             assert (final.id, final.output_text) == (body["id"], response.output_text)
 
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json(body), as_stream(body)) as api:
             await trio.to_thread.run_sync(call, api.base_url)
 
 
 async def test_the_official_async_client_creates_streams_and_lists_models() -> None:
     async def call(base_url: str) -> None:
-        async with openai.AsyncOpenAI(base_url=base_url, api_key="test", max_retries=0, timeout=5) as client:
+        async with openai.AsyncOpenAI(base_url=base_url, api_key="test", max_retries=0, timeout=WAIT) as client:
             response = await client.responses.create(model="gpt-5.2", input="one question")
             assert "one question" in response.output_text
             stream = await client.responses.create(model="gpt-5.2", input="another question", stream=True)
@@ -128,7 +129,7 @@ async def test_the_official_async_client_creates_streams_and_lists_models() -> N
             assert "another question" in events[-1].response.output_text
             assert "gpt-5.2" in [model.id async for model in client.models.list()]
 
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as api:
             await trio.to_thread.run_sync(lambda: asyncio.run(call(api.base_url)))
             assert [request.method for request in api.requests] == ["POST", "POST", "GET"]
@@ -136,13 +137,13 @@ async def test_the_official_async_client_creates_streams_and_lists_models() -> N
 
 async def test_the_official_client_sees_an_error_as_the_error_that_it_is() -> None:
     def call(base_url: str) -> None:
-        with openai.OpenAI(base_url=base_url, api_key="test", max_retries=0, timeout=5) as client:
+        with openai.OpenAI(base_url=base_url, api_key="test", max_retries=0, timeout=WAIT) as client:
             with pytest.raises(openai.RateLimitError) as caught:
                 client.responses.create(model="gpt-5.2", input="q")
             assert (caught.value.code, caught.value.type) == ("insufficient_quota", "insufficient_quota")
             assert caught.value.request_id == f"req_{0:032x}"
 
     quota = {"message": "No more.", "type": "insufficient_quota", "param": None, "code": "insufficient_quota"}
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json({"error": quota}, 429)) as api:
             await trio.to_thread.run_sync(call, api.base_url)

@@ -13,7 +13,7 @@ from tests.both_ways import way
 
 __all__ = ["way"]
 
-WAIT = 10
+WAIT = 30.0
 
 
 def pointing_at(base_url: str, **request: Any) -> Settings:

@@ -27,6 +27,7 @@ from responses_mcp.settings.model import OpenAISettings, Profile, SearchDefaults
 from responses_mcp.testing import Json, Sse, Truncated, as_stream, bodies, open_fake_api
 from responses_mcp.websearch import WebSearch, open_search
 from tests.debug_lines import configured
+from tests.processes import WAIT
 from tests.responses_api.network import gone
 from tests.responses_api.search_bodies import PEP, found
 from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
@@ -74,7 +75,7 @@ async def test_a_query_gets_the_pages_that_were_found() -> None:
 
 
 async def test_open_search_asks_a_server_and_closes_its_connections() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json(PAGES)) as fake:
             settings = Settings(openai=OpenAISettings(base_url=fake.base_url))
             async with open_search(settings) as search:
@@ -84,7 +85,7 @@ async def test_open_search_asks_a_server_and_closes_its_connections() -> None:
 
 async def test_who_watches_is_told_the_phases_and_nothing_else_changes() -> None:
     phases: list[str] = []
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(as_stream(PAGES)) as fake:
             async with open_search(Settings(openai=OpenAISettings(base_url=fake.base_url))) as search:
                 results = await search.search("canary", on_phase=phases.append)
@@ -263,7 +264,7 @@ async def test_who_watches_is_told_of_every_retry(autojump_clock: MockClock) -> 
 
 
 async def test_a_real_connection_that_breaks_amid_the_reply_is_tried_again() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Truncated(), as_stream_cut(PAGES), Json(PAGES)) as fake:
             async with open_search(Settings(openai=OpenAISettings(base_url=fake.base_url))) as search:
                 search._policy = replace(search._policy, wait=lambda *_: 0.0)

@@ -16,7 +16,7 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import FakeApi, open_fake_api
 
 KEY = "sk-canary-0123456789abcdef"
-WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
 Command = Callable[..., Awaitable[tuple[int, str, str]]]
 

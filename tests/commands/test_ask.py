@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -318,7 +320,8 @@ async def test_a_terminal_sees_the_phases_and_then_only_the_answer(
     assert (await command("ask", "When?"))[0] == 0
     shown = [line.strip() for line in terminal.text.split("\r")]
     phases = ["asking gpt-5.2", "thinking", "searching", "searched: python 3.14 release date", "writing"]
-    assert [line.partition(" s  ")[2] for line in shown if line] == phases
+    # On a busy machine a phase lasts for a tick of the clock, which shows it again.
+    assert [phase for phase, _ in groupby(line.partition(" s  ")[2] for line in shown if line)] == phases
     assert terminal.text.endswith(" \r")
 
 
@@ -405,6 +408,6 @@ async def test_ctrl_c_at_a_terminal_leaves_a_clean_line(api: FakeApi, shell: dic
     shown = os.read(leader, 4096).decode()
     os.close(follower)
     os.close(leader)
-    assert shown.startswith("\r  0 s  asking gpt-5.2")
+    assert re.match(r"\r +\d+ s  asking gpt-5\.2", shown)
     assert shown.endswith(" \r")
     assert "\n" not in shown

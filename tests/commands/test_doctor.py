@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from subprocess import DEVNULL
@@ -25,13 +26,22 @@ from responses_mcp.settings import Profile
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, Hang, Json, Reply, open_fake_api
 from tests.processes import COMMAND, environment
-from tests.responses_api.network import bare_environment, listening, open_proxy, tls_front, trust
+from tests.responses_api.network import (
+    bare_environment,
+    closed_port,
+    gone,
+    listening,
+    no_names,
+    open_proxy,
+    tls_front,
+    trust,
+)
 
-__all__ = ["bare_environment"]
+__all__ = ["bare_environment", "closed_port", "no_names"]
 pytestmark = pytest.mark.usefixtures("surroundings")
 
 KEY = "sk-canary-0123456789abcdef"
-WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
 # A server that is quick to start; what it does besides is put in front.
 SMALL = """\
@@ -121,6 +131,7 @@ def write(file: Path, text: str) -> str:
 async def test_where_all_is_well_nothing_fails_and_the_code_is_0(
     examine: Doctor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(PATIENCE, "codex", replace(PATIENCE["codex"], start=WAIT))  # the machine may be busy
     async with open_fake_api() as api:
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
         report = await examine()
@@ -205,6 +216,7 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
     write(tmp_path / "json.py", "raise SystemExit(3)")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [script])
+    monkeypatch.setitem(PATIENCE, "codex", replace(PATIENCE["codex"], start=WAIT))  # the machine may be busy
     with trio.fail_after(WAIT):
         code = await trio.to_thread.run_sync(lambda: doctor.run(["--offline"]))
     report = Report(code, *capsys.readouterr())
@@ -411,9 +423,9 @@ def test_profiles_with_the_same_model_share_a_line_and_deployments_may_have_any_
 
 
 async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
-    examine: Doctor, monkeypatch: pytest.MonkeyPatch
+    examine: Doctor, monkeypatch: pytest.MonkeyPatch, closed_port: int
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", f"http://user:hunter22@127.0.0.1:{await closed_port()}")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://user:hunter22@127.0.0.1:{closed_port}")
     report = await examine()
     line = report.line("FAIL", "tcp", "(HTTPS_PROXY)", "connection refused")
     assert "Cure: correct HTTPS_PROXY, unset it, or name the API's host in NO_PROXY" in line
@@ -422,9 +434,9 @@ async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
 
 
 async def test_who_does_not_trust_the_environment_is_examined_without_its_proxy_and_certificates(
-    examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, closed_port: int
 ) -> None:
-    monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{await closed_port()}")
+    monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{closed_port}")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
     report = await examine("--offline", "--config", write(tmp_path / "config.yaml", "request: {trust_env: false}"))
     report.line("ok", "proxy", "none is used, because request.trust_env is false")
@@ -552,13 +564,7 @@ async def test_a_certificate_folder_without_hashed_names_is_told(
 # The way to the API
 
 
-async def closed_port() -> int:
-    """Return a port on which nobody listens."""
-    async with listening(trio.aclose_forcefully) as port:
-        pass
-    return port
-
-
+@pytest.mark.usefixtures("no_names")
 async def test_an_unreachable_host_is_told_by_its_name(examine: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "https://nowhere.invalid/v1")
     report = await examine()
@@ -567,12 +573,11 @@ async def test_an_unreachable_host_is_told_by_its_name(examine: Doctor, monkeypa
     assert report.failed == ["dns"]
 
 
-async def test_a_wrong_port_is_told(examine: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    port = await closed_port()
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+async def test_a_wrong_port_is_told(examine: Doctor, monkeypatch: pytest.MonkeyPatch, closed_port: int) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{closed_port}/v1")
     report = await examine()
     report.line(
-        "FAIL", "tcp", f"127.0.0.1:{port} cannot be reached (connection refused)", "Cure: correct host and port"
+        "FAIL", "tcp", f"127.0.0.1:{closed_port} cannot be reached (connection refused)", "Cure: correct host and port"
     )
 
 
@@ -591,7 +596,7 @@ async def test_an_api_that_does_not_answer_is_told_within_a_bound(
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
         report = await examine()
         with trio.fail_after(WAIT):
-            await api.wait_hang_ups(1)
+            await gone(api)
     report.line("FAIL", "http", "no answer to GET", "within 0.1 s", "Cure: check")
 
 

@@ -105,7 +105,7 @@ ROUNDS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rounds=ROUNDS, versions=st.booleans())
 def test_an_index_kept_up_to_date_is_as_one_made_anew(
     rounds: list[tuple[list[Edit], int | None]], versions: bool

@@ -17,7 +17,7 @@ from responses_mcp.manuals.requests import ReadRequest, ScanRequest
 from responses_mcp.manuals.sections import headings
 from tests.manuals.test_texts import AWKWARD, text_of
 
-SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120, deadline=None)
+SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=120)
 
 
 @pytest.fixture

@@ -505,7 +505,7 @@ SHAPED = JSON | st.dictionaries(st.sampled_from(INNER), JSON, max_size=4)
 
 @every_tool
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_json_makes_a_request_or_a_refusal_that_names_a_field(tool: str, data: st.DataObject) -> None:
     names = st.sampled_from(NAMES[tool]) | st.text(max_size=10)
     changed = data.draw(st.dictionaries(names, SHAPED, max_size=3))

@@ -2,8 +2,9 @@
 
 import json
 import os
+import socket
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -30,6 +31,24 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROXY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no name resolve, without a question to the network, which may take its time."""
+
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Give a port on which nobody listens: it is taken, or anybody else might come to listen there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @asynccontextmanager

@@ -39,6 +39,7 @@ from responses_mcp.testing import (
     open_fake_api,
 )
 from tests.debug_lines import configured
+from tests.processes import WAIT
 from tests.responses_api.network import bare_environment, jump_when_asked, real_api
 
 __all__ = ["bare_environment"]
@@ -85,7 +86,7 @@ def _quick_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_exactly_as_many_requests_are_made_as_a_failure_is_worth(
     replies: list[Reply], error: type[UpstreamError], requests: int
 ) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(*replies) as fake, real_api(fake.base_url, max_retries=3) as api:
             with pytest.raises(UpstreamError) as caught:
                 await api.create(BODY)
@@ -99,7 +100,7 @@ async def test_exactly_as_many_requests_are_made_as_a_failure_is_worth(
     "misdeed", [Error(500), Error(429, retry_after_ms="1"), Html(503), Json(bodies.rate_limited())]
 )
 async def test_an_answer_after_a_failure_is_the_answer(misdeed: Reply) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(misdeed) as fake, real_api(fake.base_url, max_retries=1) as api:
             assert (await api.create(BODY))["status"] == "completed"
             first, second = fake.requests
@@ -117,7 +118,7 @@ async def test_a_connection_that_is_refused_at_first_is_tried_again(monkeypatch:
             raise ConnectionRefusedError(111, "Connection refused")
         return await open_tcp_stream(*args, **options)  # type: ignore[arg-type]
 
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, real_api(fake.base_url, max_retries=3) as api:
             monkeypatch.setattr(trio, "open_tcp_stream", refusing_twice)
             assert (await api.create(BODY))["status"] == "completed"
@@ -127,7 +128,7 @@ async def test_a_connection_that_is_refused_at_first_is_tried_again(monkeypatch:
 @pytest.mark.parametrize("reply", [Hang(), Hang("headers"), Hang("half_body"), Drip(interval=100)], ids=repr)
 async def test_the_deadline_closes_the_socket_whatever_the_server_is_doing(mock_clock: MockClock, reply: Reply) -> None:
     mock_clock.rate = 1
-    with trio.fail_after(65):
+    with trio.fail_after(60 + WAIT):
         async with open_fake_api(reply) as fake, real_api(fake.base_url, timeout_ms=60_000, max_retries=3) as api:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(jump_when_asked, mock_clock, fake)
@@ -138,7 +139,7 @@ async def test_the_deadline_closes_the_socket_whatever_the_server_is_doing(mock_
 
 
 async def test_a_server_on_this_machine_gets_no_authorization_header_without_a_key() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, real_api(fake.base_url) as api:
             await api.create(BODY)
             assert "authorization" not in fake.requests[0].headers
@@ -146,7 +147,7 @@ async def test_a_server_on_this_machine_gets_no_authorization_header_without_a_k
 
 async def test_each_header_is_sent_once_and_extra_ones_win() -> None:
     headers = MappingProxyType({"api-key": "azure-key", "User-Agent": "mine", "AUTHORIZATION": "Custom x"})
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake:
             api = ResponsesApi(
                 OpenAISettings(base_url=fake.base_url, api_key=CANARY, headers=headers), RequestSettings()
@@ -192,7 +193,7 @@ async def test_no_secret_reaches_an_error_or_the_log_whatever_the_server_gives_b
     openai = OpenAISettings(api_key=CANARY, headers=MappingProxyType({"x-extra": f"Custom {token}"}))
     found = ""
     for secret in (CANARY, token):
-        with trio.fail_after(5):
+        with trio.fail_after(WAIT):
             async with open_fake_api(echoing(secret)[number]) as fake:
                 settings = OpenAISettings(base_url=fake.base_url, api_key=openai.api_key, headers=openai.headers)
                 api = ResponsesApi(settings, RequestSettings(max_retries=0))
@@ -215,7 +216,7 @@ async def test_no_secret_reaches_an_error_or_the_log_whatever_the_server_gives_b
 
 
 async def test_each_attempt_is_a_line_of_the_form_that_the_contract_gives(capfd: pytest.CaptureFixture[str]) -> None:
-    with trio.fail_after(5), configured():
+    with trio.fail_after(WAIT), configured():
         async with open_fake_api(Error(429, "Slow down", "requests", "rate_limit_exceeded")) as fake:
             async with real_api(fake.base_url, max_retries=1) as api:
                 response = await api.create(BODY)
@@ -233,7 +234,7 @@ async def test_each_attempt_is_a_line_of_the_form_that_the_contract_gives(capfd:
 
 
 async def test_without_debug_no_attempt_leaves_a_line(capfd: pytest.CaptureFixture[str]) -> None:
-    with trio.fail_after(5), configured(debug=False):
+    with trio.fail_after(WAIT), configured(debug=False):
         async with open_fake_api(Error(429), Error(400)) as fake, real_api(fake.base_url, max_retries=1) as api:
             with pytest.raises(RequestRefused):
                 await api.create(BODY)

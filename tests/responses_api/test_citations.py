@@ -1,7 +1,7 @@
 """Citations, and the `Sources:` block that every searched answer ends in (contract 3.2)."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.responses_api.citations import (
@@ -151,7 +151,6 @@ def test_private_citation_marks_are_removed(text: str, clean: str) -> None:
     assert without_markers(text) == clean
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.text(st.sampled_from("ab\n\ue200\ue201\ue202\ue204")))
 def test_no_private_mark_survives(text: str) -> None:
     assert not set(without_markers(text)) & {chr(code) for code in range(0xE200, 0xE210)}
@@ -226,7 +225,6 @@ def test_an_empty_text_gets_a_block_without_an_empty_line_in_front() -> None:
     assert with_sources("", KNOWN, DATE) == f"Sources:\n{OURS}"
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.lists(st.sampled_from([*"a:： \n-*>#.(/)", "Sources:", "2026-11-20", "\n\n", "- x"])).map("".join))
 def test_a_block_is_there_afterwards_and_a_second_pass_adds_nothing(text: str) -> None:
     once = with_sources(text, KNOWN, DATE)

@@ -12,21 +12,22 @@ from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.responses_api import client as client_module
 from responses_mcp.responses_api.client import KEPT_IDLE, HttpConnections
 from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
-from tests.responses_api.network import ask, bare_environment, connections, gone
+from tests.processes import WAIT
+from tests.responses_api.network import ask, bare_environment, closed_port, connections, gone, no_names
 
-__all__ = ["bare_environment"]
+__all__ = ["bare_environment", "closed_port", "no_names"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
 
 async def test_a_reply_is_read_whole_whatever_its_status() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json({"a": 1}, 418, {"X-Odd": "Yes"})) as fake, connections(fake) as over:
             reply = await ask(over, fake)
             assert (reply.status, json.loads(reply.body), reply.headers["x-odd"]) == (418, {"a": 1}, "Yes")
 
 
 async def test_a_reply_of_a_few_megabytes_and_a_request_of_one_come_through() -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json(bodies.big(4_000_000))) as fake, connections(fake) as over:
             reply = await ask(over, fake, "日本" * 200_000)
             assert len(reply.body) > 4_000_000
@@ -36,7 +37,7 @@ async def test_a_reply_of_a_few_megabytes_and_a_request_of_one_come_through() ->
 @pytest.mark.parametrize("coding", ["gzip", "GZIP", "x-gzip"])
 async def test_a_compressed_reply_is_unpacked(coding: str) -> None:
     data = gzip.compress(json.dumps(bodies.unsearched()).encode())
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with (
             open_fake_api(Raw(data, headers={"content-encoding": coding})) as fake,
             connections(fake) as over,
@@ -50,7 +51,7 @@ async def test_a_compressed_reply_is_unpacked(coding: str) -> None:
     [("gzip", b"{}"), ("gzip", b""), ("gzip", gzip.compress(b"{}", mtime=0)[:-4]), ("br", b"{}"), ("zstd", b"")],
 )
 async def test_a_reply_that_is_compressed_in_any_other_way_is_unusable(coding: str, data: bytes) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Raw(data, headers={"content-encoding": coding})) as fake, connections(fake) as over:
             with pytest.raises(UnusableReply, match="compressed in a broken or unknown way"):
                 await ask(over, fake)
@@ -64,7 +65,7 @@ async def test_a_reply_above_the_bound_is_given_up_and_its_connection_closed(
     monkeypatch.setattr(client_module, "MAX_REPLY_BYTES", 100_000)
     data = b"x" * 200_000
     reply = Raw(gzip.compress(data), headers={"content-encoding": "gzip"}) if packed else Raw(data)
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Raw(b"x" * 100_000), reply) as fake, connections(fake) as over:
             assert len((await ask(over, fake)).body) == 100_000
             with pytest.raises(UnusableReply, match="longer than 100000 bytes"):
@@ -73,7 +74,7 @@ async def test_a_reply_above_the_bound_is_given_up_and_its_connection_closed(
 
 
 async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
             fake.script(Raw(b"", 307, {"location": f"{fake.base_url}/responses"}))
             assert (await ask(over, fake)).status == 307
@@ -92,7 +93,7 @@ async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
 async def test_a_connection_that_breaks_after_the_request_is_not_retryable_and_the_next_request_is_fine(
     misdeed: Reset,
 ) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(misdeed) as fake, connections(fake) as over:
             with pytest.raises(ConnectionFailed, match="ask again") as caught:
                 await ask(over, fake)
@@ -100,18 +101,18 @@ async def test_a_connection_that_breaks_after_the_request_is_not_retryable_and_t
             assert (await ask(over, fake)).status == 200
 
 
-async def test_a_refused_connection_is_retryable() -> None:
-    with trio.fail_after(5):
-        async with open_fake_api() as fake:
-            pass
-        async with connections(fake) as over:
-            with pytest.raises(ConnectionFailed, match="cannot be reached") as caught:
-                await ask(over, fake)
-            assert caught.value.retryable
+async def test_a_refused_connection_is_retryable(closed_port: int) -> None:
+    url = f"http://127.0.0.1:{closed_port}/v1"
+    with trio.fail_after(WAIT):
+        over = await HttpConnections.open(url, limit=1)
+        with pytest.raises(ConnectionFailed, match="cannot be reached") as caught:
+            await over.post(f"{url}/responses", {}, b"{}")
+        assert caught.value.retryable
 
 
+@pytest.mark.usefixtures("no_names")
 async def test_a_name_that_does_not_resolve_is_told() -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(WAIT):
         over = await HttpConnections.open("http://name.invalid/v1", limit=1)
         with pytest.raises(ConnectionFailed, match=r"check the network, openai\.base_url"):
             await over.post("http://name.invalid/v1/responses", {}, b"{}")
@@ -124,7 +125,7 @@ async def test_a_connection_that_does_not_come_about_in_time_is_told(monkeypatch
         await trio.sleep_forever()
 
     monkeypatch.setattr(trio, "open_tcp_stream", never)
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         over = await HttpConnections.open("http://127.0.0.1:9/v1", limit=1)
         with pytest.raises(ConnectionFailed, match=r"No connection to the API within 0\.01 s") as caught:
             await over.post("http://127.0.0.1:9/v1/responses", {}, b"{}")
@@ -135,7 +136,7 @@ async def test_a_connection_that_does_not_come_about_in_time_is_told(monkeypatch
 
 
 async def test_an_idle_connection_is_used_again() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
             for _ in range(5):
                 await ask(over, fake)
@@ -143,7 +144,7 @@ async def test_an_idle_connection_is_used_again() -> None:
 
 
 async def test_a_connection_that_the_server_closed_meanwhile_is_replaced() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json({}, headers={"connection": "close"})) as fake, connections(fake) as over:
             for _ in range(2):
                 assert (await ask(over, fake)).status == 200
@@ -156,7 +157,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_replaced() -> No
 
 async def test_after_a_burst_only_a_few_idle_connections_are_kept() -> None:
     count = KEPT_IDLE * 3
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
             release = trio.Event()
 
@@ -179,7 +180,7 @@ async def test_after_a_burst_only_a_few_idle_connections_are_kept() -> None:
 
 
 async def test_closing_lets_requests_under_way_finish_and_keeps_none_of_their_connections() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Json({}, latency=0.05)) as fake, connections(fake) as over:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(ask, over, fake)
@@ -190,7 +191,7 @@ async def test_closing_lets_requests_under_way_finish_and_keeps_none_of_their_co
 
 
 async def test_closing_in_a_cancelled_scope_still_closes() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
             await ask(over, fake)
             with trio.CancelScope() as scope:
@@ -209,7 +210,7 @@ async def test_a_host_name_that_cannot_be_used_is_told_with_its_cure(base_url: s
     from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
     api = ResponsesApi(OpenAISettings(base_url=base_url, api_key="sk-test-0123456789"), RequestSettings(max_retries=0))
-    with trio.fail_after(10), pytest.raises(ConnectionFailed, match=r"openai\.base_url") as caught:
+    with trio.fail_after(WAIT), pytest.raises(ConnectionFailed, match=r"openai\.base_url") as caught:
         await api.create({"model": "m"})
     assert not caught.value.retryable
     await api.aclose()
@@ -233,7 +234,7 @@ class _Waiting:
 @pytest.mark.parametrize("size", [100, 300_000])
 async def test_a_cancel_while_a_piece_of_the_body_is_worked_on_closes_the_connection(size: int) -> None:
     listener = _Waiting()
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Raw(b"x" * size)) as fake, connections(fake) as over:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(over.post, f"{fake.base_url}/responses", {}, b"{}", listener)
@@ -256,7 +257,7 @@ async def test_a_few_bytes_that_hold_megabytes_are_unpacked_with_turns_for_other
             turns += 1
 
     data = gzip.compress(b"x" * 2_000_000) + b"and what is no part of it" * 10_000
-    with trio.fail_after(10):
+    with trio.fail_after(WAIT):
         async with (
             open_fake_api(Raw(data, headers={"content-encoding": "gzip"})) as fake,
             connections(fake) as over,

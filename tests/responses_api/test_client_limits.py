@@ -8,6 +8,7 @@ from responses_mcp.errors import ConnectionFailed
 from responses_mcp.responses_api.client import HttpConnections
 from responses_mcp.responses_api.connections import Reply, connection_limit
 from responses_mcp.testing import Drip, Hang, Json, RecordedRequest, Reset, Truncated, bodies, open_fake_api
+from tests.processes import WAIT
 from tests.responses_api.network import ask, bare_environment, cancel_when_asked, connections, gone
 
 __all__ = ["bare_environment"]
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 
 
 async def test_above_the_limit_requests_wait_and_are_served_in_order() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake, limit=1) as over:
             release = trio.Event()
 
@@ -53,7 +54,7 @@ async def test_no_more_than_the_limit_are_under_way_at_once(limit: int) -> None:
         under_way -= 1
         return Json(bodies.echo(request.json))
 
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(counted) as fake, connections(fake, limit=limit) as over:
             async with trio.open_nursery() as nursery:
                 for _ in range(limit * 3):
@@ -63,7 +64,7 @@ async def test_no_more_than_the_limit_are_under_way_at_once(limit: int) -> None:
 
 
 async def test_a_waiting_request_can_be_cancelled_and_never_reaches_the_server() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Hang()) as fake, connections(fake, limit=1) as over, trio.open_nursery() as nursery:
             nursery.start_soon(ask, over, fake, "first")
             await fake.wait_requests(1)
@@ -86,7 +87,7 @@ async def test_a_waiting_request_can_be_cancelled_and_never_reaches_the_server()
 
 
 async def test_a_request_that_fails_or_is_cancelled_gives_its_place_to_the_next() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(Reset(), Hang(), Truncated()) as fake, connections(fake, limit=1) as over:
             with pytest.raises(ConnectionFailed):
                 await ask(over, fake)
@@ -100,7 +101,7 @@ async def test_a_request_that_fails_or_is_cancelled_gives_its_place_to_the_next(
 
 async def test_five_hundred_requests_at_once_get_five_hundred_answers_each_its_own() -> None:
     answers: dict[int, str] = {}
-    with trio.fail_after(30):
+    with trio.fail_after(2 * WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
 
             async def ask_numbered(number: int) -> None:
@@ -119,7 +120,7 @@ async def test_five_hundred_requests_at_once_get_five_hundred_answers_each_its_o
 
 @pytest.mark.parametrize("reply", [Hang(), Hang("headers"), Hang("half_body"), Drip(interval=100)], ids=repr)
 async def test_a_cancel_closes_the_socket_at_every_stage_of_the_reply(reply: Hang) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api(reply) as fake, connections(fake) as over:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(ask, over, fake)
@@ -130,7 +131,7 @@ async def test_a_cancel_closes_the_socket_at_every_stage_of_the_reply(reply: Han
 
 
 async def test_a_cancel_while_the_request_is_being_sent_closes_the_socket() -> None:
-    received, ended = trio.Event(), trio.Event()
+    received, cancelled, ended = trio.Event(), trio.Event(), trio.Event()
     size = 0
 
     async def read_a_little(stream: trio.SocketStream) -> None:
@@ -138,10 +139,10 @@ async def test_a_cancel_while_the_request_is_being_sent_closes_the_socket() -> N
         while piece := await stream.receive_some(10_000):
             size += len(piece)
             received.set()
-            await trio.sleep(0.001)
+            await cancelled.wait()
         ended.set()
 
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with trio.open_nursery() as nursery:
             listeners = await nursery.start(trio.serve_tcp, read_a_little, 0)
             url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/v1/responses"
@@ -151,13 +152,14 @@ async def test_a_cancel_while_the_request_is_being_sent_closes_the_socket() -> N
                     asking.start_soon(over.post, url, {}, b"x" * 50_000_000)
                     await received.wait()
                     scope.cancel()
+            cancelled.set()
             await ended.wait()
             assert size < 50_000_000
             nursery.cancel_scope.cancel()
 
 
 async def test_cancelling_one_request_leaves_the_others_alone() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
             release = trio.Event()
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.errors import UnusableReply, UpstreamError
@@ -123,7 +123,6 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.dictionaries(words, json_values))
 def test_any_json_object_is_an_answer_or_an_upstream_error(body: dict[str, Any]) -> None:
     check(body)
@@ -155,7 +154,6 @@ item = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.fixed_dictionaries(
         {"output": st.lists(item, max_size=4)}, optional={"status": st.sampled_from(["completed", "incomplete"])}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.errors import (
@@ -163,7 +163,6 @@ def test_what_the_api_said_is_found_in_every_form_that_gateways_use(body: bytes,
     assert error.message.startswith("The API refused the request (400)")
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.integers(300, 599),
     st.binary(max_size=200),

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.responses_api.retry import asked_wait, backoff, is_quota, retryable_status
@@ -19,7 +19,6 @@ def test_backoff_doubles_from_half_a_second_up_to_eight(retries_done: int, longe
     assert backoff(retries_done, 0.999_999) == pytest.approx(longest * 0.75, rel=1e-5)
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.integers(0, 10**6), st.floats(0, 1, exclude_max=True))
 def test_backoff_stays_within_its_bounds(retries_done: int, random: float) -> None:
     assert 0.375 <= backoff(retries_done, random) <= 8
@@ -70,14 +69,12 @@ def test_a_date_is_compared_with_the_clock_when_no_time_is_given() -> None:
     assert asked_wait({"retry-after": "Sat, 01 Jan 2000 00:00:00 GMT"}) is None
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(st.text(), st.text())
 def test_no_header_value_raises_or_gives_a_wait_that_is_no_wait(seconds: str, milliseconds: str) -> None:
     wait = asked_wait({"retry-after": seconds, "retry-after-ms": milliseconds}, NOW)
     assert wait is None or wait > 0
 
 
-@settings(deadline=None)  # the machine may be busy
 @given(
     st.from_regex(r"(Mon, )?[0-9]{1,3} (Jan|Feb|Foo) [0-9]{1,5} [0-9]{1,3}:[0-9]{1,3}(:[0-9]{1,3})? [A-Z+-]?[0-9]{0,6}")
 )

@@ -139,13 +139,12 @@ def test_an_empty_list_is_told_from_no_list(text: str, empty: bool) -> None:
     assert is_empty_list(text) is empty
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(alphabet='{}[]",:\\ \nau0é', max_size=200) | st.text(max_size=100))
 def test_any_text_can_be_read(text: str) -> None:
     assert read(text) == [] or '"' in text
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(LIST)))
 def test_a_list_cut_anywhere_keeps_its_whole_items(length: int) -> None:
     text = LIST[:length]

@@ -26,6 +26,7 @@ from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.json_slices import LongObject
 from responses_mcp.testing import Error, FakeApi, Json, Raw, Reply, Sse, as_stream, bodies, open_fake_api
 from tests.debug_lines import configured
+from tests.processes import WAIT
 from tests.responses_api.network import bare_environment, cancel_when_asked, gone, jump_when_asked, real_api
 
 __all__ = ["bare_environment"]
@@ -40,7 +41,7 @@ def _quick_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def streaming(
-    *replies: Reply, limit: float = 5, **options: Any
+    *replies: Reply, limit: float = WAIT, **options: Any
 ) -> AsyncGenerator[tuple[FakeApi, ResponsesApi, list[str]]]:
     """Give a fake, an API that talks to it, and a list for the phases."""
     with trio.fail_after(limit):
@@ -116,7 +117,7 @@ async def test_the_deadline_closes_the_socket_of_a_silent_stream(mock_clock: Moc
     mock_clock.rate = 1
     whole = as_stream(bodies.searched())
     silent = replace(whole, events=whole.events[:kept], ending="hang")
-    async with streaming(silent, timeout_ms=60_000, limit=65) as (fake, api, phases):
+    async with streaming(silent, timeout_ms=60_000, limit=60 + WAIT) as (fake, api, phases):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(jump_when_asked, mock_clock, fake)
             with pytest.raises(DeadlineExceeded):

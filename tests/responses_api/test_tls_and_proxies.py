@@ -10,6 +10,7 @@ import trustme
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.responses_api.client import HttpConnections, proxy_for
 from responses_mcp.testing import open_fake_api
+from tests.processes import WAIT
 from tests.responses_api.network import (
     bare_environment,
     listening,
@@ -37,14 +38,14 @@ async def test_a_companys_own_ca_works_when_ssl_cert_file_names_it(
     monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
 ) -> None:
     trust(monkeypatch, ca, tmp_path / "ca.pem")
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, real_api(url, api_key="k" * 20) as api:
             assert (await api.create(BODY))["status"] == "completed"
             assert fake.requests[0].headers["authorization"] == "Bearer " + "k" * 20
 
 
 async def test_a_certificate_that_is_not_trusted_is_told_with_the_cure_and_not_tried_again(ca: trustme.CA) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with (
             open_fake_api() as fake,
             tls_front(fake.base_url, ca) as url,
@@ -61,14 +62,14 @@ async def test_a_certificate_of_another_host_is_not_accepted(
     monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
 ) -> None:
     trust(monkeypatch, ca, tmp_path / "ca.pem")
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca, "127.0.0.1") as url, real_api(url) as api:
             with pytest.raises(ConnectionFailed, match=r"not valid for '127\.0\.0\.1'"):
                 await api.create(BODY)
 
 
 async def test_a_server_that_does_not_speak_tls_is_told_as_such() -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, real_api(fake.base_url.replace("http:", "https:")) as api:
             with pytest.raises(ConnectionFailed, match=r"No TLS connection to the API \(\w+\); check openai\.base_url"):
                 await api.create(BODY)
@@ -81,7 +82,7 @@ async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
     if content is not None:
         (tmp_path / "ca.pem").write_text(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with real_api("http://127.0.0.1:9/v1") as api:
             with pytest.raises(ConnectionFailed, match=r"CA certificates cannot be read.*SSL_CERT_FILE"):
                 await api.create(BODY)
@@ -125,7 +126,7 @@ def test_the_environment_names_the_proxy(
 
 
 async def test_plain_http_goes_through_the_proxy_as_an_absolute_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, open_proxy() as proxy:
             monkeypatch.setenv("HTTP_PROXY", f"http://user:pass@127.0.0.1:{proxy.port}")
             async with real_api(fake.base_url) as api:
@@ -140,7 +141,7 @@ async def test_https_goes_through_a_tunnel_which_sees_neither_key_nor_question(
 ) -> None:
     trust(monkeypatch, ca, tmp_path / "ca.pem")
     tls = server_context(ca, "localhost") if over_tls else None
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, open_proxy(tls=tls) as proxy:
             monkeypatch.setenv("HTTPS_PROXY", f"http{'s' * over_tls}://localhost:{proxy.port}")
             async with real_api(url, api_key="k" * 20) as api:
@@ -155,7 +156,7 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
     monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
 ) -> None:
     trust(monkeypatch, ca, tmp_path / "ca.pem")
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with (
             open_fake_api() as fake,
             tls_front(fake.base_url, ca) as url,
@@ -169,7 +170,7 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
 
 
 async def test_no_proxy_leads_past_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_fake_api() as fake, open_proxy() as proxy:
             monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
             monkeypatch.setenv("NO_PROXY", "localhost,127.0.0.1")
@@ -189,7 +190,7 @@ async def test_no_proxy_leads_past_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage(
     monkeypatch: pytest.MonkeyPatch, refusal: bytes, retryable: bool
 ) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with open_proxy(refusal) as proxy:
             monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
             async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
@@ -200,7 +201,7 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
 
 async def test_a_proxy_of_a_kind_that_is_not_supported_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks5://user:canary-0123@127.0.0.1:1080")
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
             for _ in range(2):
                 with pytest.raises(ConnectionFailed, match="socks does not") as caught:
@@ -227,7 +228,7 @@ async def test_a_cancel_closes_the_tunnel(
             pass
         closed.set()
 
-    with trio.fail_after(5):
+    with trio.fail_after(WAIT):
         async with listening(swallow) as port:
             monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
             async with real_api("https://api.invalid/v1", api_key="k" * 20) as api, trio.open_nursery() as nursery:

@@ -1,7 +1,7 @@
 """Whether two URLs mean one page, and text as a reader sees it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.responses_api.web_pages import host_of, page_key, shown
@@ -75,7 +75,6 @@ def test_what_is_no_address_of_a_page_has_no_key(text: str) -> None:
     assert page_key(text) is None
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60) | st.from_regex(r"https?://[^\s]{1,40}", fullmatch=True))
 def test_any_text_has_a_key_with_a_host_or_none(text: str) -> None:
     key = page_key(text)
@@ -108,7 +107,6 @@ def test_long_text_is_cut_with_a_sign() -> None:
     assert shown("x" * 12, 12) == "x" * 12
 
 
-@settings(deadline=None)
 @given(st.text(), st.integers(1, 20))
 def test_any_text_can_be_shown(text: str, longest: int) -> None:
     seen = shown(text, longest)

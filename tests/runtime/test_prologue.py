@@ -26,7 +26,7 @@ from responses_mcp.runtime.prologue import prologue, prologue_on_descriptors
 from responses_mcp.runtime.server import serve_conversation
 from responses_mcp.settings.model import ServerSettings, Settings
 from tests.hostile.corpus import CASES, ENVELOPE, Case, rpc
-from tests.processes import COMMAND, environment
+from tests.processes import COMMAND, WAIT, environment
 from tests.runtime.test_server import Bench
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the prologue needs POSIX descriptors")
@@ -291,25 +291,25 @@ async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_
     (tmp_path / "trio.py").write_text("import time\ntime.sleep(60)\n")
     env = environment(tmp_path)
     env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
-    process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "responses_mcp", "--stdio"], stdin=-1, stdout=-1, env=env
-    )
-    assert process.stdin
+    in_r, in_w = os.pipe()
+    os.write(in_w, lines(HELLO, rpc("l", "tools/list"), rpc("p")))  # now, for the prologue waits 20 ms
+    process = await trio.lowlevel.open_process([*COMMAND, "--stdio"], stdin=in_r, stdout=-1, env=env)
+    os.close(in_r)
     assert process.stdout
-    async with process.stdin, process.stdout:
+    async with process.stdout:
         try:
-            with trio.fail_after(10):
-                await process.stdin.send_all(lines(HELLO, rpc("l", "tools/list"), rpc("p")))
-                heard = b""
+            heard = b""
+            with trio.fail_after(WAIT):
                 while heard.count(b"\n") < 3:
                     heard += await process.stdout.receive_some()
             assert ids(heard) == ["hello", "l", "p"]
             # A signal that comes in the middle of the import ends the process quietly.
             process.terminate()
-            with trio.fail_after(10):
+            with trio.fail_after(WAIT):
                 assert await process.wait() == 0
         finally:
             process.kill()
+            os.close(in_w)
 
 
 @posix
@@ -317,6 +317,8 @@ async def test_a_signal_before_trio_is_imported_leaves_the_log_whole(tmp_path: P
     # A client that got its answers from the prologue may end us before Trio's handlers are in place.
     (tmp_path / "trio.py").write_text(
         "import logging, os, signal\n"
+        "from responses_mcp import debuglog\n"
+        f"debuglog.FLUSH_SECONDS = {WAIT}\n"  # the machine may be busy
         "for number in range(200):\n"
         "    logging.getLogger('responses_mcp').debug('line %d', number)\n"
         "os.kill(os.getpid(), signal.SIGTERM)\n"
@@ -324,9 +326,8 @@ async def test_a_signal_before_trio_is_imported_leaves_the_log_whole(tmp_path: P
     debug_log = tmp_path / "debug.log"
     env = environment(tmp_path, DEBUG=str(debug_log))
     env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
-    with trio.fail_after(10):
-        ended = await trio.run_process(
-            [*COMMAND, "--stdio"], stdin=lines(HELLO), env=env, capture_stdout=True, stderr=DEVNULL
-        )
+    (tmp_path / "in").write_bytes(lines(HELLO))  # there from the start, for the prologue waits 20 ms
+    with (tmp_path / "in").open("rb") as stdin, trio.fail_after(WAIT):
+        ended = await trio.run_process([*COMMAND, "--stdio"], stdin=stdin, env=env, capture_stdout=True, stderr=DEVNULL)
     assert ids(ended.stdout) == ["hello"]
     assert debug_log.read_text().endswith("line 199\n")

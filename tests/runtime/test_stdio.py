@@ -157,7 +157,7 @@ async def noisy(self, *args):
     print("stray print")
     os.write(1, b"stray write\\n")
     subprocess.run(["echo", "stray child"])
-    subprocess.run(["cat"], timeout=5)
+    subprocess.run(["cat"], timeout=30)
     return await real(self, *args)
 answer.AnswerToolset._call = noisy
 sys.argv = ["openai-responses-mcp", "--stdio"]

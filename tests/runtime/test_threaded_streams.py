@@ -9,7 +9,7 @@ import trio.testing
 
 from responses_mcp.runtime.stdio import ThreadedReceiveStream, ThreadedSendStream
 
-WAIT = 10
+WAIT = 30.0
 
 
 async def test_what_is_written_is_read_in_order_and_the_end_is_seen() -> None:

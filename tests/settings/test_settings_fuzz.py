@@ -13,9 +13,7 @@ from responses_mcp.settings.setting import TOOLSETS, value_of
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
 VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME"]
-QUIET = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+QUIET = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 texts = st.one_of(
     st.text(max_size=40),

@@ -21,7 +21,7 @@ from responses_mcp.settings.model import ManualsSettings, Settings
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.manuals import ManualsToolset
 
-WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},

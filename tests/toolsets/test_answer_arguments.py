@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.protocol.jsonrpc import encode
@@ -114,7 +114,6 @@ json_values = st.recursive(
         optional=dict.fromkeys(("recency_days", "max_results", "domains", "x"), json_values),
     )
 )
-@settings(deadline=None)
 def test_any_arguments_are_answered_or_refused(arguments: dict[str, Any]) -> None:
     async def call() -> None:
         harness = Harness()

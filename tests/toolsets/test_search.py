@@ -32,7 +32,7 @@ from tests.responses_api.network import gone
 from tests.responses_api.search_bodies import NEWS, PEP, found
 from tests.responses_api.stub import KEY, Play, ok, refused, stub_api
 
-WAIT = 10.0  # seconds; a bound for a stuck machine, not an expectation
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 NAME = "chatgpt_o3_search"
 TODAY = "2026-11-22"
 ENVELOPE = {
