@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.citations import Citation
 from responses_mcp.responses_api.dates import today_in_tokyo
-from responses_mcp.responses_api.json_slices import let_go
+from responses_mcp.responses_api.json_slices import read_and_let_go
 from responses_mcp.responses_api.models import model_traits
 from responses_mcp.responses_api.payload import Question, request_body
 from responses_mcp.responses_api.reading import Answer, read_answer
@@ -80,9 +81,8 @@ class Answers:
             on_phase(f"asking {chosen.model}")
         response = await self._api.create(body, on_phase=on_phase)
         most = self._settings.policy.max_citations
-        answer = read_answer(response, model=chosen.model, max_citations=most, date=date)
-        await let_go(response)
-        return answer
+        read = partial(read_answer, model=chosen.model, max_citations=most, date=date)
+        return await read_and_let_go(response, read)
 
     def _profile(self, name: str) -> Profile:
         profiles = self._settings.model_profiles

@@ -9,11 +9,12 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
+from functools import partial
 
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.dates import today_in_tokyo
-from responses_mcp.responses_api.json_slices import let_go
+from responses_mcp.responses_api.json_slices import read_and_let_go
 from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.responses_api.search_request import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.search_results import SearchResult, SearchResults, read_results
@@ -71,8 +72,7 @@ class WebSearch:
         if on_phase is not None:
             on_phase(f"asking {profile.model}")
         response = await self._api.create(body, on_phase=on_phase, policy=self._policy)
-        found = read_results(response, limit=asked.limit, today=today)
-        await let_go(response)
+        found = await read_and_let_go(response, partial(read_results, limit=asked.limit, today=today))
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
         return found
 

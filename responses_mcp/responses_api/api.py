@@ -18,6 +18,7 @@ from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.accommodation import Accommodation
 from responses_mcp.responses_api.connections import Connect, Connections, connection_limit
 from responses_mcp.responses_api.credentials import credential_headers
+from responses_mcp.responses_api.json_slices import let_go
 from responses_mcp.responses_api.reading import check_status
 from responses_mcp.responses_api.refusals import read_body
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
@@ -162,13 +163,19 @@ class ResponsesApi:
         reply = await connections.post(self._url, headers, data, stream)
         if stream.heard:
             response = stream.finish()
-        elif is_success(reply.status) and looks_like_events(b"".join(reply.pieces[:2])):
+        elif is_success(reply.status) and looks_like_events(reply.pieces):
             for piece in reply.pieces:
-                await stream.hear(piece)
+                await trio.lowlevel.checkpoint()
+                if await stream.hear(piece):
+                    break
             response = stream.finish()
         else:
             response = await read_body(reply.status, reply.headers, reply.pieces, self.redact)
-        check_status(response, self.redact)
+        try:
+            check_status(response, self.redact)
+        except UpstreamError:
+            await let_go(response)  # noqa: ASYNC120  # to a cancel it is all the same how it ended
+            raise
         log.debug(
             "openai(client): ok status=%d model=%s id=%s", reply.status, response.get("model"), response.get("id")
         )

@@ -23,11 +23,14 @@ import trio
 
 from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.responses_api.connections import Listener, Reply
+from responses_mcp.responses_api.retry import retryable_status
 
 CONNECT_TIMEOUT = 10.0  # seconds until a TCP and TLS connection must stand
 KEPT_IDLE = 16  # connections kept open for the next call; more are left over only by a burst
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 UNPACKED_AT_ONCE = 512 * 1024  # bytes of a compressed reply between two looks at other tasks
+CHUNKS_AT_ONCE = 100  # of a reply between two such looks; one read from the socket may hold ten thousand
+PIECE = 64 * 1024  # bytes at least of each piece of a reply but the last, however small its chunks are
 CLOSE_GRACE = 1.0  # seconds
 LAST_BYTES = 0.25  # seconds for a reply to end when its listener has heard enough, so that its connection can be kept
 
@@ -212,12 +215,13 @@ async def _exchange(
             f"The connection broke before the answer was complete ({type(error).__name__}); ask again.",
             maybe_paid=True,
         ) from error
-    return Reply(response.status_code, dict(response.headers), pieces), whole
+    # Of httpx's headers each look-up goes through all of them.
+    return Reply(response.status_code, dict(response.headers.items()), pieces), whole
 
 
 async def _read(response: httpx.Response, hear: Callable[[bytes], Awaitable[bool]]) -> bool:
     """Give `hear` the body until it has enough, and return whether it was read to its end."""
-    size = 0
+    size = count = 0
     enough = False
     failure: UnusableReply | None = None
     chunks = aiter(cast(httpx.AsyncByteStream, response.stream))
@@ -226,9 +230,12 @@ async def _read(response: httpx.Response, hear: Callable[[bytes], Awaitable[bool
         try:
             async for chunk in chunks:
                 size += len(chunk)
-                if enough or failure is not None:
-                    continue
+                count += 1
                 try:
+                    if count % CHUNKS_AT_ONCE == 0:
+                        await trio.lowlevel.checkpoint()
+                    if enough or failure is not None:
+                        continue
                     if size > MAX_REPLY_BYTES:
                         raise _too_long(response.status_code)
                     enough = await hear(chunk)
@@ -256,23 +263,24 @@ class _Keeper:
 
     def __init__(self, response: httpx.Response) -> None:
         self._pieces: list[bytes] = []
+        self._last = bytearray()  # the piece that is not whole yet
         self._size = 0
         self._status = response.status_code
-        coding = response.headers.get("content-encoding", "identity").strip().lower()
-        if coding not in ("identity", "gzip", "x-gzip"):
+        coding = response.headers.get("content-encoding", "").strip().lower()
+        if coding not in ("", "identity", "gzip", "x-gzip"):
             raise _unreadable(self._status)
-        self._unpacker = None if coding == "identity" else zlib.decompressobj(16 + zlib.MAX_WBITS)
+        self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS) if coding.endswith("gzip") else None
 
     async def hear(self, chunk: bytes) -> bool:
         if self._unpacker is None:
-            self._pieces.append(chunk)
+            self._keep(chunk)
             return False
         while chunk and not self._unpacker.eof:  # behind which there may be more, which is nothing to us
             try:
                 piece = self._unpacker.decompress(chunk, UNPACKED_AT_ONCE)
             except zlib.error as error:
                 raise _unreadable(self._status) from error
-            self._pieces.append(piece)
+            self._keep(piece)
             self._size += len(piece)
             if self._size > MAX_REPLY_BYTES:
                 raise _too_long(self._status)
@@ -281,16 +289,23 @@ class _Keeper:
                 await trio.lowlevel.checkpoint()  # a few bytes can hold many megabytes
         return False
 
+    def _keep(self, piece: bytes) -> None:
+        self._last += piece
+        if len(self._last) >= PIECE:
+            self._pieces.append(bytes(self._last))
+            self._last.clear()
+
     def finish(self) -> list[bytes]:
         if self._unpacker is not None and not self._unpacker.eof:
             raise _unreadable(self._status)
-        return self._pieces
+        return [*self._pieces, bytes(self._last)]
 
 
 def _unreadable(status: int) -> UnusableReply:
     return UnusableReply(
         "The API's reply is compressed in a broken or unknown way; check what lies between here and openai.base_url.",
         status=status,
+        retryable=retryable_status(status),
     )
 
 

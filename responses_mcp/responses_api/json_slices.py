@@ -13,7 +13,7 @@ import codecs
 import itertools
 import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar, cast
 
 import trio
@@ -30,6 +30,7 @@ _IN_NUMBERS = "0123456789.eE+-"
 _DECODE = json.JSONDecoder().raw_decode
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class LongObject(dict[str, Any]):
@@ -45,14 +46,30 @@ async def parse(pieces: list[bytes], *, errors: str = "surrogatepass") -> Any:
     """
     if sum(map(len, pieces)) <= WINDOW:
         return json.loads(b"".join(pieces).decode("utf-8", errors).removeprefix("\ufeff"))
-    value = await _between_others(parse_in_slices(pieces, errors=errors))
+    begun: list[object] = []
+    try:
+        value = await _between_others(parse_in_slices(pieces, errors=errors, begun=begun))
+    except (ValueError, RecursionError):
+        await _between_others(let_go_in_slices(begun))  # noqa: ASYNC120  # to a cancel it is all the same
+        raise
     return LongObject(cast(dict[str, Any], value)) if isinstance(value, dict) else value
 
 
 async def let_go(value: object) -> None:
-    """Empty a long object, letting other tasks run: to drop the last reference would free all of it in one go."""
-    if isinstance(value, LongObject):
-        await _between_others(let_go_in_slices(cast(dict[str, Any], value)))
+    """Empty a long object or an array, letting other tasks run: to drop the last reference would free it in one go."""
+    if isinstance(value, LongObject | list):
+        await _between_others(let_go_in_slices(cast(object, value)))
+
+
+async def read_and_let_go(value: T, read: Callable[[T], R]) -> R:
+    """Return what `read` makes of `value`, or raise what it raises, and let go of the value."""
+    try:
+        made = read(value)
+    except Exception:
+        await let_go(value)  # noqa: ASYNC120  # to a cancel it is all the same
+        raise
+    await let_go(value)
+    return made
 
 
 async def _between_others(slices: Generator[None, None, T]) -> T:
@@ -69,10 +86,13 @@ async def _between_others(slices: Generator[None, None, T]) -> T:
 
 
 def parse_in_slices(
-    pieces: list[bytes], *, errors: str = "surrogatepass", window: int = WINDOW
+    pieces: list[bytes], *, errors: str = "surrogatepass", window: int = WINDOW, begun: list[object] | None = None
 ) -> Generator[None, None, Any]:
-    """Return what `json.loads` returns, emptying `pieces`; yield after each slice. `window` is 4 bytes at least."""
-    place = _Place(pieces, errors, window)
+    """Return what `json.loads` returns, emptying `pieces`; yield after each slice. `window` is 4 bytes at least.
+
+    Where it fails, `begun` has the long objects and arrays that were not read to their ends.
+    """
+    place = _Place(pieces, errors, window, [] if begun is None else begun)
     value = yield from _value(place)
     if (yield from place.next()):
         raise ValueError("there is more behind the value")
@@ -106,7 +126,8 @@ def let_go_in_slices(value: object) -> Generator[None, None, None]:
 class _Place:
     """A place in a document, and the text from there to the end of the window."""
 
-    def __init__(self, pieces: list[bytes], errors: str, window: int) -> None:
+    def __init__(self, pieces: list[bytes], errors: str, window: int, begun: list[object]) -> None:
+        self.begun = begun
         self._pieces = _cut(pieces, window)
         self._decode = codecs.getincrementaldecoder("utf-8")(errors).decode
         self._window = window
@@ -224,9 +245,11 @@ def _value(place: _Place) -> Generator[None, None, Any]:
 
 def _object(place: _Place) -> Generator[None, None, dict[str, Any]]:
     members: dict[str, Any] = {}
+    place.begun.append(members)
     yield from place.take("{")
     if (yield from place.next()) == "}":
         yield from place.take("}")
+        place.begun.pop()
         return members
     for count in itertools.count(1):
         if (yield from place.next()) != '"':
@@ -238,18 +261,22 @@ def _object(place: _Place) -> Generator[None, None, dict[str, Any]]:
             break
         if count % MEMBERS == 0:
             yield
+    place.begun.pop()
     return members
 
 
 def _array(place: _Place) -> Generator[None, None, list[Any]]:
     elements: list[Any] = []
+    place.begun.append(elements)
     yield from place.take("[")
     if (yield from place.next()) == "]":
         yield from place.take("]")
+        place.begun.pop()
         return elements
     while True:
         while place.take_run(elements):
             yield
         elements.append((yield from _value(place)))
         if (yield from place.take(",]")) == "]":
+            place.begun.pop()
             return elements

@@ -45,6 +45,7 @@ async def read_body(status: int, headers: Mapping[str, str], pieces: list[bytes]
         value = await _parse(pieces)
         if isinstance(value, dict):
             return cast(JsonObject, value)
+        await json_slices.let_go(value)
         raise UnusableReply(
             f"The API answered {status} with something that is not a JSON object; "
             "check that openai.base_url is a Responses API and that no proxy rewrites it.",

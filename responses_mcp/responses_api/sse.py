@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
+_DATA = re.compile(rb"data(?:: ?|(?=[\r\n]))")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -19,7 +20,7 @@ class EventStream:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._searched = 0
-        self._data: list[bytes] = []
+        self._data: bytes | bytearray | None = None  # of the event that has begun; there can be millions of lines
         self._at_start = True
         self._after_cr = False
 
@@ -32,12 +33,14 @@ class EventStream:
         if self._at_start and not self._skip_byte_order_mark():
             return []
         events: list[bytes] = []
-        while (line := self._take_line()) is not None:
-            if line:
-                self._take_field(line)
-            elif self._data:
-                events.append(b"\n".join(self._data))
-                self._data.clear()
+        while (end := self._line_end()) is not None:
+            if end.start():
+                self._take_field(end.start())
+            elif self._data is not None:
+                events.append(bytes(self._data))
+                self._data = None
+            del self._buffer[: end.end()]
+            self._searched = 0
         return events
 
     def _skip_byte_order_mark(self) -> bool:
@@ -49,7 +52,7 @@ class EventStream:
         self._at_start = False
         return True
 
-    def _take_line(self) -> bytes | None:
+    def _line_end(self) -> re.Match[bytes] | None:
         if self._after_cr and self._buffer:
             # The CR ended its line at once; an LF behind it belongs to the same line end.
             if self._buffer.startswith(b"\n"):
@@ -58,14 +61,19 @@ class EventStream:
         end = _LINE_END.search(self._buffer, self._searched)
         if end is None:
             self._searched = len(self._buffer)
-            return None
-        self._after_cr = end.group() == b"\r" and end.end() == len(self._buffer)
-        line = bytes(self._buffer[: end.start()])
-        del self._buffer[: end.end()]
-        self._searched = 0
-        return line
+        else:
+            self._after_cr = end.group() == b"\r" and end.end() == len(self._buffer)
+        return end
 
-    def _take_field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            self._data.append(value.removeprefix(b" "))
+    def _take_field(self, end: int) -> None:
+        data = _DATA.match(self._buffer)
+        if data is None:
+            return
+        with memoryview(self._buffer)[data.end() : end] as value:
+            if self._data is None:
+                self._data = bytes(value)
+                return
+            if isinstance(self._data, bytes):
+                self._data = bytearray(self._data)
+            self._data += b"\n"
+            self._data += value

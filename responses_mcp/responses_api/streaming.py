@@ -17,10 +17,11 @@ import trio
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.protocol.jsonrpc import JsonObject
 from responses_mcp.responses_api import json_slices
+from responses_mcp.responses_api.reading import MOST_ITEMS, MOST_SOURCES
 from responses_mcp.responses_api.sse import EventStream
 
 PIECE = 8 * 1024  # bytes of an event stream between two looks at other tasks; it may consist of empty lines
-_FIELD = re.compile(rb"\s*(?:event|data|id|retry)?:")
+_FIELD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
@@ -44,14 +45,17 @@ class ResponseStream:
         return self.response
 
     def take(self, value: object) -> str | None:
-        """Take the JSON value of the next event; return the phase it begins, if any, in words for a person."""
+        """Take the JSON value of the next event; return the phase it begins, if any, in words for a person.
+
+        What is kept of an event is taken out of it.
+        """
         if not isinstance(value, dict):
             return None
         event = cast(JsonObject, value)
         self._long = self._long or isinstance(value, json_slices.LongObject)
         kind = event.get("type")
         if kind in _TERMINAL:
-            whole = self._complete(_object(event.get("response")), str(kind))
+            whole = self._complete(_object(event.pop("response", None)), str(kind))
             self.response = json_slices.LongObject(whole) if self._long else whole
             return None
         if kind == "error" or (kind is None and "error" in event):
@@ -63,12 +67,16 @@ class ResponseStream:
     def _phase(self, kind: str, event: JsonObject) -> str | None:
         if kind == "response.output_item.done":
             item = _object(event.get("item"))
-            self._items[_index(event, "output_index")] = item
+            if len(self._items) < MOST_ITEMS:
+                self._items[_index(event, "output_index")] = item
+                event.pop("item", None)
             return _searched(item) if item.get("type") == "web_search_call" else None
         if kind == "response.web_search_call.searching":
             return "searching"
         if kind == "response.output_text.annotation.added":
-            self._part(event)["annotations"].append(event.get("annotation"))
+            annotations = self._part(event)["annotations"]
+            if len(annotations) < MOST_SOURCES:
+                annotations.append(event.pop("annotation", None))
         elif kind == "response.output_text.delta":
             self._part(event)["text"].append(_text(event.get("delta")))
             if not self._writing:
@@ -81,7 +89,10 @@ class ResponseStream:
     def _part(self, event: JsonObject) -> JsonObject:
         """Return the part that an event adds to; its text is kept in pieces until it is needed."""
         place = (_index(event, "output_index"), _index(event, "content_index"))
-        return self._parts.setdefault(place, {"type": "output_text", "text": [], "annotations": []})
+        part = self._parts.get(place, {"type": "output_text", "text": [], "annotations": []})
+        if len(self._parts) < MOST_ITEMS:
+            self._parts[place] = part
+        return part
 
     def _complete(self, response: JsonObject, kind: str) -> JsonObject:
         output = _list(response.get("output")) or [item for _, item in sorted(self._items.items())]
@@ -120,6 +131,7 @@ class StreamListener:
                     continue  # `[DONE]`, and whatever else is no event
                 if (phase := self._stream.take(event)) is not None:
                     self._on_phase(phase)
+                await json_slices.let_go(event)
                 if self._stream.response is not None:
                     return True  # what follows the terminal event is not ours to judge
         return False
@@ -134,9 +146,9 @@ def is_success(status: int) -> bool:
     return 200 <= status < 300
 
 
-def looks_like_events(body: bytes) -> bool:
+def looks_like_events(pieces: list[bytes]) -> bool:
     """Tell whether a body is an event stream, whatever its content type says: no JSON text begins so."""
-    return _FIELD.match(body) is not None
+    return _FIELD.match(b"".join(pieces[:2])) is not None
 
 
 def _searched(item: JsonObject) -> str | None:
