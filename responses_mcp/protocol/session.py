@@ -51,6 +51,7 @@ from responses_mcp.protocol.outcome import Outcome
 log = logging.getLogger(__name__)
 
 MAX_HELD_BYTES = 256 * 1024 * 1024  # of requests in flight, together: few clients send this much in a day
+_LONGEST_TOKEN = 1024  # characters of a progress token: it goes out with every message of its call
 BATCH_BYTES = 64 * 1024  # the capacity of a pipe on Linux: more would only wait in hand, past recall
 
 
@@ -336,4 +337,4 @@ class Session:
 def _progress_token(params: JsonObject) -> RequestId | None:
     meta = params.get("_meta")
     key = request_key(cast(JsonObject, meta).get("progressToken")) if isinstance(meta, dict) else None
-    return None if key is None else key[1]
+    return None if key is None or len(str(key[1])) > _LONGEST_TOKEN else key[1]

@@ -14,14 +14,17 @@ from responses_mcp.protocol.jsonrpc import JsonObject
 # The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line.
 _MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
 _URL = re.compile(r"https?://[^\s<>\"]+")
+_UTM = r"utm_source=(?:openai|chatgpt\.com)"
+_UTM_BEFORE_MORE = re.compile(rf"(?<=[?&]){_UTM}&")
 # The value must end here: at a word character of a URL, or at a point that goes on, it is another value.
-_UTM = re.compile(r"([?&])(?:utm_source=(?:openai|chatgpt\.com)(&|(?![A-Za-z0-9_%+~-]|\.[A-Za-z0-9])))+")
-# A header with what stands on its line, the lines right below, and list items even behind empty lines.
+_UTM_AT_THE_END = re.compile(rf"[?&]{_UTM}(?![A-Za-z0-9_%+~-]|\.[A-Za-z0-9])")
+# A header, what stands on its line, and all up to empty lines that no list item follows, or to the end.
 _SOURCES_BLOCK = re.compile(
-    r"^[ \t>#*_-]*Sources[ \t*_]*[:：].*"  # the full-width colon is meant
-    r"(?:\n[^\S\n]*\S.*|(?:\n[^\S\n]*)+(?:[-*+•・]|[0-9]+[.)]).*)*",
+    r"^[ \t>#*_-]*Sources[ \t*_]*[:：](?s:.*?)(?<=\S)[^\S\n]*"  # the full-width colon is meant
+    r"(?=\n[^\S\n]*\n\s*+(?![-*+•・]|[0-9]+[.)])|\s*\Z)",
     re.MULTILINE,
 )
+_LOOKED_THROUGH = 256 * 1024  # characters at the end of an answer in which its block is looked for
 _ADDRESS = re.compile(r"https?://[^\s()（）<>\[\]]+")
 _ISO_DATE = re.compile(r"(?<![0-9])[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])")
 
@@ -59,7 +62,7 @@ def without_markers(text: str) -> str:
 
 def without_tracking(text: str) -> str:
     """Drop `utm_source=openai` and `utm_source=chatgpt.com` from every URL in `text`, keeping the rest of the query."""
-    return _URL.sub(lambda url: _UTM.sub(lambda found: found[1] if found[2] else "", url[0]), text)
+    return _URL.sub(lambda url: _UTM_AT_THE_END.sub("", _UTM_BEFORE_MORE.sub("", url[0])), text)
 
 
 def choose_citations(
@@ -109,7 +112,7 @@ def with_sources(text: str, citations: Sequence[Citation], date: str) -> str:
     """
     lines = "\n".join(f"- {citation.url} ({citation.published_at})" for citation in citations)
     lines = lines or f"- web_search ({date})"
-    blocks = list(_SOURCES_BLOCK.finditer(text))
+    blocks = list(_SOURCES_BLOCK.finditer(text, max(0, len(text) - _LOOKED_THROUGH)))
     if not blocks:
         head = text.rstrip()
         return f"{head}\n\nSources:\n{lines}" if head else f"Sources:\n{lines}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import repeat
 
 from responses_mcp.errors import RequestRefused, UnusableReply, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
@@ -24,13 +24,17 @@ from responses_mcp.responses_api.citations import (
 from responses_mcp.responses_api.refusals import Redact, failed_response
 from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
 
-# What is looked at, of what an API may send without end.
+# What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
+# parts, and sources of all searches. A search consults a hundred, and an answer names ten.
 MOST_ITEMS = 10_000
-MOST_SOURCES = 500  # a search consults a hundred, and an answer names ten
+MOST_SOURCES = 500
+
+LONGEST_ANSWER = 1_000_000  # characters; twice of what models write at most
 
 _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
 )
+_TOO_LONG = f"[The answer was cut off here: it has more than {LONGEST_ANSWER} characters. Ask for less.]"
 # What may be repeated in a message; anything else in these places is not ours to quote.
 _KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
 _ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
@@ -63,15 +67,18 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     """
     check_status(response)
     model = replace_lone_surrogates(model)
-    items = list(islice(objects(response.get("output")), MOST_ITEMS))
-    parts = list(answer_parts(items))
-    text = without_tracking(without_markers(joined(parts, "output_text", "text"))).strip()
-    text = text or joined(parts, "refusal", "refusal").strip()
+    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    parts = list(answer_parts(items, MOST_ITEMS))
+    said = joined(parts, "output_text", "text")
+    text = without_tracking(without_markers(said[:LONGEST_ANSWER])).strip()
+    if not text:
+        said = joined(parts, "refusal", "refusal")
+        text = said[:LONGEST_ANSWER].strip()
     truncated = response.get("status") == "incomplete"
     if not text:
         raise no_text(items, truncated=truncated)
-    if truncated:
-        text = f"{text}\n\n{_CUT_OFF}"
+    if truncated or len(said) > LONGEST_ANSWER:
+        text = f"{text}\n\n{_CUT_OFF if truncated else _TOO_LONG}"
     cited = list(_cited_urls(parts))
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
     if not searches and not cited:
@@ -119,8 +126,8 @@ def no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
 
 
 def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
-    annotations = (annotation for part in parts for annotation in objects(part.get("annotations")))
-    for annotation in islice(annotations, MOST_SOURCES):
+    looks = repeat(None, MOST_SOURCES)
+    for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
         # Citations of files name nothing that a reader could open, so only URLs count.
         url = line_at(annotation, "url")
         if annotation.get("type") == "url_citation" and url:
@@ -128,8 +135,9 @@ def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
 
 
 def _sources(searches: list[JsonObject]) -> Iterator[Source]:
-    sources = (source for search in searches for source in objects(as_object(search.get("action")).get("sources")))
-    for source in islice(sources, MOST_SOURCES):
+    looks = repeat(None, MOST_SOURCES)
+    actions = (as_object(search.get("action")) for search in searches)
+    for source in (source for action in actions for source in objects(action.get("sources"), looks)):
         kind = line_at(source, "type") or "source"
         url = line_at(source, "url")
         name = line_at(source, "name") or line_at(source, "id")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 from responses_mcp.errors import (
@@ -29,8 +31,10 @@ _LONGEST_TEXT = 300  # characters of a message, with what the API said in it; cl
 _LONGEST_WORD = 64  # characters of a type or a code
 _LONGEST_ID = 100
 _LONGEST_BODY = 300  # characters of a body in the debug log (contract 8.1)
-_LONGEST_READ = 64 * 1024  # bytes of an error body; the rest of an HTML page says nothing
-_LONGEST_SECRET = 4 * 1024  # bytes at the end of a body cut there that may be the beginning of a secret
+_LONGEST_READ = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
+_LONGEST_SECRET = 4 * 1024  # bytes at the end of what is cut there that may be the beginning of a secret
+_LONGEST_TOLD = 86_400  # seconds of a wait; a header may name a number of 300 digits
+_MOST_WRITTEN = 1_000  # values and brackets of details that are no text
 
 
 async def read_body(status: int, headers: Mapping[str, str], pieces: list[bytes], redact: Redact) -> JsonObject:
@@ -62,7 +66,7 @@ async def read_body(status: int, headers: Mapping[str, str], pieces: list[bytes]
         and headers.get("x-should-retry", "").strip().lower() != "false"
     )
     if retryable and wait is not None:
-        cure += f" It asks to wait {_seconds(wait)} s."
+        cure += f" It asks to wait {_duration(wait)}."
     raise error_class(
         _message(f"{before} ({status}{f' {code}' if code else ''})", said, cure),
         status=status,
@@ -143,26 +147,27 @@ def _words(value: object, redact: Redact) -> _Words:
     if isinstance(error, dict):
         error = cast(dict[str, Any], error).get("error", error)
     if isinstance(error, str):
-        return _Words(_sentence(redact(error)))
+        return _Words(_sentence(_redacted(error, redact)))
     if not isinstance(error, dict):
         return _Words("")
     given = cast(dict[str, Any], error)
     said: object = given.get("message") or given.get("detail") or ""
-    text = redact(said if isinstance(said, str) else _dump(said))
+    text = _redacted(said if isinstance(said, str) else _dump(said), redact)
     return _Words(_sentence(text), *(_word(given.get(name), redact) for name in ("type", "code", "param")))
 
 
 def _word(value: object, redact: Redact) -> str | None:
     if not isinstance(value, str | int) or isinstance(value, bool):
         return None
-    return replace_lone_surrogates(redact(str(value)))[:_LONGEST_WORD]
+    return replace_lone_surrogates(_redacted(str(value), redact))[:_LONGEST_WORD]
 
 
 def _dump(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        return ""
+    text = ""
+    with suppress(RecursionError):
+        for piece in islice(json.JSONEncoder(ensure_ascii=False).iterencode(value), _MOST_WRITTEN):
+            text += piece
+    return text
 
 
 def _sentence(text: str) -> str:
@@ -180,8 +185,8 @@ def _message(before: str, said: str, cure: str) -> str:
     return f"{before}: {said} {cure}"
 
 
-def _seconds(wait: float) -> str:
-    return f"{wait:.3f}".rstrip("0").rstrip(".")
+def _duration(seconds: float) -> str:
+    return "a day or longer" if seconds >= _LONGEST_TOLD else f"{seconds:.3f}".rstrip("0").rstrip(".") + " s"
 
 
 def _beginning(pieces: list[bytes]) -> bytes:
@@ -195,7 +200,13 @@ def _beginning(pieces: list[bytes]) -> bytes:
 
 
 def _excerpt(beginning: bytes, redact: Redact) -> str:
-    text = redact(beginning[:_LONGEST_READ].decode("utf-8", "replace"))
-    if len(beginning) > _LONGEST_READ:
-        text = text[:-_LONGEST_SECRET]
+    text = beginning[:_LONGEST_READ].decode("utf-8", "replace")
+    text = _redacted(text, redact, cut=len(beginning) > _LONGEST_READ)
     return " ".join(text.split())[:_LONGEST_BODY]
+
+
+def _redacted(text: str, redact: Redact, *, cut: bool = False) -> str:
+    """Return the beginning of a text without secrets, nor the half of one at its end if it is `cut` there."""
+    cut = cut or len(text) > _LONGEST_READ
+    text = redact(text[:_LONGEST_READ])
+    return text[:-_LONGEST_SECRET] if cut else text

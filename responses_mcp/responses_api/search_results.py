@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.protocol.jsonrpc import JsonObject
 from responses_mcp.responses_api.citations import without_tracking
-from responses_mcp.responses_api.reading import no_text
+from responses_mcp.responses_api.reading import MOST_ITEMS, no_text
 from responses_mcp.responses_api.search_list import LONGEST_SNIPPET, LONGEST_TITLE, is_empty_list, listed_pages
 from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
 from responses_mcp.responses_api.web_pages import host_of, page_key, shown
@@ -22,7 +22,7 @@ from responses_mcp.responses_api.web_pages import host_of, page_key, shown
 _MOST_SEEN = 2_000  # annotations, and sources, that are looked at
 _LONGEST_REFUSAL = 200
 _BULLET = re.compile(r"[\s.,;:。、]*(?:[-*+•>#]+\s+|[0-9]{1,3}[.)]\s+)*")
-_LINK = re.compile(r"\[[^\[\]]*\]\([^\s]*\)|https?://\S+|[()]")
+_LINK = re.compile(r"\[[^\[\]]*\]\((?:[^()\s]|\([^()\s]*\))*\)|https?://\S+|[()]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ def read_results(response: JsonObject, *, limit: int, today: str) -> SearchResul
     `today` is the date in Asia/Tokyo. Finding nothing is no error. Raises `UpstreamError` when the model declined or
     said nothing at all, and when no search came through.
     """
-    items = list(objects(response.get("output")))
-    parts = list(answer_parts(items))
+    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    parts = list(answer_parts(items, MOST_ITEMS))
     text = joined(parts, "output_text", "text")
     listed = listed_pages(text, today=today)
     cited = _pages(_cited(items, claims=not listed))
@@ -121,10 +121,11 @@ def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:
 
 def _cited(items: list[JsonObject], *, claims: bool) -> Iterator[SearchResult]:
     """Yield what annotations cite, in any message; with `claims` the words that they are cited for are the snippets."""
+    parts, annotations = repeat(None, MOST_ITEMS), repeat(None, _MOST_SEEN)
     for item in items:
-        for part in objects(item.get("content")) if item.get("type") == "message" else ():
+        for part in objects(item.get("content"), parts) if item.get("type") == "message" else ():
             text, done = text_at(part, "text"), 0
-            for annotation in objects(part.get("annotations")):
+            for annotation in objects(part.get("annotations"), annotations):
                 if annotation.get("type") == "url_citation":
                     start, end = _place(annotation, text)
                     snippet = _claim(text, done, start, end) if claims else ""
@@ -136,9 +137,10 @@ def _cited(items: list[JsonObject], *, claims: bool) -> Iterator[SearchResult]:
 
 def _consulted(searches: list[JsonObject]) -> Iterator[SearchResult]:
     """Yield the sources of searches, and the pages that were opened."""
+    looks = repeat(None, _MOST_SEEN)
     for search in searches:
         action = as_object(search.get("action"))
-        for source in (action, *objects(action.get("sources"))):
+        for source in (action, *objects(action.get("sources"), looks)):
             yield SearchResult("", line_at(source, "url"), "")
 
 
@@ -151,8 +153,12 @@ def _place(annotation: JsonObject, text: str) -> tuple[int, int]:
 
 def _claim(text: str, done: int, start: int, end: int) -> str:
     """Return the words that an annotation covers; where they are a mere link, those before it on its line."""
-    covered = _LINK.sub("", text[start : min(end, start + 4 * LONGEST_SNIPPET)])
-    if not covered.strip():
+    covered = _without_bullet(_LINK.sub("", text[start : min(end, start + 4 * LONGEST_SNIPPET)]))
+    if not covered:
         first = min(start, max(done, start - LONGEST_SNIPPET))
-        covered = text[max(first, text.rfind("\n", first, start) + 1) : start]
-    return shown(_BULLET.sub("", covered, count=1), LONGEST_SNIPPET)
+        covered = _without_bullet(text[max(first, text.rfind("\n", first, start) + 1) : start])
+    return shown(covered, LONGEST_SNIPPET)
+
+
+def _without_bullet(line: str) -> str:
+    return _BULLET.sub("", line, count=1)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, cast
 
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 
+_LONGEST_LINE = 8 * 1024  # characters; few servers take a longer address
 
-def answer_parts(items: list[JsonObject]) -> Iterator[JsonObject]:
+
+def answer_parts(items: list[JsonObject], most: int) -> Iterator[JsonObject]:
     """Yield the content parts of the final answer, or of all messages where none is marked as final."""
     messages = [item for item in items if item.get("type") == "message"]
     final = [message for message in messages if message.get("phase") == "final_answer"]
+    looks = repeat(None, most)
     for message in final or messages:
-        yield from objects(message.get("content"))
+        yield from objects(message.get("content"), looks)
 
 
 def joined(parts: list[JsonObject], kind: str, member: str) -> str:
@@ -27,10 +31,13 @@ def as_object(value: Any) -> JsonObject:
     return cast(JsonObject, value) if isinstance(value, dict) else {}
 
 
-def objects(value: Any) -> Iterator[JsonObject]:
-    """Yield the objects in a list."""
+def objects(value: Any, looks: Iterator[None]) -> Iterator[JsonObject]:
+    """Yield the objects in a list. Each member that is looked at, whatever it is, takes one of `looks`.
+
+    So `repeat(None, most)` bounds the work on all the lists that it is passed to.
+    """
     if isinstance(value, list):
-        for each in cast(list[object], value):
+        for each, _ in zip(cast(list[object], value), looks, strict=False):
             if isinstance(each, dict):
                 yield cast(JsonObject, each)
 
@@ -43,4 +50,4 @@ def text_at(mapping: JsonObject, key: str) -> str:
 
 def line_at(mapping: JsonObject, key: str) -> str:
     """Return the text at a key on one line: a line break in a URL would forge a line of the `Sources:` block."""
-    return " ".join(replace_lone_surrogates(text_at(mapping, key)).split())
+    return " ".join(replace_lone_surrogates(text_at(mapping, key)[:_LONGEST_LINE]).split())

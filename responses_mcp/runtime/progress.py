@@ -35,7 +35,9 @@ class ProgressReporter:
 
     def report(self, message: str) -> None:
         """Say what the call is doing: now, or a moment later if something was said just before."""
-        self._phase = replace_lone_surrogates(" ".join(message.split()))[:LONGEST_MESSAGE]
+        # Cut first: the query that a search asked may be of any length.
+        words = message[: 4 * LONGEST_MESSAGE].split()
+        self._phase = replace_lone_surrogates(" ".join(words))[:LONGEST_MESSAGE]
         self._pending = self._phase
         if trio.current_time() >= self._due():
             self._flush()

@@ -23,6 +23,7 @@ SEARCH_ERROR: Final = -32002
 RATE_LIMIT_EXCEEDED: Final = -32003
 
 _NAME = "chatgpt_o3_search"
+_LONGEST_TOLD = 86_400  # seconds
 _INPUT_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
@@ -126,5 +127,6 @@ def _failure(code: int, message: str, details: str, retry_after: float | None = 
     message, details = replace_lone_surrogates(message), replace_lone_surrogates(details)
     data: JsonObject = {"details": details}
     if retry_after is not None and math.isfinite(retry_after):
-        data["retryAfter"] = math.ceil(retry_after)  # above 0, so 1 at least
+        # Above 0, so 1 at least; a header may name a number that clients cannot read.
+        data["retryAfter"] = math.ceil(min(retry_after, _LONGEST_TOLD))
     return ToolFailure(message if message.endswith(details) else f"{message}: {details}", RpcError(code, message, data))

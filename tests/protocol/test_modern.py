@@ -325,7 +325,7 @@ def token(value: object) -> dict:
     return request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": value}})
 
 
-@pytest.mark.parametrize("value", [0, "", 7, -1, "p", 2**70])
+@pytest.mark.parametrize("value", [0, "", 7, -1, "p", 2**70, "日" * 1024, 10**1023], ids=range(8))
 def test_a_progress_token_comes_back_as_it_was_sent(value) -> None:
     session = make()
     (event,) = say(session, token(value))
@@ -342,6 +342,17 @@ def test_a_token_of_a_wrong_type_is_no_token(value) -> None:
     (event,) = say(session, token(value))
     session.report(event.call, 1, "searching")
     assert hear(session) == []
+
+
+@pytest.mark.parametrize("value", ["p" * 1025, "日" * 1025, 10**1024], ids=range(3))
+@pytest.mark.parametrize("meta", [{}, ENVELOPE], ids=["legacy", "modern"])
+def test_a_call_with_a_token_over_1024_characters_runs_without_progress(value, meta) -> None:
+    session = make()
+    (event,) = say(session, request(1, "tools/call", {"name": "echo", "_meta": {**meta, "progressToken": value}}))
+    assert event.call.progress_token is None
+    session.report(event.call, 1, "searching")
+    session.finish(event.call, ToolSuccess("x"))
+    assert codes(hear(session)) == [(1, "result")]
 
 
 def test_progress_that_was_not_taken_is_dropped_when_its_answer_is_queued() -> None:

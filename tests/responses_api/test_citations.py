@@ -1,9 +1,15 @@
 """Citations, and the `Sources:` block that every searched answer ends in (contract 3.2)."""
 
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from responses_mcp.responses_api import citations
 from responses_mcp.responses_api.citations import (
     Citation,
     Source,
@@ -209,6 +215,7 @@ def test_a_block_of_the_model_with_dates_stays(text: str) -> None:
             "Rain.\n\nSources:\n- x\n- y\n\nSee you on 2026-11-23.",
             f"Rain.\n\nSources:\n- x\n- y\n{OURS}\n\nSee you on 2026-11-23.",
         ),
+        ("Sources:\n- x \n \n\n 1. y\t\n \nRain.", f"Sources:\n- x \n \n\n 1. y\n{OURS}\n \nRain."),
         ("Sources: the short list.\n\nRain.\n\nSources:\n- x", f"Sources: the short list.\n\nRain.\n\nSources:\n- x\n{OURS}"),
     ],
 )  # fmt: skip
@@ -241,3 +248,33 @@ def test_a_block_is_there_afterwards_and_a_second_pass_adds_nothing(text: str) -
 def test_long_texts_that_tempt_a_pattern_to_look_again_and_again_come_through(text: str) -> None:
     # Work in proportion to the square of the length would take minutes here.
     assert with_sources(without_tracking(without_markers(text)), KNOWN, DATE).endswith(OURS)
+
+
+def repetitions(parsed: Any) -> Iterator[Any]:
+    """Yield the kinds of item that each repetition in a parsed pattern repeats."""
+    for each in parsed if isinstance(parsed, list | tuple) or hasattr(parsed, "data") else ():
+        if isinstance(each, tuple) and str(each[0]).endswith("_REPEAT"):
+            yield [str(kind) for kind, _ in each[1][2]]
+        yield from repetitions(each)
+
+
+@pytest.mark.parametrize("name", [name for name, each in vars(citations).items() if isinstance(each, re.Pattern)])
+def test_no_pattern_that_meets_a_whole_answer_repeats_more_than_one_character(name: str) -> None:
+    # For each turn of a repeated group the engine keeps a hundred bytes or more: gigabytes for an answer of many lines.
+    # A possessive group would need none, but Python before 3.11.5 (Debian 12 has 3.11.2) finds wrong ends for them.
+    pattern = vars(citations)[name]
+    for repeated in repetitions(import_module("re._parser").parse(pattern.pattern, pattern.flags)):
+        assert repeated in (["IN"], ["ANY"], ["LITERAL"], ["NOT_LITERAL"])
+
+
+def test_a_block_is_looked_for_at_the_end_of_the_text_only() -> None:
+    block, rest = f"Sources:\n- x ({DATE})", "\n\n" + "And so on. " * 30_000
+    assert with_sources(f"{rest}\n{block}", KNOWN, DATE) == f"{rest}\n{block}"
+    assert with_sources(block + rest, KNOWN, DATE) == f"{block}{rest.rstrip()}\n\nSources:\n{OURS}"
+
+
+def test_the_end_of_the_text_that_is_looked_at_begins_no_line() -> None:
+    words = "Data Sources: many. "
+    text = words * 30_000
+    for cut in range(len(words)):
+        assert with_sources(text + "x" * cut, KNOWN, DATE).endswith(f"\n\nSources:\n{OURS}")

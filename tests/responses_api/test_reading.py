@@ -13,7 +13,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.protocol.jsonrpc import encode
-from responses_mcp.responses_api.reading import Answer, check_status, read_answer
+from responses_mcp.responses_api.reading import LONGEST_ANSWER, Answer, check_status, read_answer
 from responses_mcp.testing import bodies
 from responses_mcp.testing.bodies import (
     DEVIATIONS,
@@ -168,6 +168,18 @@ def test_a_cut_answer_says_so_and_keeps_its_sources_at_the_end(reason: Any) -> N
         incomplete_details={"reason": reason},
     )
     assert read(cut).text == f"{text}\n\n{CUT_OFF}\n\n{listing(PEP)}"
+
+
+@pytest.mark.parametrize("refusal", [False, True])
+def test_an_answer_longer_than_any_model_writes_is_cut_and_says_so(refusal: bool) -> None:
+    too_long = "x" * (LONGEST_ANSWER + 1)
+    part = refusal_part(too_long) if refusal else output_text(too_long)
+    whole = [message([output_text(too_long[1:])]), message([])]
+    assert read(response(whole)).text == too_long[1:]
+    assert read(response([web_search_call(["q"]), message([part])])).text == (
+        f"{too_long[1:]}\n\n[The answer was cut off here: it has more than 1000000 characters. Ask for less.]\n\n"
+        f"Sources:\n- web_search ({DATE})"
+    )
 
 
 def test_a_surrogate_pair_that_is_split_over_two_parts_is_one_character() -> None:

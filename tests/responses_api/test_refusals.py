@@ -1,6 +1,7 @@
 """What an HTTP response that is not a success becomes: an error that tells what happened and what to change."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.refusals import read_body
+from responses_mcp.responses_api.refusals import failed_response, read_body
 
 KEY = "canary-8f2c-not-an-openai-looking-key"
 LONGEST = 400  # characters that a client is told (contract 8.2)
@@ -122,7 +123,10 @@ def test_an_api_that_says_to_retry_changes_nothing(value: str) -> None:
     [
         ({"retry-after": "3600"}, 3600, "It asks to wait 3600 s."),
         ({"retry-after": "0.25"}, 0.25, "It asks to wait 0.25 s."),
-        ({"retry-after-ms": "12345678000"}, 12345678, "It asks to wait 12345678 s."),
+        ({"retry-after-ms": "86399999"}, 86399.999, "It asks to wait 86399.999 s."),
+        ({"retry-after": "86400"}, 86400, "It asks to wait a day or longer."),
+        ({"retry-after": "9" * 400}, float("inf"), "It asks to wait a day or longer."),
+        ({"retry-after": "9" * 300}, 1e300, "It asks to wait a day or longer."),
     ],
 )
 def test_the_wait_that_the_api_asks_for_is_told(headers: dict[str, str], wait: float, words: str) -> None:
@@ -177,7 +181,7 @@ def test_no_body_and_no_header_raises_anything_else(status: int, body: bytes, he
 def test_the_cure_and_the_request_id_have_their_place_however_much_the_api_says(status: int, code: str | None) -> None:
     body = api_error("word " * 500, "y" * 500, code)
     short = refuse(status, api_error(""), {})
-    error = refuse(status, body, {"retry-after": "86400", "x-request-id": "req_" + "0" * 32})
+    error = refuse(status, body, {"retry-after": "86399.123", "x-request-id": "req_" + "0" * 32})
     cure = short.message.partition(". ")[2]
     assert cure in error.message
     assert "word word" in error.message
@@ -193,6 +197,40 @@ def test_an_overlong_request_id_is_cut() -> None:
 def test_the_body_is_kept_short_for_the_log() -> None:
     assert refuse(500, b"<p>a\n\n b</p>").body == "<p>a b</p>"
     assert len(refuse(500, b"x" * 100_000).body or "") <= 300
+
+
+# A Response that failed may be as long as any other; so many characters of its error are looked at.
+LOOKED_AT = 64 * 1024
+
+
+@pytest.mark.parametrize("member", ["message", "detail", "type", "code", "param"])
+@pytest.mark.parametrize(
+    "value", ["x " * 1_000_000, ["x "] * 1_000_000, {"x " * 1_000_000: [[]] * 1_000_000}], ids=type
+)
+def test_of_a_failed_response_the_error_s_beginning_is_looked_at(member: str, value: Any) -> None:
+    seen: list[int] = []
+
+    def redact(text: str) -> str:
+        seen.append(len(text))
+        return text
+
+    error = failed_response({member: value}, redact)
+    assert len(error.message) <= LONGEST
+    assert max(seen) <= LOOKED_AT
+
+
+def test_of_an_endless_list_of_details_the_first_few_are_written_out() -> None:
+    class Counted(list[Any]):
+        written = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            for each in super().__iter__():
+                self.written += 1
+                yield each
+
+    details = Counted([1] * 100_000)
+    assert "[1, 1, 1, 1" in failed_response({"message": details}, str).message
+    assert details.written <= 1000
 
 
 # Secrets
@@ -218,3 +256,11 @@ def test_a_key_behind_json_escapes_is_gone() -> None:
     error = refuse(401, f'{{"error": {{"message": "Bad key {escaped}."}}}}'.encode(), {}, Redactor([KEY]))
     assert "canary" not in str(error)
     assert "Bad key [redacted]." in str(error)
+
+
+@pytest.mark.parametrize("start", range(LOOKED_AT - 60, LOOKED_AT + 10, 3))
+def test_a_key_where_a_long_error_is_cut_is_gone(start: int) -> None:
+    said = (" " * start + KEY).ljust(200_000)
+    for error in ({"message": said}, {"message": "no", "code": said, "type": said}, {"message": {said: 1}}):
+        caught = failed_response(error, Redactor([KEY]))
+        assert "canary" not in f"{caught.message} {caught.code} {caught.type}"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from responses_mcp.errors import RequestRefused, ServiceFailed, UnusableReply
+from responses_mcp.responses_api import search_results
 from responses_mcp.responses_api.search_results import SearchResult, SearchResults, read_results
 from responses_mcp.testing import bodies, items
 from tests.responses_api.search_bodies import NEWS, PEP, found
@@ -146,6 +147,33 @@ def test_the_words_that_an_annotation_covers_are_the_snippet() -> None:
     text = "- The sea is blue.\n- The sky too."
     annotation = bodies.url_citation(PEP, "Colours", text.index("The sky"), len(text))
     assert read(bodies.answer(text, annotations=[annotation])).results[0].snippet == "The sky too."
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        "([a.jp](https://a.jp/x_(y)))",
+        "[a.jp](https://a.jp), [b.jp](https://b.jp)",
+        "([a.jp](https://a.jp),[b.jp](https://b.jp)).",
+        "https://a.jp",
+        "[]()",
+    ],
+)
+def test_where_an_annotation_covers_mere_links_the_words_before_them_are_the_snippet(links: str) -> None:
+    text = f"The sea is blue. {links}"
+    annotation = bodies.url_citation(PEP, "Colours", text.index(links), len(text))
+    assert read(bodies.answer(text, annotations=[annotation])).results[0].snippet == "The sea is blue."
+
+
+def test_words_that_tempt_a_pattern_to_look_for_the_end_of_a_link_again_and_again_come_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # With thousands of citations their cut is no help. Work in proportion to the square would take an hour here.
+    monkeypatch.setattr(search_results, "LONGEST_SNIPPET", 500_000)
+    for words in ("[](", "[a](b", "([a](", "[](a(b", "([](a)"):
+        text = words * (1_000_000 // len(words))
+        annotation = bodies.url_citation(PEP, "Colours", 0, len(text))
+        assert len(read(bodies.answer(text, annotations=[annotation])).results) == 1
 
 
 @pytest.mark.parametrize(

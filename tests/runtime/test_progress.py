@@ -150,6 +150,18 @@ async def test_long_messages_are_cut_and_kept_on_one_line(autojump_clock) -> Non
         assert len(message) == 200
 
 
+async def test_a_message_of_many_megabytes_is_cut_before_anything_else_is_done_with_it(autojump_clock) -> None:
+    class Endless(str):
+        __slots__ = ()
+
+        def split(self, *_: Any, **__: Any) -> list[str]:
+            raise AssertionError("split whole")
+
+    async with connected_client(Settings(), toolsets=[Talker((0, Endless("x " * 10**6)), (1, ""))]) as client:
+        await client.response(await client.request("tools/call", talk()))
+        assert progress_of(client) == [(1, "x " * 100)]
+
+
 def test_a_client_that_does_not_read_is_sent_only_the_newest_progress() -> None:
     from responses_mcp.protocol.exchange import ListedTool
     from responses_mcp.protocol.outcome import ToolFailure
