@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from responses_mcp.responses_api.sse import EventStream
 
 PIECE = 8 * 1024  # bytes of an event stream between two looks at other tasks; it may consist of empty lines
 _FIELD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
+_LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
@@ -96,7 +98,7 @@ class ResponseStream:
 
     def _complete(self, response: JsonObject, kind: str) -> JsonObject:
         output = _list(response.get("output")) or [item for _, item in sorted(self._items.items())]
-        has_message = any(_object(item).get("type") == "message" for item in output)
+        has_message = any(_object(item).get("type") == "message" for item in islice(output, MOST_ITEMS))
         if not has_message and self._parts:
             parts = [{**part, "text": "".join(part["text"])} for _, part in sorted(self._parts.items())]
             output = [*output, {"type": "message", "role": "assistant", "content": parts}]
@@ -156,12 +158,12 @@ def _searched(item: JsonObject) -> str | None:
     action = _object(item.get("action"))
     if action.get("type") in ("open_page", "find_in_page"):
         try:
-            host = urlsplit(_text(action.get("url"))).hostname
+            host = urlsplit(_text(action.get("url"))[:_LONGEST_URL]).hostname
         except ValueError:
             host = None
         return f"reading {host}" if host else "reading a page"
-    asked = [query for query in _list(action.get("queries")) if isinstance(query, str)]
-    query = asked[0] if asked else _text(action.get("query"))
+    queries = islice(_list(action.get("queries")), MOST_SOURCES)
+    query = next((query for query in queries if isinstance(query, str)), None) or _text(action.get("query"))
     return f"searched: {query}" if query else "searched"
 
 
