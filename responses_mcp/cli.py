@@ -83,20 +83,16 @@ def run(argv: Sequence[str]) -> int:
     if not options.stdio and not options.show_config:
         parser.error("nothing to do; add --stdio to serve, or --show-config to look at the configuration")
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
-    show = options.show_config or loaded.settings.server.show_config_on_start
-    if show:
-        _tell(show_config(loaded, __version__))
     if options.stdio:
-        return _serve(loaded)
-    if not loaded.problems:
-        return 0
+        return _serve(loaded, show=options.show_config or loaded.settings.server.show_config_on_start)
+    _tell(show_config(loaded, __version__))
     for problem in loaded.problems:
         _tell(f"openai-responses-mcp: {problem}")
-    return 2
+    return 2 if loaded.problems else 0
 
 
 def _tell(text: str) -> None:
-    """Write to stderr, where there is one that takes it: a server must not fail to start over this."""
+    """Write to stderr, where there is one that takes it."""
     if sys.__stderr__ is None:
         return  # closed at the start: the number may belong to something else by now
     # Not through sys.stderr, which keeps what it could not write and fails over it once more at the end.
@@ -104,12 +100,13 @@ def _tell(text: str) -> None:
         stderr.write(text.encode() + b"\n")
 
 
-def _serve(loaded: LoadedSettings) -> int:
+def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     settings = loaded.settings
     handler = configure(
         debug=settings.server.debug,
         debug_file=settings.server.debug_file,
         redact=Redactor([settings.openai.api_key, *settings.openai.headers.values()]),
+        shown=show_config(loaded, __version__) if show else None,
     )
     for text in (*loaded.problems, *loaded.warnings):
         log.warning("%s", text)

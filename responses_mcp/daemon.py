@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
-import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from importlib import import_module
 
 import trio
@@ -18,6 +18,8 @@ from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.runtime.stdio import wait_reader_gone
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.toolsets.base import Toolset
+
+_ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 # What most calls need: now, when the first answers have been given, and not when a call waits for it.
 import_module("responses_mcp.answers")
@@ -44,7 +46,7 @@ async def serve(  # started() is called by serve_conversation
     try:
         conversation = configured_conversation(settings, owned)
     except Exception:  # a toolset of the host's could not say what its tools are
-        await release(owned, receive_stream, send_stream)
+        await release(owned, receive_stream, send_stream)  # noqa: ASYNC120  # shielded within
         raise
     await serve_conversation(
         receive_stream, send_stream, conversation, settings=settings.server, task_status=task_status
@@ -54,13 +56,15 @@ async def serve(  # started() is called by serve_conversation
 async def serve_descriptors(wire_in: int, wire_out: int, conversation: Conversation, settings: ServerSettings) -> None:
     """Go on with `conversation` until the client closes its end, stops reading, or a signal asks to end.
 
-    Must run in the main thread of a process of its own. Closes the two descriptors.
+    Must run in the main thread of a process of its own, which then takes no more notice of such signals. Closes the
+    two descriptors.
     """
     _collect_rarely()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_end_on_signal, nursery.cancel_scope)
         nursery.start_soon(_end_when_nobody_reads, wire_out, nursery.cancel_scope)
-        await serve_conversation(reading_from(wire_in), writing_to(wire_out), conversation, settings=settings)
+        # First, since the streams make descriptors non-blocking that we share with the client.
+        with _ended_by_signals(nursery.cancel_scope):
+            await serve_conversation(reading_from(wire_in), writing_to(wire_out), conversation, settings=settings)
         nursery.cancel_scope.cancel(reason="serving has ended")
 
 
@@ -75,13 +79,26 @@ def _collect_rarely() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-async def _end_on_signal(everything: trio.CancelScope) -> None:
-    names = ["SIGINT", "SIGTERM"] if sys.platform == "win32" else ["SIGINT", "SIGTERM", "SIGHUP"]
-    with trio.open_signal_receiver(*(getattr(signal, name) for name in names)) as signals:
-        async for number in signals:
-            # Clients kill within a tenth of a second of asking, so there is no grace.
-            everything.cancel(reason=f"signal {number}")
-            return
+@contextmanager
+def _ended_by_signals(everything: trio.CancelScope) -> Generator[None]:
+    """Let a signal cancel `everything`, and ignore what comes after the block.
+
+    Clients that asked once ask again within a tenth of a second. Trio's receiver would put the old handlers back, which
+    end the process at once, and that could leave the client's descriptors non-blocking.
+    """
+    token = trio.lowlevel.current_trio_token()
+
+    def end(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
+        # Clients kill within a tenth of a second of asking, so there is no grace.
+        token.run_sync_soon(everything.cancel, f"signal {number}")
+
+    for number in _ENDING:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
 
 
 async def _end_when_nobody_reads(wire_out: int, everything: trio.CancelScope) -> None:

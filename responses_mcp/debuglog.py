@@ -125,14 +125,14 @@ class _LineWriter:
 
 
 class LogHandler(logging.Handler):
-    """Hands each line to the writers of all streams."""
+    """Hands each line to all writers."""
 
-    def __init__(self, streams: Sequence[RawIOBase]) -> None:
+    def __init__(self, writers: Sequence[_LineWriter]) -> None:
         super().__init__()
-        self._writers = [_LineWriter(stream) for stream in streams]
+        self._writers = writers
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a line on every stream."""
+        """Queue a line with every writer."""
         try:
             line = self.format(record).encode("utf-8", "backslashreplace")
         except Exception:  # noqa: BLE001  # a log line is never worth an exception
@@ -151,26 +151,29 @@ class LogHandler(logging.Handler):
         super().close()
 
 
-def configure(*, debug: bool, debug_file: str | None, redact: Redactor) -> LogHandler:
+def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: str | None = None) -> LogHandler:
     """Send this package's log lines to stderr, all of them with `debug`, warnings and worse without.
 
     With `debug` and a `debug_file` the lines go there too: parents are created, the file is appended to and is
-    readable by its owner only. A file that cannot be opened is a warning on stderr and nothing more.
+    readable by its owner only. A file that cannot be opened is a warning on stderr and nothing more. `shown` goes to
+    stderr first, as it is.
     """
-    streams: list[RawIOBase] = []
+    writers: list[_LineWriter] = []
     if sys.__stderr__ is not None:  # else descriptor 2 is closed, or belongs to something else by now
         with suppress(OSError):
             # A descriptor of its own: fd 2 may be pointed elsewhere later, and sys.stderr has buffers and an encoding.
-            streams.append(open(os.dup(2), "wb", buffering=0))  # noqa: SIM115, PTH123  # closed by the handler
+            writers.append(_LineWriter(open(os.dup(2), "wb", buffering=0)))  # noqa: SIM115, PTH123  # closed by it
+            if shown is not None:
+                writers[0].put(shown.encode() + b"\n")
     problem: str | None = None
     if debug and debug_file is not None:
         try:
-            streams.append(_open_to_append(Path(debug_file)))
+            writers.append(_LineWriter(_open_to_append(Path(debug_file))))
         except OSError as error:
             problem = error.strerror or type(error).__name__
         except ValueError as error:  # a NUL in the path
             problem = str(error)
-    handler = LogHandler(streams)
+    handler = LogHandler(writers)
     handler.setFormatter(_LineFormatter(redact, debug=debug))
     _root.addHandler(handler)
     _root.setLevel(logging.DEBUG if debug else logging.WARNING)

@@ -1,8 +1,10 @@
 """The command line as a person or a client uses it: output, exit codes, and a start that never fails in silence."""
 
 import json
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,38 @@ def test_a_stderr_that_takes_nothing_does_not_keep_the_server_from_starting(tmp_
         )
         assert done.returncode == 0
         assert json.loads(done.stdout)["result"] == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX pipe")
+def test_a_stderr_that_nobody_reads_does_not_keep_the_server_from_starting(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x")
+    os.set_blocking(writer, True)
+    try:
+        done = subprocess.run(
+            [*COMMAND, "--stdio", "--show-config"],
+            input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+            stdout=subprocess.PIPE,
+            stderr=writer,
+            env=environment(tmp_path),
+            timeout=WAIT,
+            check=False,
+        )
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["result"] == {}
+
+
+def test_the_configuration_is_shown_before_all_lines_of_the_log_and_is_not_in_its_file(tmp_path: Path) -> None:
+    done = run(tmp_path, "--stdio", "--show-config", "--debug", str(tmp_path / "log"))
+    shown, end = json.JSONDecoder().raw_decode(done.stderr)
+    assert shown["version"] == __version__
+    assert done.stderr[end:] == "\n" + (tmp_path / "log").read_text()
 
 
 def test_the_configuration_can_ask_to_be_shown_at_the_start(tmp_path: Path) -> None:
@@ -236,7 +270,8 @@ def test_a_debug_file_that_cannot_be_opened_is_a_warning(tmp_path: Path) -> None
 
 def loaded_modules(home: Path, stdin: bytes) -> set[str]:
     code = (
-        "import atexit, json, sys; atexit.register(lambda: sys.stderr.write(json.dumps(sorted(sys.modules))));"
+        "import json, os, sys; end = os._exit;"
+        "os._exit = lambda code: (print(json.dumps(sorted(sys.modules)), file=sys.stderr), end(code));"
         "sys.argv = ['openai-responses-mcp', '--stdio'];"
         "from responses_mcp.__main__ import main; main()"
     )
