@@ -136,12 +136,9 @@ def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
 
 def _sources(searches: list[JsonObject]) -> Iterator[Source]:
     looks = repeat(None, MOST_SOURCES)
-    actions = (as_object(search.get("action")) for search in searches)
-    for source in (source for action in actions for source in objects(action.get("sources"), looks)):
-        kind = line_at(source, "type") or "source"
-        url = line_at(source, "url")
-        name = line_at(source, "name") or line_at(source, "id")
-        if url:
-            yield Source(url, kind, is_url=True)
-        elif name:
-            yield Source(name, kind, is_url=False)
+    for search in searches:
+        for source in objects(as_object(search.get("action")).get("sources"), looks):
+            if url := line_at(source, "url"):
+                yield Source(url, "url", is_url=True)
+            elif name := line_at(source, "name") or line_at(source, "id"):
+                yield Source(name, line_at(source, "type") or "source", is_url=False)
