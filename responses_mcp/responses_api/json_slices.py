@@ -239,18 +239,19 @@ def _value(place: _Place) -> Generator[None, None, Any]:
         if first not in ("{", "["):
             return json.loads((yield from place.take_scalar()))
         if place.full:
-            return (yield from (_object(place) if first == "{" else _array(place)))
+            long: Any = {} if first == "{" else []
+            place.begun.append(long)
+            yield from (_members(place, long) if first == "{" else _elements(place, long))
+            place.begun.pop()
+            return long
         place.move()
 
 
-def _object(place: _Place) -> Generator[None, None, dict[str, Any]]:
-    members: dict[str, Any] = {}
-    place.begun.append(members)
+def _members(place: _Place, members: dict[str, Any]) -> Generator[None, None, None]:
     yield from place.take("{")
     if (yield from place.next()) == "}":
         yield from place.take("}")
-        place.begun.pop()
-        return members
+        return
     for count in itertools.count(1):
         if (yield from place.next()) != '"':
             raise ValueError("a name was expected")
@@ -258,25 +259,19 @@ def _object(place: _Place) -> Generator[None, None, dict[str, Any]]:
         yield from place.take(":")
         members[name] = yield from _value(place)
         if (yield from place.take(",}")) == "}":
-            break
+            return
         if count % MEMBERS == 0:
             yield
-    place.begun.pop()
-    return members
 
 
-def _array(place: _Place) -> Generator[None, None, list[Any]]:
-    elements: list[Any] = []
-    place.begun.append(elements)
+def _elements(place: _Place, elements: list[Any]) -> Generator[None, None, None]:
     yield from place.take("[")
     if (yield from place.next()) == "]":
         yield from place.take("]")
-        place.begun.pop()
-        return elements
+        return
     while True:
         while place.take_run(elements):
             yield
         elements.append((yield from _value(place)))
         if (yield from place.take(",]")) == "]":
-            place.begun.pop()
-            return elements
+            return

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 
 import trio
 
 from responses_mcp.protocol.jsonrpc import request_key
 from responses_mcp.testing import FakeApi, Json, RecordedRequest, bodies
 from responses_mcp.testing.client import McpClient
+from tests.bench.figures import memory
 from tests.hostile.corpus import IN_FLIGHT, OK, Case
 
 WAIT = 20.0
@@ -84,5 +84,6 @@ async def ping(client: McpClient) -> None:
 
 def resident_mib(pid: int) -> float:
     """Return the resident memory of a process in MiB (Linux)."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * 4096 / (1 << 20)
+    found = memory(pid)
+    assert found is not None
+    return found[0]
