@@ -14,10 +14,10 @@ from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.citations import Citation
 from responses_mcp.responses_api.dates import today_in_tokyo
-from responses_mcp.responses_api.json_slices import read_and_let_go
 from responses_mcp.responses_api.models import model_traits
 from responses_mcp.responses_api.payload import Question, request_body
 from responses_mcp.responses_api.reading import Answer, read_answer
+from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
 
 __all__ = ["Answer", "Answers", "Citation", "open_answers"]
@@ -49,6 +49,7 @@ class Answers:
         domains: Sequence[str] | None = None,
         profile: str = "answer",
         on_phase: Callable[[str], None] | None = None,
+        room: Room | None = None,
     ) -> Answer:
         """Answer `query`, searching the web when the model sees fit.
 
@@ -79,10 +80,9 @@ class Answers:
         self._log_request(profile, chosen)
         if on_phase is not None:
             on_phase(f"asking {chosen.model}")
-        response = await self._api.create(body, on_phase=on_phase)
         most = self._settings.policy.max_citations
         read = partial(read_answer, model=chosen.model, max_citations=most, date=date)
-        return await read_and_let_go(response, read)
+        return await self._api.create(body, read, on_phase=on_phase, room=room)
 
     def _profile(self, name: str) -> Profile:
         profiles = self._settings.model_profiles

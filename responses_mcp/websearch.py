@@ -14,10 +14,10 @@ from functools import partial
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.dates import today_in_tokyo
-from responses_mcp.responses_api.json_slices import read_and_let_go
 from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.responses_api.search_request import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.search_results import SearchResult, SearchResults, read_results
+from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 
 __all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]
@@ -51,6 +51,7 @@ class WebSearch:
         language: str = ANY_LANGUAGE,
         timeframe: str | None = None,
         on_phase: Callable[[str], None] | None = None,
+        room: Room | None = None,
     ) -> SearchResults:
         """Search for `query` and return at most `limit` (1 to 50) pages, the most relevant first.
 
@@ -71,8 +72,8 @@ class WebSearch:
         log.debug("search: model=%s limit=%d language=%s timeframe=%s", profile.model, *bounds)
         if on_phase is not None:
             on_phase(f"asking {profile.model}")
-        response = await self._api.create(body, on_phase=on_phase, policy=self._policy)
-        found = await read_and_let_go(response, partial(read_results, limit=asked.limit, today=today))
+        read = partial(read_results, limit=asked.limit, today=today)
+        found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
         return found
 

@@ -55,6 +55,8 @@ async def test_a_question_is_sent_with_the_defaults_of_the_contract() -> None:
         "include": ["web_search_call.action.sources"],
         "text": {"verbosity": "medium"},
         "reasoning": {"effort": "medium"},
+        "stream": True,
+        "stream_options": {"include_obfuscation": False},
     }
 
 
@@ -119,7 +121,7 @@ async def test_each_profile_is_used_under_its_name() -> None:
         {"verbosity": "high"},
     )
     assert (await answers.answer("q", profile="answer_quick")).model == "gpt-4.1-mini"
-    assert sent(stub).keys() == {"model", "instructions", "input", "tools", "include"}
+    assert sent(stub).keys() == {"model", "instructions", "input", "tools", "include", "stream", "stream_options"}
 
 
 @pytest.mark.parametrize("profile", ["answer_detailed", "answer_quick"])

@@ -47,11 +47,11 @@ async def test_a_token_makes_the_call_stream_and_its_first_phase_is_told() -> No
         assert client.heard[-1] == answer
 
 
-async def test_without_a_token_the_request_has_no_stream_member() -> None:
+async def test_without_a_token_the_call_is_streamed_and_nothing_is_told() -> None:
     async with open_fake_api() as api, connected_client(pointing_at(api.base_url)) as client:
         await ask(client, token=None)
         assert api.requests[0].json is not None
-        assert "stream" not in api.requests[0].json
+        assert api.requests[0].json["stream"] is True
         assert messages(client) == []
 
 

@@ -22,7 +22,6 @@ from responses_mcp.errors import (
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.responses_api.connections import Reply
 from responses_mcp.settings.model import OpenAISettings, Profile, SearchDefaults, SearchSettings, Settings
 from responses_mcp.testing import Json, Sse, Truncated, as_stream, bodies, open_fake_api
 from responses_mcp.websearch import WebSearch, open_search
@@ -30,7 +29,7 @@ from tests.debug_lines import configured
 from tests.processes import WAIT
 from tests.responses_api.network import gone
 from tests.responses_api.search_bodies import PEP, found
-from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
+from tests.responses_api.stub import KEY, Play, Reply, StubConnections, ok, refused, stub_api
 
 TODAY = "2026-11-22"
 NO_TLS = ConnectionFailed("Not trusted.")
@@ -309,7 +308,7 @@ async def test_a_cancel_at_the_moment_of_a_time_out_is_a_cancel(autojump_clock: 
 async def test_answers_keep_their_own_policy() -> None:
     api, stub = stub_api(lost)
     with pytest.raises(ConnectionFailed, match=r"^Lost\. It was not repeated, as it may have been paid for\.$"):
-        await api.create({})
+        await api.create({}, dict)
     assert len(stub.sent) == 1
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import trio
 
@@ -16,35 +17,29 @@ from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.accommodation import Accommodation
-from responses_mcp.responses_api.connections import Connect, Connections, connection_limit
+from responses_mcp.responses_api.connections import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.credentials import credential_headers
-from responses_mcp.responses_api.json_slices import let_go
-from responses_mcp.responses_api.reading import check_status
-from responses_mcp.responses_api.refusals import read_body
+from responses_mcp.responses_api.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
-from responses_mcp.responses_api.streaming import StreamListener, is_success, looks_like_events
+from responses_mcp.room import Room
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
-
-if TYPE_CHECKING:
-    from responses_mcp.responses_api.client import HttpConnections
 
 log = logging.getLogger(__name__)
 
-_WANTS_JSON = {"accept": "application/json"}
-_WANTS_EVENTS = {"accept": "text/event-stream, application/json", "accept-encoding": "identity"}
+T = TypeVar("T")
 
 
 async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
     """Prepare for requests to `url` with httpx, which is imported now and not before."""
     # The import takes a tenth of a second: in a thread, so that pings are answered meanwhile.
-    connections = await trio.to_thread.run_sync(_import_client, abandon_on_cancel=True)
-    return await connections.open(url, limit=limit, trust_env=trust_env)
+    open_connections = await trio.to_thread.run_sync(_import_client, abandon_on_cancel=True)
+    return await open_connections(url, limit=limit, trust_env=trust_env)
 
 
-def _import_client() -> type[HttpConnections]:
-    from responses_mcp.responses_api.client import HttpConnections  # noqa: PLC0415  # imports httpx: on first use
+def _import_client() -> Callable[..., Awaitable[Connections]]:
+    from responses_mcp.responses_api.client import open_connections  # noqa: PLC0415  # imports httpx: on first use
 
-    return HttpConnections
+    return open_connections
 
 
 class ResponsesApi:
@@ -69,34 +64,41 @@ class ResponsesApi:
         self._connecting = trio.Lock()
         self._connections: Connections | None = None
         self._lessons: dict[str, Accommodation] = {}
+        self._budget = ReplyBudget()
+        self._turn = trio.Lock()
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
 
     async def create(
         self,
         body: JsonObject,
+        read: Callable[[JsonObject], T],
         *,
         on_phase: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
-    ) -> JsonObject:
-        """Ask for a response and return the Response object, which has ended well or is incomplete.
+        room: Room | None = None,
+    ) -> T:
+        """Ask for a response and return what `read` makes of the Response object, which ended well or is incomplete.
 
+        `read` is called in the step that decodes the reply, so that of all calls one such object exists at a time.
         Takes at most `request.timeout_ms`, retries and waits included. What is asked again is for `policy` to say;
-        without one, what may pass and is not paid for twice, `request.max_retries` times at most. With `on_phase` the
-        response is streamed and its phases are told, in words for a person. Raises `UpstreamError`. Cancelling closes
-        the socket.
+        without one, what may pass and is not paid for twice, `request.max_retries` times at most. `on_phase` is told
+        the phases of the response, in words for a person. With `room` the API is asked, and a large reply read, only
+        while the client's answers leave some. Raises `UpstreamError`. Cancelling closes the socket.
         """
         policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
+        # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and
+        # what they cut may have been paid for.
+        body = {**body, "stream": True, "stream_options": {"include_obfuscation": False}}
         headers = {
             "content-type": "application/json",
-            **(_WANTS_JSON if on_phase is None else _WANTS_EVENTS),
+            "accept": "text/event-stream, application/json",
             "user-agent": f"openai-responses-mcp/{__version__}",
             **credential_headers(self._openai),
         }
-        if on_phase is not None:
-            body = {**body, "stream": True}
+        ask = partial(self._exchange, headers=headers, read=read, on_phase=on_phase, room=room)
         seconds = self._request.timeout_ms / 1000
         with trio.move_on_after(seconds) as deadline:
-            return await self._attempts(body, headers, policy, deadline, on_phase or _unheard)
+            return await self._attempts(body, policy, deadline, on_phase or _unheard, ask)
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; raise request.timeout_ms (OPENAI_API_TIMEOUT), "
             "lower reasoning_effort in the profile, or ask for less.",
@@ -106,11 +108,11 @@ class ResponsesApi:
     async def _attempts(
         self,
         body: JsonObject,
-        headers: dict[str, str],
         policy: RetryPolicy,
         deadline: trio.CancelScope,
         on_phase: Callable[[str], None],
-    ) -> JsonObject:
+        ask: Callable[[JsonObject], Awaitable[T]],
+    ) -> T:
         lessons = self._lessons.setdefault(str(body.get("model")), Accommodation())
         retries = 0
         while True:
@@ -118,7 +120,7 @@ class ResponsesApi:
             # A cancel during the wait must not cost another request, even if the wait had just ended.
             await trio.lowlevel.checkpoint_if_cancelled()
             try:
-                return await self._attempt(fitting, headers, policy, on_phase)
+                return await self._attempt(fitting, policy, ask)
             except UpstreamError as error:
                 self._log_failure(retries + 1, error)
                 wait = self._wait_before_retry(error, retries, policy, lessons, fitting)
@@ -147,39 +149,55 @@ class ResponsesApi:
             log.warning("the model %s %s", body.get("model"), lesson)
         return 0.0
 
-    async def _attempt(
-        self, body: JsonObject, headers: dict[str, str], policy: RetryPolicy, on_phase: Callable[[str], None]
-    ) -> JsonObject:
+    async def _attempt(self, body: JsonObject, policy: RetryPolicy, ask: Callable[[JsonObject], Awaitable[T]]) -> T:
         with trio.move_on_after(policy.try_seconds):
-            return await self._exchange(body, headers, on_phase)
+            return await ask(body)
         raise DeadlineExceeded(
             f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
         )
 
-    async def _exchange(self, body: JsonObject, headers: dict[str, str], on_phase: Callable[[str], None]) -> JsonObject:
+    async def _exchange(
+        self,
+        body: JsonObject,
+        *,
+        headers: dict[str, str],
+        read: Callable[[JsonObject], T],
+        on_phase: Callable[[str], None] | None,
+        room: Room | None,
+    ) -> T:
+        if room is not None:
+            await room.wait()
         connections = await self._open() if self._connections is None else self._connections
         data = replace_lone_surrogates(json.dumps(body, ensure_ascii=False)).encode()
-        stream = StreamListener(on_phase)
-        reply = await connections.post(self._url, headers, data, stream)
-        if stream.heard:
-            response = stream.finish()
-        elif is_success(reply.status) and looks_like_events(reply.pieces):
-            for piece in reply.pieces:
-                await trio.lowlevel.checkpoint()
-                if await stream.hear(piece):
-                    break
-            response = stream.finish()
-        else:
-            response = await read_body(reply.status, reply.headers, reply.pieces, self.redact)
-        try:
-            check_status(response, self.redact)
-        except UpstreamError:
-            await let_go(response)  # noqa: ASYNC120  # to a cancel it is all the same how it ended
-            raise
+        request = Request("POST", self._url, headers, data)
+        most = self._request.max_reply_bytes
+        with ReplyReader(most_bytes=most, budget=self._budget, redact=self.redact, on_phase=on_phase) as reader:
+            async with AsyncExitStack() as reserved:
+                holding = False
+
+                async def make_room() -> None:
+                    nonlocal holding
+                    if reader.is_large != holding and room is not None:
+                        holding = not holding
+                        if holding:
+                            await reserved.enter_async_context(room.reserve(most))
+                        else:
+                            await reserved.aclose()
+
+                await connections.send(request, reader, None if room is None else make_room)
+                if reader.held_bytes <= LARGE_BYTES:
+                    return self._read(reader, read)
+                # One after the other, and all others in between.
+                async with self._turn:
+                    await trio.lowlevel.checkpoint()
+                    return self._read(reader, read)
+
+    def _read(self, reader: ReplyReader, read: Callable[[JsonObject], T]) -> T:
+        response = reader.finish()
         log.debug(
-            "openai(client): ok status=%d model=%s id=%s", reply.status, response.get("model"), response.get("id")
+            "openai(client): ok status=%d model=%s id=%s", reader.status, response.get("model"), response.get("id")
         )
-        return response
+        return read(response)
 
     async def _open(self) -> Connections:
         async with self._connecting:

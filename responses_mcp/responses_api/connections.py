@@ -4,47 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP response, read whole. Header names are lower-case.
+class Request(NamedTuple):
+    """An HTTP request, whole. Header names are lower-case."""
 
-    The body is in the pieces in which it came: to put many megabytes together would hold up everything else.
-    """
-
-    status: int
+    method: str
+    url: str
     headers: Mapping[str, str]
-    pieces: list[bytes]
-
-    @property
-    def body(self) -> bytes:
-        """Return the pieces as one."""
-        return b"".join(self.pieces)
+    body: bytes = b""
 
 
-class Listener(Protocol):
-    """Hears a reply's body piece by piece, instead of having it kept."""
+class Reader(Protocol):
+    """Takes a reply as it comes."""
 
-    def begin(self, status: int, headers: Mapping[str, str]) -> bool:
-        """Look at the head of the reply and tell whether to hear its body; else it is read whole."""
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Take the status, and the headers under lower-case names."""
         ...
 
-    async def hear(self, chunk: bytes) -> bool:
-        """Take a piece of the body and tell whether that was enough; the rest is then left unread."""
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes of the body and tell whether they are enough. Raises `UpstreamError` to end it."""
         ...
+
+
+MakeRoom: TypeAlias = Callable[[], Awaitable[None]]
+"""Called between two pieces of a reply: it may take its time, and the rest of the reply waits on the way."""
 
 
 class Connections(Protocol):
     """Connections to one server."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None = None) -> Reply:
-        """Send one request and read the whole reply, whatever its status; cancelling closes the socket.
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom | None = None) -> None:
+        """Send a request and give its reply, whatever its status, to `reader`; cancelling closes the socket.
 
-        The body of a reply that `listener` heard is empty. Raises `UpstreamError`, retryable only if the request
-        cannot have reached the server.
+        Raises `UpstreamError`, retryable only if the request cannot have
+        reached the server, and what `reader` raises.
         """
         ...
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
 
-from responses_mcp.errors import RequestRefused, UnusableReply, UpstreamError
+from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.citations import (
     Citation,
@@ -21,7 +21,6 @@ from responses_mcp.responses_api.citations import (
     without_markers,
     without_tracking,
 )
-from responses_mcp.responses_api.refusals import Redact, failed_response
 from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
@@ -35,8 +34,7 @@ _CUT_OFF = (
     "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
 )
 _TOO_LONG = f"[The answer was cut off here: it has more than {LONGEST_ANSWER} characters. Ask for less.]"
-# What may be repeated in a message; anything else in these places is not ours to quote.
-_KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
+# What may be repeated in a message; anything else in this place is not ours to quote.
 _ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
 
 
@@ -65,8 +63,7 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     `model` is the configured id, which the answer names; `date` is the access date in Asia/Tokyo. Raises
     `UpstreamError` when there is no answer in it, retryable when asking again may help.
     """
-    check_status(response)
-    model = replace_lone_surrogates(model)
+    model = replace_lone_surrogates(model)  # the environment may hold some
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     parts = list(answer_parts(items, MOST_ITEMS))
     said = joined(parts, "output_text", "text")
@@ -86,28 +83,6 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     sources = list(_sources(searches))
     citations = choose_citations(cited, sources, limit=max_citations, date=date)
     return Answer(with_sources(text, citations, date), used_search=True, citations=citations, model=model)
-
-
-def check_status(response: JsonObject, redact: Redact = str) -> None:
-    """Raise the `UpstreamError` that a Response which ended badly stands for; missing statuses pass.
-
-    What the API said is quoted after `redact`.
-    """
-    status = response.get("status")
-    if status == "failed":
-        raise failed_response(as_object(response.get("error")), redact)
-    if status == "incomplete":
-        reason = as_object(response.get("incomplete_details")).get("reason")
-        if reason == "content_filter":
-            raise RequestRefused(
-                "The API's content filter stopped the answer; ask in other words.", code="content_filter"
-            )
-    elif status not in (None, "completed"):
-        known = f"status {status}" if status in _KNOWN_STATUSES else "an unknown status"
-        raise UnusableReply(
-            f"The API returned a response that is not finished ({known}); ask again, "
-            "and if it happens again check that openai.base_url is a Responses API."
-        )
 
 
 def no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:

@@ -22,8 +22,8 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
-from responses_mcp.responses_api import json_slices
 from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
+from responses_mcp.responses_api.shapes import as_object
 
 Redact = Callable[[str], str]
 
@@ -31,33 +31,21 @@ _LONGEST_TEXT = 300  # characters of a message, with what the API said in it; cl
 _LONGEST_WORD = 64  # characters of a type or a code
 _LONGEST_ID = 100
 _LONGEST_BODY = 300  # characters of a body in the debug log (contract 8.1)
-_LONGEST_READ = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
+LONGEST_READ = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
 _LONGEST_SECRET = 4 * 1024  # bytes at the end of what is cut there that may be the beginning of a secret
 _LONGEST_TOLD = 86_400  # seconds of a wait; a header may name a number of 300 digits
 _MOST_WRITTEN = 1_000  # values and brackets of details that are no text
+# What may be repeated in a message; anything else in this place is not ours to quote.
+_KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
 
 
-async def read_body(status: int, headers: Mapping[str, str], pieces: list[bytes], redact: Redact) -> JsonObject:
-    """Return the JSON object of a success, or raise the `UpstreamError` that anything else stands for.
+def refusal(status: int, headers: Mapping[str, str], beginning: bytes, redact: Redact) -> UpstreamError:
+    """Return the error that a reply with another status than a success stands for.
 
-    `headers` has lower-case names, `pieces` put together are the body. The error quotes little of what the API said,
-    and after `redact`. Lets other tasks run while it reads a long body, and empties `pieces` then.
+    `headers` has lower-case names, `beginning` is the body as far as it is read. The error quotes little of what the
+    API said, and after `redact`.
     """
-    request_id = redact(headers.get("x-request-id", ""))[:_LONGEST_ID] or None
-    beginning = _beginning(pieces)
-    if 200 <= status < 300:
-        value = await _parse(pieces)
-        if isinstance(value, dict):
-            return cast(JsonObject, value)
-        await json_slices.let_go(value)
-        raise UnusableReply(
-            f"The API answered {status} with something that is not a JSON object; "
-            "check that openai.base_url is a Responses API and that no proxy rewrites it.",
-            status=status,
-            request_id=request_id,
-            body=_excerpt(beginning, redact),
-        )
-    said, kind, code, param = _words(await _parse([beginning[:_LONGEST_READ]]), redact)
+    said, kind, code, param = _words(_parsed(beginning[:LONGEST_READ]), redact)
     wait = asked_wait(headers)
     error_class, before, cure = _meaning(status, kind, code)
     retryable = (
@@ -67,17 +55,47 @@ async def read_body(status: int, headers: Mapping[str, str], pieces: list[bytes]
     )
     if retryable and wait is not None:
         cure += f" It asks to wait {_duration(wait)}."
-    raise error_class(
+    return error_class(
         _message(f"{before} ({status}{f' {code}' if code else ''})", said, cure),
         status=status,
         type=kind,
         code=code,
         param=param,
-        request_id=request_id,
+        request_id=_request_id(headers, redact),
         retryable=retryable,
         retry_after=wait,
         body=_excerpt(beginning, redact),
     )
+
+
+def not_an_object(status: int, headers: Mapping[str, str], body: bytes, redact: Redact, why: str) -> UnusableReply:
+    """Return the error for a success whose body is no JSON object; `why` is for the debug log."""
+    return UnusableReply(
+        f"The API answered {status} with something that is not a JSON object; "
+        "check that openai.base_url is a Responses API and that no proxy rewrites it.",
+        status=status,
+        request_id=_request_id(headers, redact),
+        body=f"{why}: {_excerpt(body[: LONGEST_READ + 1], redact)}",
+    )
+
+
+def check_status(response: JsonObject, redact: Redact) -> None:
+    """Raise the `UpstreamError` that a Response which ended badly stands for; missing statuses pass."""
+    status = response.get("status")
+    if status == "failed":
+        raise failed_response(as_object(response.get("error")), redact)
+    if status == "incomplete":
+        reason = as_object(response.get("incomplete_details")).get("reason")
+        if reason == "content_filter":
+            raise RequestRefused(
+                "The API's content filter stopped the answer; ask in other words.", code="content_filter"
+            )
+    elif status not in (None, "completed"):
+        known = f"status {status}" if status in _KNOWN_STATUSES else "an unknown status"
+        raise UnusableReply(
+            f"The API returned a response that is not finished ({known}); ask again, "
+            "and if it happens again check that openai.base_url is a Responses API."
+        )
 
 
 def _meaning(status: int, kind: str | None, code: str | None) -> tuple[type[UpstreamError], str, str]:
@@ -125,11 +143,15 @@ def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
     )
 
 
-async def _parse(pieces: list[bytes]) -> object:
+def _parsed(beginning: bytes) -> object:
     try:
-        return await json_slices.parse(pieces)
+        return json.loads(beginning.decode("utf-8", "replace").removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
+
+
+def _request_id(headers: Mapping[str, str], redact: Redact) -> str | None:
+    return redact(headers.get("x-request-id", ""))[:_LONGEST_ID] or None
 
 
 class _Words(NamedTuple):
@@ -189,24 +211,14 @@ def _duration(seconds: float) -> str:
     return "a day or longer" if seconds >= _LONGEST_TOLD else f"{seconds:.3f}".rstrip("0").rstrip(".") + " s"
 
 
-def _beginning(pieces: list[bytes]) -> bytes:
-    """Return as much of a body as is read where it is no success, and a byte more if there is more."""
-    read = b""
-    for piece in pieces:
-        read += piece[: _LONGEST_READ + 1 - len(read)]
-        if len(read) > _LONGEST_READ:
-            break
-    return read
-
-
 def _excerpt(beginning: bytes, redact: Redact) -> str:
-    text = beginning[:_LONGEST_READ].decode("utf-8", "replace")
-    text = _redacted(text, redact, cut=len(beginning) > _LONGEST_READ)
+    text = beginning[:LONGEST_READ].decode("utf-8", "replace")
+    text = _redacted(text, redact, cut=len(beginning) > LONGEST_READ)
     return " ".join(text.split())[:_LONGEST_BODY]
 
 
 def _redacted(text: str, redact: Redact, *, cut: bool = False) -> str:
     """Return the beginning of a text without secrets, nor the half of one at its end if it is `cut` there."""
-    cut = cut or len(text) > _LONGEST_READ
-    text = redact(text[:_LONGEST_READ])
+    cut = cut or len(text) > LONGEST_READ
+    text = redact(text[:LONGEST_READ])
     return text[:-_LONGEST_SECRET] if cut else text

@@ -1,182 +1,166 @@
 """A streamed response put together again, and the phases it goes through on the way.
 
-The result is the Response that the terminal event carries. Some servers send that event with an empty `output`; then
-the items that were finished stand in for it, and then the pieces of text. Whatever is not understood is passed over:
-new kinds of events appear all the time.
+The result is the Response that the terminal event carries. Only that event is decoded, and those that tell of a phase;
+deltas, of which there are hundreds, are known by their first bytes. Some servers send the terminal event with an empty
+`output`; then the items that were finished stand in for it, and then the texts. Whatever is not understood is passed
+over: new kinds of events appear all the time.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
-from itertools import islice
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Final, cast
 from urllib.parse import urlsplit
 
-import trio
-
-from responses_mcp.errors import ConnectionFailed
+from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.protocol.jsonrpc import JsonObject
-from responses_mcp.responses_api import json_slices
-from responses_mcp.responses_api.reading import MOST_ITEMS, MOST_SOURCES
-from responses_mcp.responses_api.sse import EventStream
+from responses_mcp.responses_api.shapes import as_object, text_at
+from responses_mcp.responses_api.sse import Event
 
-PIECE = 8 * 1024  # bytes of an event stream between two looks at other tasks; it may consist of empty lines
-_FIELD = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
+MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which holds up everything else
+_MOST_KEPT = 10_000  # events that may have to stand in for the terminal one
 _LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
+_TYPE = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)"')
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_ITEM, _TEXT, _ANNOTATION = _KEPT = (
+    "response.output_item.done",
+    "response.output_text.done",
+    "response.output_text.annotation.added",
+)
+
+
+def decode(data: bytes | bytearray) -> object:
+    """Return the value of a JSON text. Raises ValueError for what is none, and for more values than any reply has.
+
+    Invalid UTF-8 is read as U+FFFD.
+    """
+    # Counted in strings, too, which is quick and errs on the safe side.
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_VALUES:
+        raise ValueError(f"it has more than {MOST_VALUES} values")
+    try:
+        return json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 class ResponseStream:
-    """Collects the events of one streamed response.
+    """Collects the events of one streamed response; `kept_bytes` of them at the moment, at most `most_bytes`.
 
-    `response` is None until the stream's terminal event has come.
+    `on_phase`, if given, is told the phases, in words for a person.
     """
 
-    def __init__(self) -> None:
-        self.response: JsonObject | None = None
-        self._items: dict[int, JsonObject] = {}
-        self._parts: dict[tuple[int, int], JsonObject] = {}
-        self._writing = False
-        self._long = False  # there was a long event, which may live on in the response
-
-    def finish(self) -> JsonObject:
-        """Return the response. Raises `ConnectionFailed` when the stream ended before it was complete."""
-        if self.response is None:
-            raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
-        return self.response
-
-    def take(self, value: object) -> str | None:
-        """Take the JSON value of the next event; return the phase it begins, if any, in words for a person.
-
-        What is kept of an event is taken out of it.
-        """
-        if not isinstance(value, dict):
-            return None
-        event = cast(JsonObject, value)
-        self._long = self._long or isinstance(value, json_slices.LongObject)
-        kind = event.get("type")
-        if kind in _TERMINAL:
-            whole = self._complete(_object(event.pop("response", None)), str(kind))
-            self.response = json_slices.LongObject(whole) if self._long else whole
-            return None
-        if kind == "error" or (kind is None and "error" in event):
-            error = _object(event.get("error")) or event
-            self.response = {"status": "failed", "error": {"code": error.get("code"), "message": error.get("message")}}
-            return None
-        return self._phase(str(kind), event)
-
-    def _phase(self, kind: str, event: JsonObject) -> str | None:
-        if kind == "response.output_item.done":
-            item = _object(event.get("item"))
-            if len(self._items) < MOST_ITEMS:
-                self._items[_index(event, "output_index")] = item
-                event.pop("item", None)
-            return _searched(item) if item.get("type") == "web_search_call" else None
-        if kind == "response.web_search_call.searching":
-            return "searching"
-        if kind == "response.output_text.annotation.added":
-            annotations = self._part(event)["annotations"]
-            if len(annotations) < MOST_SOURCES:
-                annotations.append(event.pop("annotation", None))
-        elif kind == "response.output_text.delta":
-            self._part(event)["text"].append(_text(event.get("delta")))
-            if not self._writing:
-                self._writing = True
-                return "writing"
-        elif kind == "response.output_item.added" and _object(event.get("item")).get("type") == "reasoning":
-            return "thinking"
-        return None
-
-    def _part(self, event: JsonObject) -> JsonObject:
-        """Return the part that an event adds to; its text is kept in pieces until it is needed."""
-        place = (_index(event, "output_index"), _index(event, "content_index"))
-        part = self._parts.get(place, {"type": "output_text", "text": [], "annotations": []})
-        if len(self._parts) < MOST_ITEMS:
-            self._parts[place] = part
-        return part
-
-    def _complete(self, response: JsonObject, kind: str) -> JsonObject:
-        output = _list(response.get("output")) or [item for _, item in sorted(self._items.items())]
-        has_message = any(_object(item).get("type") == "message" for item in islice(output, MOST_ITEMS))
-        if not has_message and self._parts:
-            parts = [{**part, "text": "".join(part["text"])} for _, part in sorted(self._parts.items())]
-            output = [*output, {"type": "message", "role": "assistant", "content": parts}]
-        status = response.get("status") or kind.removeprefix("response.")
-        return {**response, "status": status, "output": output}
-
-
-class StreamListener:
-    """Hears a reply and, if it is an event stream, tells its phases; see `connections.Listener`."""
-
-    def __init__(self, on_phase: Callable[[str], None]) -> None:
+    def __init__(self, on_phase: Callable[[str], None] | None, *, most_bytes: int) -> None:
         self._on_phase = on_phase
-        self._events = EventStream()
-        self._stream = ResponseStream()
-        self.heard = False
+        self._most_bytes = most_bytes
+        self._kept: list[tuple[str, bytes]] = []
+        self._end: tuple[str, bytes] | None = None
+        self._writing = False
+        self.kept_bytes = 0
 
-    def begin(self, status: int, headers: Mapping[str, str]) -> bool:
-        """Accept successful replies that say they are event streams and are not compressed."""
-        kind, coding = headers.get("content-type", "").lower(), headers.get("content-encoding", "identity")
-        self.heard = is_success(status) and kind.startswith("text/event-stream") and coding == "identity"
-        return self.heard
-
-    async def hear(self, chunk: bytes) -> bool:
-        """Take a piece of the stream; enough is when the response is complete."""
-        for start in range(0, len(chunk), PIECE):
-            if start:
-                await trio.lowlevel.checkpoint()
-            for data in self._events.feed(chunk[start : start + PIECE]):
-                try:
-                    event = await json_slices.parse([data], errors="replace")
-                except (ValueError, RecursionError):
-                    continue  # `[DONE]`, and whatever else is no event
-                if (phase := self._stream.take(event)) is not None:
-                    self._on_phase(phase)
-                await json_slices.let_go(event)
-                if self._stream.response is not None:
-                    return True  # what follows the terminal event is not ours to judge
+    def take(self, event: Event) -> bool:
+        """Take the next event and tell whether it was the last of the response."""
+        kind = _kind(event)
+        if kind in _TERMINAL or kind == "error":
+            self._end = (kind, event.data)
+            return True
+        if kind in _KEPT and len(self._kept) < _MOST_KEPT and self.kept_bytes + len(event.data) <= self._most_bytes:
+            self._kept.append((kind, event.data))
+            self.kept_bytes += len(event.data)
+        if self._on_phase is not None and (phase := self._phase(kind, event.data)) is not None:
+            self._on_phase(phase)
         return False
 
-    def finish(self) -> JsonObject:
-        """Return the response; see `ResponseStream.finish`."""
-        return self._stream.finish()
+    def response(self) -> JsonObject:
+        """Return the Response object.
+
+        Raises `ConnectionFailed` when the stream ended before it was complete, `UnusableReply` if its end is no JSON.
+        """
+        if self._end is None:
+            raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
+        kind, data = self._end
+        try:
+            event = as_object(decode(data))
+        except ValueError as error:
+            raise UnusableReply(f"The last event of the API's stream cannot be read: {error}; ask again.") from error
+        if kind == "error":
+            said = as_object(event.get("error")) or event
+            return {"status": "failed", "error": {"code": said.get("code"), "message": said.get("message")}}
+        response = as_object(event.get("response"))
+        output = response.get("output")
+        if not (isinstance(output, list) and output):
+            output = self._stand_in()
+        elif not any(as_object(item).get("type") == "message" for item in cast(list[object], output)):
+            output = [*cast(list[object], output), *self._texts()]
+        return {**response, "status": response.get("status") or kind.removeprefix("response."), "output": output}
+
+    def _phase(self, kind: str, data: bytes) -> str | None:
+        if kind == "response.output_text.delta":
+            before, self._writing = self._writing, True
+            return None if before else "writing"
+        if kind == "response.web_search_call.searching":
+            return "searching"
+        if kind in (_ITEM, "response.output_item.added"):
+            item = as_object(_object(data).get("item"))
+            if kind != _ITEM:
+                return "thinking" if item.get("type") == "reasoning" else None
+            return _searched(item) if item.get("type") == "web_search_call" else None
+        return None
+
+    def _stand_in(self) -> list[JsonObject]:
+        events = sorted(self._events(_ITEM), key=lambda event: _index(event, "output_index"))
+        items = [as_object(event.get("item")) for event in events]
+        return items if any(item.get("type") == "message" for item in items) else [*items, *self._texts()]
+
+    def _texts(self) -> list[JsonObject]:
+        """Return the message that the finished texts make, if there are any."""
+        parts: dict[tuple[int, int], JsonObject] = {}
+        for event in self._events(_TEXT):
+            part: JsonObject = {"type": "output_text", "text": text_at(event, "text"), "annotations": []}
+            parts[_index(event, "output_index"), _index(event, "content_index")] = part
+        for event in self._events(_ANNOTATION):
+            at = _index(event, "output_index"), _index(event, "content_index")
+            if at in parts:
+                parts[at]["annotations"].append(event.get("annotation"))
+        content = [part for _, part in sorted(parts.items())]
+        return [{"type": "message", "role": "assistant", "content": content}] if content else []
+
+    def _events(self, kind: str) -> list[JsonObject]:
+        return [_object(data) for each, data in self._kept if each == kind]
 
 
-def is_success(status: int) -> bool:
-    """Tell whether `status` is of the 200 class."""
-    return 200 <= status < 300
+def _kind(event: Event) -> str:
+    """Return the type of an event: its data's own word, which stands at the beginning; or else its name."""
+    found = _TYPE.match(event.data)
+    word = found[1] if found else event.name
+    if word:
+        return word.decode("utf-8", "replace")
+    members = _object(event.data)
+    kind = members.get("type", "error" if "error" in members else "")
+    return kind if isinstance(kind, str) else ""
 
 
-def looks_like_events(pieces: list[bytes]) -> bool:
-    """Tell whether a body is an event stream, whatever its content type says: no JSON text begins so."""
-    return _FIELD.match(b"".join(pieces[:2])) is not None
+def _object(data: bytes) -> JsonObject:
+    try:
+        return as_object(decode(data))
+    except ValueError:
+        return {}
 
 
 def _searched(item: JsonObject) -> str | None:
     """Say what a finished search did: the query it asked or the page it read."""
-    action = _object(item.get("action"))
+    action = as_object(item.get("action"))
     if action.get("type") in ("open_page", "find_in_page"):
         try:
-            host = urlsplit(_text(action.get("url"))[:_LONGEST_URL]).hostname
+            host = urlsplit(text_at(action, "url")[:_LONGEST_URL]).hostname
         except ValueError:
             host = None
         return f"reading {host}" if host else "reading a page"
-    queries = islice(_list(action.get("queries")), MOST_SOURCES)
-    query = next((query for query in queries if isinstance(query, str)), None) or _text(action.get("query"))
+    queries = action.get("queries")
+    asked = cast(list[object], queries)[:_MOST_KEPT] if isinstance(queries, list) else []
+    query = next((query for query in asked if isinstance(query, str)), None) or text_at(action, "query")
     return f"searched: {query}" if query else "searched"
-
-
-def _object(value: object) -> JsonObject:
-    return cast(JsonObject, value) if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[object]:
-    return cast(list[object], value) if isinstance(value, list) else []
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _index(event: JsonObject, key: str) -> int:

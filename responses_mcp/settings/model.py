@@ -47,7 +47,7 @@ class OpenAISettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSettings:
-    """Bounds: milliseconds for a whole call, retries after the first request, connections at once.
+    """Bounds: milliseconds for a whole call, retries after the first request, connections at once, bytes of a reply.
 
     `trust_env` says whether proxy and certificates are those that the process's environment names.
     """
@@ -55,6 +55,7 @@ class RequestSettings:
     timeout_ms: int = 300_000
     max_retries: int = 3
     max_connections: int = 512
+    max_reply_bytes: int = 8 * 1024 * 1024
     trust_env: bool = True
 
 

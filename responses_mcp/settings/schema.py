@@ -96,6 +96,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Upstream connections at once; further calls wait their turn.",
         "OPENAI_MAX_CONNECTIONS",
     ),
+    integer(
+        "request.max_reply_bytes",
+        64 * 1024,
+        64 * 1024 * 1024,
+        "Largest reply that is read, in bytes, behind its compression; of a stream, the largest event.",
+    ),
     Setting(
         "request.trust_env",
         "boolean",

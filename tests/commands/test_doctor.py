@@ -305,7 +305,7 @@ async def test_broken_yaml_is_told_with_its_place(examine: Doctor, tmp_path: Pat
 async def test_nothing_is_sent_where_a_broken_file_may_name_another_address(
     examine: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(network, "HttpConnections", None)
+    monkeypatch.setattr(network, "open_connections", None)
     config = write(tmp_path / "c.yaml", "openai:\n  base_url: [https://gateway.example/v1\n")
     report = await examine("--config", config)
     report.line("skip", "network")
@@ -333,7 +333,7 @@ async def test_an_http_address_is_told_and_nothing_is_sent_anywhere(
     examine: Doctor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://gateway.example/v1")
-    monkeypatch.setattr(network, "HttpConnections", None)
+    monkeypatch.setattr(network, "open_connections", None)
     report = await examine()
     report.line("FAIL", "base_url", "http://gateway.example", "unencrypted", "Cure: use https")
     report.line("skip", "network")

@@ -169,7 +169,7 @@ async def test_only_those_who_trust_the_environment_follow_its_proxy_and_certifi
                 trio.fail_after(WAIT),
                 pytest.raises(ConnectionFailed, match=complaint) if trust_env else contextlib.nullcontext(),
             ):
-                await upstream.create({"model": "gpt-5.2", "input": "Why?"})
+                await upstream.create({"model": "gpt-5.2", "input": "Why?"}, dict)
             await upstream.aclose()
         assert len(api.requests) == 1
 

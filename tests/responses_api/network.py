@@ -16,10 +16,12 @@ import trustme
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.client import HttpConnections
-from responses_mcp.responses_api.connections import Reply
+from responses_mcp.responses_api.client import open_connections
+from responses_mcp.responses_api.connections import Request
+from responses_mcp.responses_api.pool import ConnectionPool
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import FakeApi
+from tests.responses_api.stub import Reply
 
 Stream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -70,17 +72,23 @@ async def real_api(
 
 
 @asynccontextmanager
-async def connections(fake: FakeApi, limit: int = 512) -> AsyncGenerator[HttpConnections]:
-    opened = await HttpConnections.open(fake.base_url, limit=limit)
+async def connections(fake: FakeApi, limit: int = 512) -> AsyncGenerator[ConnectionPool]:
+    opened = await open_connections(fake.base_url, limit=limit)
     try:
         yield opened
     finally:
         await opened.aclose()
 
 
-async def ask(over: HttpConnections, fake: FakeApi, query: str = "hello") -> Reply:
+async def ask(over: ConnectionPool, fake: FakeApi, query: str = "hello") -> Reply:
     body = json.dumps({"model": "gpt-5.2", "input": query}).encode()
-    return await over.post(f"{fake.base_url}/responses", {"content-type": "application/json"}, body)
+    return await post(over, f"{fake.base_url}/responses", body)
+
+
+async def post(over: ConnectionPool, url: str, body: bytes = b"{}") -> Reply:
+    reply = Reply()
+    await over.send(Request("POST", url, {"content-type": "application/json"}, body), reply)
+    return reply
 
 
 async def gone(fake: FakeApi, down_to: int = 0) -> None:

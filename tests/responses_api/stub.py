@@ -8,9 +8,30 @@ from typing import Any, TypeAlias
 import trio
 
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.connections import Listener, Reply
+from responses_mcp.responses_api.connections import MakeRoom, Reader, Request
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import bodies
+
+
+@dataclass
+class Reply:
+    """An HTTP reply, whole: what a stub plays, and what `network.ask` gives back."""
+
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    pieces: list[bytes] = field(default_factory=list)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.pieces)
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.status, self.headers = status, headers
+
+    def feed(self, data: bytes) -> bool:
+        self.pieces.append(data)
+        return False
+
 
 KEY = "sk-stub-0123456789abcdef"
 Play: TypeAlias = Reply | BaseException | Callable[[], Awaitable[Reply]]
@@ -49,14 +70,21 @@ class StubConnections:
         await trio.lowlevel.checkpoint()
         return self
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None = None) -> Reply:
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom | None = None) -> None:
         # Recorded before the first checkpoint: a request that starts in a cancelled scope must show.
-        self.sent.append(Sent(url, headers, body, trio.current_time()))
+        self.sent.append(Sent(request.url, request.headers, request.body, trio.current_time()))
         await trio.lowlevel.checkpoint()
         play = self.script[min(len(self.sent), len(self.script)) - 1]
         if isinstance(play, BaseException):
             raise play
-        return play if isinstance(play, Reply) else await play()
+        reply = play if isinstance(play, Reply) else await play()
+        reader.begin(reply.status, reply.headers)
+        for piece in reply.pieces:
+            await trio.lowlevel.checkpoint()
+            if reader.feed(piece):
+                return
+            if make_room is not None:
+                await make_room()
 
     async def aclose(self) -> None:
         self.closed += 1

@@ -21,12 +21,12 @@ from responses_mcp.errors import (
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.responses_api.connections import Reply
 from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.testing import bodies
-from tests.responses_api.stub import KEY, ok, refused, stub_api
+from tests.responses_api.stub import KEY, Reply, ok, refused, stub_api
 
 NEVER_SENT = ConnectionFailed("No route.", retryable=True)
+STREAMED = {"stream": True, "stream_options": {"include_obfuscation": False}}
 LOST = ConnectionFailed("Lost.")
 
 
@@ -35,16 +35,16 @@ LOST = ConnectionFailed("Lost.")
 
 async def test_a_request_carries_the_body_and_the_key() -> None:
     api, stub = stub_api(ok({"id": "resp_1"}))
-    assert await api.create({"model": "gpt-5.2", "input": "日本語"}) == {"id": "resp_1"}
+    assert await api.create({"model": "gpt-5.2", "input": "日本語"}, dict) == {"id": "resp_1"}
     (sent,) = stub.sent
     assert sent.url == "https://api.openai.com/v1/responses"
-    assert json.loads(sent.body) == {"model": "gpt-5.2", "input": "日本語"}
+    assert json.loads(sent.body) == {"model": "gpt-5.2", "input": "日本語", **STREAMED}
     assert "日本語".encode() in sent.body
     agent = sent.headers["user-agent"]
     assert agent.startswith("openai-responses-mcp/")
     assert dict(sent.headers) == {
         "content-type": "application/json",
-        "accept": "application/json",
+        "accept": "text/event-stream, application/json",
         "user-agent": agent,
         "authorization": f"Bearer {KEY}",
     }
@@ -53,17 +53,18 @@ async def test_a_request_carries_the_body_and_the_key() -> None:
 @pytest.mark.parametrize("base_url", ["https://gateway.example/openai/v1", "https://gateway.example/openai/v1/"])
 async def test_the_path_of_the_base_url_is_kept(base_url: str) -> None:
     api, stub = stub_api(openai=OpenAISettings(api_key=KEY, base_url=base_url))
-    await api.create({})
+    await api.create({}, dict)
     assert stub.sent[0].url == "https://gateway.example/openai/v1/responses"
 
 
 async def test_lone_surrogates_anywhere_in_the_body_are_replaced() -> None:
     api, stub = stub_api()
-    await api.create({"model": "m\udcff", "instructions": "i\ud800", "tools": [{"k\ud800": "🐍"}]})
+    await api.create({"model": "m\udcff", "instructions": "i\ud800", "tools": [{"k\ud800": "🐍"}]}, dict)
     assert json.loads(stub.sent[0].body) == {
         "model": "m\ufffd",
         "instructions": "i\ufffd",
         "tools": [{"k\ufffd": "🐍"}],
+        **STREAMED,
     }
 
 
@@ -72,7 +73,7 @@ async def test_connections_are_opened_by_the_first_call_and_once(autojump_clock:
     assert stub.connected == []
     async with trio.open_nursery() as nursery:
         for _ in range(20):
-            nursery.start_soon(api.create, {})
+            nursery.start_soon(api.create, {}, dict)
     assert len(stub.connected) == 1
     assert len(stub.sent) == 20
     await api.aclose()
@@ -96,8 +97,8 @@ async def test_a_failure_to_connect_is_told_and_the_next_call_tries_again() -> N
 
     api._connect = failing_once
     with pytest.raises(ConnectionFailed, match="No certificates"):
-        await api.create({})
-    assert await api.create({})
+        await api.create({}, dict)
+    assert await api.create({}, dict)
 
 
 # How often
@@ -110,7 +111,7 @@ async def test_what_may_pass_is_asked_again_max_retries_times(
 ) -> None:
     api, stub = stub_api(refused(status), max_retries=max_retries)
     with pytest.raises(UpstreamError) as caught:
-        await api.create({})
+        await api.create({}, dict)
     assert len(stub.sent) == 1 + max_retries
     assert caught.value.status == status
     assert caught.value.message.endswith(f"({1 + max_retries} requests were made.)") is (max_retries > 0)
@@ -143,7 +144,7 @@ async def test_what_cannot_get_better_is_asked_once(
 ) -> None:
     api, stub = stub_api(reply)
     with pytest.raises(UpstreamError) as caught:
-        await api.create({})
+        await api.create({}, dict)
     assert type(caught.value) is error
     assert len(stub.sent) == 1
     assert "requests were made" not in str(caught.value)
@@ -152,20 +153,20 @@ async def test_what_cannot_get_better_is_asked_once(
 @pytest.mark.parametrize("again", [NEVER_SENT, refused(503), ok(bodies.failed()), ok(bodies.rate_limited())])
 async def test_an_answer_after_failures_is_the_answer(autojump_clock: MockClock, again: Any) -> None:
     api, stub = stub_api(again, again, ok({"id": "resp_3"}))
-    assert (await api.create({}))["id"] == "resp_3"
+    assert (await api.create({}, dict))["id"] == "resp_3"
     assert len(stub.sent) == 3
     assert len({sent.body for sent in stub.sent}) == 1
 
 
 async def test_an_incomplete_response_is_handed_on() -> None:
     api, _ = stub_api(ok(bodies.incomplete_with_text()))
-    assert (await api.create({}))["status"] == "incomplete"
+    assert (await api.create({}, dict))["status"] == "incomplete"
 
 
 async def test_an_error_is_not_its_own_cause(autojump_clock: MockClock) -> None:
     api, _ = stub_api(refused(503))
     with pytest.raises(ServiceFailed) as caught:
-        await api.create({})
+        await api.create({}, dict)
     assert caught.value.__cause__ is None
     assert "direct cause" not in "".join(traceback.format_exception(caught.value))
 
@@ -176,14 +177,14 @@ async def test_an_error_is_not_its_own_cause(autojump_clock: MockClock) -> None:
 async def test_waits_double_from_half_a_second(autojump_clock: MockClock) -> None:
     api, stub = stub_api(refused(503), max_retries=6)
     with pytest.raises(ServiceFailed):
-        await api.create({})
+        await api.create({}, dict)
     assert stub.times == [0, 0.5, 1.5, 3.5, 7.5, 15.5, 23.5]
 
 
 async def test_up_to_a_quarter_is_taken_off_the_waits(autojump_clock: MockClock) -> None:
     api, stub = stub_api(refused(503), random=0.999_999_9)
     with pytest.raises(ServiceFailed):
-        await api.create({})
+        await api.create({}, dict)
     assert stub.times == pytest.approx([0, 0.375, 1.125, 2.625], abs=1e-4)
 
 
@@ -207,7 +208,7 @@ async def test_the_wait_that_the_api_asks_for_is_kept_and_nonsense_is_backed_off
 ) -> None:
     api, stub = stub_api(refused(429, **headers), max_retries=1, random=0.0)
     with pytest.raises(RateLimited):
-        await api.create({})
+        await api.create({}, dict)
     assert stub.times == [0, gap]
 
 
@@ -215,7 +216,7 @@ async def test_a_date_to_wait_for_is_waited_for(autojump_clock: MockClock) -> No
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
     api, stub = stub_api(refused(503, retry_after=date), max_retries=1)
     with pytest.raises(ServiceFailed):
-        await api.create({})
+        await api.create({}, dict)
     assert 30 < stub.times[1] <= 40
 
 
@@ -224,7 +225,7 @@ async def test_a_wait_above_a_minute_ends_the_call_at_once_and_is_told(autojump_
     api, stub = stub_api(refused(429, retry_after=wait))
     began = trio.current_time()
     with pytest.raises(RateLimited, match=r"It asks to wait (61 s|a day or longer)\."):
-        await api.create({})
+        await api.create({}, dict)
     assert len(stub.sent) == 1
     assert trio.current_time() == began
 
@@ -233,7 +234,7 @@ async def test_a_wait_above_the_time_left_ends_the_call_at_once(autojump_clock: 
     api, stub = stub_api(refused(429, retry_after="20"), timeout_ms=30_000)
     began = trio.current_time()
     with pytest.raises(RateLimited, match=r"It asks to wait 20 s\. \(2 requests were made\.\)"):
-        await api.create({})
+        await api.create({}, dict)
     assert stub.times == [0, 20]
     assert trio.current_time() - began == 20
 
@@ -241,7 +242,7 @@ async def test_a_wait_above_the_time_left_ends_the_call_at_once(autojump_clock: 
 async def test_a_backoff_above_the_time_left_ends_the_call_with_what_the_api_said(autojump_clock: MockClock) -> None:
     api, stub = stub_api(refused(503), timeout_ms=1_000)
     with pytest.raises(ServiceFailed, match="Said so"):
-        await api.create({})
+        await api.create({}, dict)
     assert stub.times == [0, 0.5]
 
 
@@ -252,7 +253,7 @@ async def test_the_deadline_ends_a_silent_request_and_is_not_retried(autojump_cl
     api, stub = stub_api(trio.sleep_forever, timeout_ms=1_500)
     began = trio.current_time()
     with pytest.raises(DeadlineExceeded, match=r"within 1\.5 s; raise request\.timeout_ms \(OPENAI_API_TIMEOUT\)"):
-        await api.create({})
+        await api.create({}, dict)
     assert trio.current_time() - began == 1.5
     assert len(stub.sent) == 1
 
@@ -265,7 +266,7 @@ async def test_the_deadline_covers_requests_and_waits_together(autojump_clock: M
     api, stub = stub_api(slow, timeout_ms=6_000)
     began = trio.current_time()
     with pytest.raises(DeadlineExceeded):
-        await api.create({})
+        await api.create({}, dict)
     assert trio.current_time() - began == 6
     assert stub.times == [0, 2.5, 5.5]
 
@@ -276,7 +277,7 @@ async def test_an_answer_just_before_the_deadline_counts(autojump_clock: MockClo
         return ok()
 
     api, _ = stub_api(slow, timeout_ms=6_000)
-    assert (await api.create({}))["status"] == "completed"
+    assert (await api.create({}, dict))["status"] == "completed"
 
 
 async def test_waiting_for_the_connections_counts_too(autojump_clock: MockClock) -> None:
@@ -286,7 +287,7 @@ async def test_waiting_for_the_connections_counts_too(autojump_clock: MockClock)
     api, _ = stub_api(timeout_ms=2_000)
     api._connect = never
     with pytest.raises(DeadlineExceeded):
-        await api.create({})
+        await api.create({}, dict)
 
 
 # Cancelling
@@ -298,17 +299,17 @@ async def test_a_cancel_during_or_right_at_the_end_of_a_wait_costs_no_further_re
 ) -> None:
     api, stub = stub_api(refused(503))
     with trio.move_on_after(after) as scope:
-        await api.create({})
+        await api.create({}, dict)
     assert scope.cancelled_caught
     assert len(stub.sent) == requests
 
 
 async def test_a_call_in_a_cancelled_scope_sends_nothing() -> None:
     api, stub = stub_api()
-    await api.create({})
+    await api.create({}, dict)
     with trio.CancelScope() as scope:
         scope.cancel()
-        await api.create({})
+        await api.create({}, dict)
     assert scope.cancelled_caught
     assert len(stub.sent) == 1
 
@@ -324,7 +325,7 @@ async def test_a_cancel_while_a_retryable_failure_is_under_way_costs_no_further_
             return refused(503)
 
         api, stub = stub_api(failing_as_the_cancel_comes)
-        await api.create({})
+        await api.create({}, dict)
     assert scope.cancelled_caught
     assert len(stub.sent) == 1
 
@@ -333,5 +334,5 @@ async def test_a_cancel_is_not_taken_for_the_deadline(autojump_clock: MockClock)
     api, _ = stub_api(trio.sleep_forever, timeout_ms=1_000)
     with trio.move_on_after(1) as scope:
         scope.cancel()
-        await api.create({})
+        await api.create({}, dict)
     assert scope.cancelled_caught

@@ -89,7 +89,7 @@ async def test_exactly_as_many_requests_are_made_as_a_failure_is_worth(
     with trio.fail_after(WAIT):
         async with open_fake_api(*replies) as fake, real_api(fake.base_url, max_retries=3) as api:
             with pytest.raises(UpstreamError) as caught:
-                await api.create(BODY)
+                await api.create(BODY, dict)
             assert (type(caught.value), len(fake.requests)) == (error, requests)
             if caught.value.status is not None:
                 assert caught.value.request_id == fake.requests[-1].request_id
@@ -102,7 +102,7 @@ async def test_exactly_as_many_requests_are_made_as_a_failure_is_worth(
 async def test_an_answer_after_a_failure_is_the_answer(misdeed: Reply) -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api(misdeed) as fake, real_api(fake.base_url, max_retries=1) as api:
-            assert (await api.create(BODY))["status"] == "completed"
+            assert (await api.create(BODY, dict))["status"] == "completed"
             first, second = fake.requests
             assert first.body == second.body
 
@@ -121,7 +121,7 @@ async def test_a_connection_that_is_refused_at_first_is_tried_again(monkeypatch:
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, real_api(fake.base_url, max_retries=3) as api:
             monkeypatch.setattr(trio, "open_tcp_stream", refusing_twice)
-            assert (await api.create(BODY))["status"] == "completed"
+            assert (await api.create(BODY, dict))["status"] == "completed"
             assert (attempts, len(fake.requests)) == (3, 1)
 
 
@@ -133,7 +133,7 @@ async def test_the_deadline_closes_the_socket_whatever_the_server_is_doing(mock_
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(jump_when_asked, mock_clock, fake)
                 with pytest.raises(DeadlineExceeded, match=r"No answer within 60 s"):
-                    await api.create(BODY)
+                    await api.create(BODY, dict)
             await fake.wait_hang_ups(1)
             assert len(fake.requests) == 1
 
@@ -141,7 +141,7 @@ async def test_the_deadline_closes_the_socket_whatever_the_server_is_doing(mock_
 async def test_a_server_on_this_machine_gets_no_authorization_header_without_a_key() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, real_api(fake.base_url) as api:
-            await api.create(BODY)
+            await api.create(BODY, dict)
             assert "authorization" not in fake.requests[0].headers
 
 
@@ -152,7 +152,7 @@ async def test_each_header_is_sent_once_and_extra_ones_win() -> None:
             api = ResponsesApi(
                 OpenAISettings(base_url=fake.base_url, api_key=CANARY, headers=headers), RequestSettings()
             )
-            await api.create(BODY)
+            await api.create(BODY, dict)
             await api.aclose()
             sent = fake.requests[0].headers
             assert (sent["api-key"], sent["user-agent"], sent["authorization"]) == ("azure-key", "mine", "Custom x")
@@ -199,7 +199,7 @@ async def test_no_secret_reaches_an_error_or_the_log_whatever_the_server_gives_b
                 api = ResponsesApi(settings, RequestSettings(max_retries=0))
                 with configured(debug_file=tmp_path / "debug.log", redact=api.redact):
                     try:
-                        await api.create(BODY)
+                        await api.create(BODY, dict)
                     except UpstreamError as error:
                         found += f"{error!r}\n{error}\n{error.__dict__}\n{error.args}\n"
                         logging.getLogger("responses_mcp.test").debug("failed", exc_info=error)
@@ -219,7 +219,7 @@ async def test_each_attempt_is_a_line_of_the_form_that_the_contract_gives(capfd:
     with trio.fail_after(WAIT), configured():
         async with open_fake_api(Error(429, "Slow down", "requests", "rate_limit_exceeded")) as fake:
             async with real_api(fake.base_url, max_retries=1) as api:
-                response = await api.create(BODY)
+                response = await api.create(BODY, dict)
             body = json.dumps(
                 {"error": {"message": "Slow down", "type": "requests", "param": None, "code": "rate_limit_exceeded"}},
                 separators=(",", ":"),
@@ -237,5 +237,5 @@ async def test_without_debug_no_attempt_leaves_a_line(capfd: pytest.CaptureFixtu
     with trio.fail_after(WAIT), configured(debug=False):
         async with open_fake_api(Error(429), Error(400)) as fake, real_api(fake.base_url, max_retries=1) as api:
             with pytest.raises(RequestRefused):
-                await api.create(BODY)
+                await api.create(BODY, dict)
     assert capfd.readouterr().err == ""

@@ -1,63 +1,128 @@
-"""How the pool lets go of connections, with transports that are slow to close: no sockets, and virtual time."""
+"""How the pool lets go of connections: no sockets, and virtual time."""
 
-import ssl
-
-import httpx
 import trio
 import trio.testing
 
-from responses_mcp.responses_api.client import CLOSE_GRACE, HttpConnections
+from responses_mcp.responses_api.connections import MakeRoom, Reader, Request
+from responses_mcp.responses_api.pool import IDLE_SECONDS, KEPT_IDLE, ConnectionPool
+from tests.responses_api.stub import Reply
+
+REQUEST = Request("POST", "http://127.0.0.1:9/", {})
 
 
-class SlowToClose(httpx.AsyncHTTPTransport):
-    """Needs a minute to close unless it is cancelled; it is closed either way."""
+class Connection:
+    """Takes a second for an exchange; `silent` as long as nothing came behind the reply."""
 
-    gone = False
+    def __init__(self, made: "list[Connection]") -> None:
+        made.append(self)
+        self.exchanges = 0
+        self.silent = True
+        self.open = True
 
-    async def aclose(self) -> None:
-        try:
-            await trio.sleep(60)
-        finally:
-            self.gone = True
+    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom | None) -> bool:
+        assert self.open
+        await trio.sleep(1)
+        self.exchanges += 1
+        return True
+
+    async def is_silent(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self.silent
+
+    def close(self) -> None:
+        self.open = False
 
 
-class Pool(HttpConnections):
-    """A pool that counts the transports it makes."""
-
-    made = 0
-
-    def _new_transport(self) -> httpx.AsyncHTTPTransport:
-        self.made += 1
-        return SlowToClose()
+def pool_of(limit: int) -> tuple[ConnectionPool, list[Connection]]:
+    made: list[Connection] = []
+    return ConnectionPool(lambda: Connection(made), limit=limit), made
 
 
-async def test_one_connection_that_is_slow_to_close_does_not_leave_the_others_open(
+async def burst(pool: ConnectionPool, size: int) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(size):
+            nursery.start_soon(pool.send, REQUEST, Reply())
+
+
+async def test_a_cancel_that_comes_with_the_free_place_costs_no_connection(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    pool = Pool(ssl.create_default_context(), None, limit=3)
-    transports = [SlowToClose() for _ in range(3)]
-    pool._idle.extend(transports)
-    await pool.aclose()
-    assert [transport.gone for transport in transports] == [True, True, True]
-    assert trio.current_time() == CLOSE_GRACE
-
-
-async def test_a_cancel_that_comes_with_the_free_place_costs_no_connection() -> None:
-    pool = Pool(ssl.create_default_context(), None, limit=1)
-    kept = SlowToClose()
-    pool._idle.append(kept)
+    pool, made = pool_of(1)
+    await pool.send(REQUEST, Reply())
     scope = trio.CancelScope()
 
     async def ask() -> None:
         with scope:
-            await pool.post("http://127.0.0.1:9/", {}, b"")
+            await pool.send(REQUEST, Reply())
 
     async with trio.open_nursery() as nursery:
-        async with pool._slots:
-            nursery.start_soon(ask)
-            await trio.testing.wait_all_tasks_blocked()
-        scope.cancel()  # the place has been given to the one that waits, which does not know of it yet
-    assert pool._idle == [kept]
-    assert not kept.gone
-    assert pool.made == 0
-    assert pool._slots.borrowed_tokens == 0
+        nursery.start_soon(pool.send, REQUEST, Reply())
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(ask)
+        await trio.sleep(1)  # the place is given to the one that waits, which does not know of it yet
+        scope.cancel()
+    assert (len(made), made[0].exchanges, made[0].open) == (1, 2, True)
+    assert pool.in_use == 0
+
+
+async def test_idle_connections_are_closed_after_a_while_without_another_question(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    pool, made = pool_of(100)
+    await burst(pool, 50)
+    assert sum(connection.open for connection in made) == KEPT_IDLE
+    await trio.sleep(IDLE_SECONDS - 10)
+    await burst(pool, 2)  # the two are used again, and their time begins anew
+    await trio.sleep(11)
+    assert sum(connection.open for connection in made) == 2
+    await trio.sleep(IDLE_SECONDS)
+    assert not any(connection.open for connection in made)
+    await burst(pool, 1)
+    await trio.sleep(IDLE_SECONDS + 1)
+    assert (len(made), made[-1].open) == (51, False)
+
+
+async def test_a_question_a_minute_uses_one_connection(autojump_clock: trio.testing.MockClock) -> None:
+    pool, made = pool_of(4)
+    for _ in range(10):
+        await pool.send(REQUEST, Reply())
+        await trio.sleep(IDLE_SECONDS - 2)
+    assert [(connection.exchanges, connection.open) for connection in made] == [(10, True)]
+    await pool.aclose()
+    assert not made[0].open
+
+
+async def test_a_connection_on_which_something_came_is_never_used_again(autojump_clock: trio.testing.MockClock) -> None:
+    pool, made = pool_of(4)
+    await burst(pool, 3)
+    for connection in made:
+        connection.silent = False
+    await pool.send(REQUEST, Reply())
+    await pool.send(REQUEST, Reply())
+    assert [(connection.exchanges, connection.open) for connection in made] == [(1, False)] * 3 + [(2, True)]
+
+
+async def test_a_cancel_while_a_connection_is_looked_at_closes_it(autojump_clock: trio.testing.MockClock) -> None:
+    pool, made = pool_of(1)
+    await pool.send(REQUEST, Reply())
+
+    async def never() -> bool:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    made[0].is_silent = never  # type: ignore[method-assign]
+    with trio.move_on_after(1):
+        await pool.send(REQUEST, Reply())
+    assert not made[0].open
+    await pool.send(REQUEST, Reply())
+    assert len(made) == 2
+
+
+async def test_the_sweeping_ends_with_the_run(autojump_clock: trio.testing.MockClock) -> None:
+    pool, made = pool_of(1)
+    await pool.send(REQUEST, Reply())
+    await pool.aclose()
+    await pool.aclose()
+    assert not made[0].open
+    await pool.send(REQUEST, Reply())
+    assert not made[-1].open, "after the end no connection is kept"

@@ -5,11 +5,12 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.client import HttpConnections
-from responses_mcp.responses_api.connections import Reply, connection_limit
+from responses_mcp.responses_api.client import open_connections
+from responses_mcp.responses_api.connections import connection_limit
 from responses_mcp.testing import Drip, Hang, Json, RecordedRequest, Reset, Truncated, bodies, open_fake_api
 from tests.processes import WAIT
-from tests.responses_api.network import ask, bare_environment, cancel_when_asked, connections, gone
+from tests.responses_api.network import ask, bare_environment, cancel_when_asked, connections, gone, post
+from tests.responses_api.stub import Reply
 
 __all__ = ["bare_environment"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -146,10 +147,10 @@ async def test_a_cancel_while_the_request_is_being_sent_closes_the_socket() -> N
         async with trio.open_nursery() as nursery:
             listeners = await nursery.start(trio.serve_tcp, read_a_little, 0)
             url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/v1/responses"
-            over = await HttpConnections.open(url, limit=1)
+            over = await open_connections(url, limit=1)
             with trio.CancelScope() as scope:
                 async with trio.open_nursery() as asking:
-                    asking.start_soon(over.post, url, {}, b"x" * 50_000_000)
+                    asking.start_soon(post, over, url, b"x" * 50_000_000)
                     await received.wait()
                     scope.cancel()
             cancelled.set()

@@ -13,7 +13,8 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.protocol.jsonrpc import encode
-from responses_mcp.responses_api.reading import LONGEST_ANSWER, Answer, check_status, read_answer
+from responses_mcp.responses_api.reading import LONGEST_ANSWER, Answer, read_answer
+from responses_mcp.responses_api.refusals import check_status
 from responses_mcp.testing import bodies
 from responses_mcp.testing.bodies import (
     DEVIATIONS,
@@ -32,6 +33,7 @@ SEARCH_ALONE = f"Sources:\n- web_search ({DATE})"
 
 
 def read(body: dict[str, Any], *, max_citations: int = 3) -> Answer:
+    check_status(body, str)
     return read_answer(body, model="gpt-5.2", max_citations=max_citations, date=DATE)
 
 

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.protocol.jsonrpc import encode
 from responses_mcp.responses_api.reading import Answer, read_answer
+from responses_mcp.responses_api.refusals import check_status
 from responses_mcp.testing.bodies import PEP, answer, web_search_call
 from responses_mcp.testing.items import url_citation
 
 
 def read(body: dict[str, Any]) -> Answer:
+    check_status(body, str)
     return read_answer(body, model="gpt-5.2", max_citations=3, date="2026-11-22")
 
 

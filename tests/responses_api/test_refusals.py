@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +18,8 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.refusals import failed_response, read_body
+from responses_mcp.responses_api.refusals import failed_response
+from tests.responses_api.replies import fed
 
 KEY = "canary-8f2c-not-an-openai-looking-key"
 LONGEST = 400  # characters that a client is told (contract 8.2)
@@ -30,7 +30,7 @@ def refuse(
 ) -> UpstreamError:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with pytest.raises(UpstreamError) as caught:
-        trio.run(read_body, status, headers or {}, [data], redact)
+        fed(data, status=status, headers=headers, redact=redact).json_object()
     return caught.value
 
 
@@ -41,7 +41,7 @@ def api_error(message: Any = "Said so.", kind: Any = "some_type", code: Any = No
 @pytest.mark.parametrize("status", [200, 201, 299])
 def test_a_success_is_its_json_object(status: int) -> None:
     body = b'{"id": "resp_1", "n": "\xe6\x97\xa5"}'
-    assert trio.run(read_body, status, {}, [body], str) == {"id": "resp_1", "n": "日"}
+    assert fed(body, status=status).json_object() == {"id": "resp_1", "n": "日"}
 
 
 @pytest.mark.parametrize(

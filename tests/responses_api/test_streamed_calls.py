@@ -23,7 +23,6 @@ from responses_mcp.errors import (
 from responses_mcp.responses_api import api as api_module
 from responses_mcp.responses_api import client as client_module
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.json_slices import LongObject
 from responses_mcp.testing import Error, FakeApi, Json, Raw, Reply, Sse, as_stream, bodies, open_fake_api
 from tests.debug_lines import configured
 from tests.processes import WAIT
@@ -32,6 +31,7 @@ from tests.responses_api.network import bare_environment, cancel_when_asked, gon
 __all__ = ["bare_environment"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
 BODY = {"model": "gpt-5.2", "input": "hello"}
+STREAMED = {"stream": True, "stream_options": {"include_obfuscation": False}}
 
 
 @pytest.fixture(autouse=True)
@@ -52,17 +52,18 @@ async def streaming(
 async def test_a_streamed_call_gives_the_response_and_tells_its_phases() -> None:
     body = bodies.searched()
     async with streaming(as_stream(body)) as (fake, api, phases):
-        assert await api.create(BODY, on_phase=phases.append) == body
+        assert await api.create(BODY, dict, on_phase=phases.append) == body
         assert phases == ["thinking", "searching", "searched: python 3.14 release date", "writing"]
-        assert fake.requests[0].json == {**BODY, "stream": True}
+        assert fake.requests[0].json == {**BODY, **STREAMED}
         assert fake.requests[0].headers["accept"].startswith("text/event-stream")
 
 
-async def test_a_call_that_nobody_watches_is_not_streamed() -> None:
-    async with streaming() as (fake, api, _):
-        await api.create(BODY)
-        assert fake.requests[0].json == BODY
-        assert fake.requests[0].headers["accept"] == "application/json"
+async def test_a_call_that_nobody_watches_is_streamed_as_well() -> None:
+    body = bodies.searched()
+    async with streaming(as_stream(body)) as (fake, api, _):
+        assert await api.create(BODY, dict) == body
+        assert fake.requests[0].json == {**BODY, **STREAMED}
+        assert fake.requests[0].headers["accept"].startswith("text/event-stream")
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 7, None])
@@ -71,14 +72,14 @@ async def test_chunks_and_line_ends_do_not_matter(chunk_bytes: int | None, line_
     body = bodies.answer("日本語🐍 " * 5)
     reply = replace(as_stream(body), chunk_bytes=chunk_bytes, line_end=line_end, done_marker=True)
     async with streaming(reply) as (_, api, phases):
-        assert await api.create(BODY, on_phase=phases.append) == body
+        assert await api.create(BODY, dict, on_phase=phases.append) == body
         assert phases == ["writing"]
 
 
 async def test_a_connection_whose_stream_has_ended_is_used_again() -> None:
     async with streaming(*[as_stream(bodies.unsearched())] * 3) as (fake, api, phases):
         for _ in range(3):
-            await api.create(BODY, on_phase=phases.append)
+            await api.create(BODY, dict, on_phase=phases.append)
         assert (len(fake.requests), fake.connections) == (3, 1)
 
 
@@ -88,15 +89,15 @@ async def test_a_stream_that_goes_on_after_its_last_event_is_left_and_its_connec
     monkeypatch.setattr(client_module, "LAST_BYTES", 0.01)
     body = bodies.unsearched()
     async with streaming(replace(as_stream(body), ending="hang"), as_stream(body)) as (fake, api, phases):
-        assert await api.create(BODY, on_phase=phases.append) == body
+        assert await api.create(BODY, dict, on_phase=phases.append) == body
         await gone(fake)
-        assert await api.create(BODY, on_phase=phases.append) == body
+        assert await api.create(BODY, dict, on_phase=phases.append) == body
 
 
 async def test_a_connection_that_breaks_right_after_the_last_event_costs_nothing() -> None:
     body = bodies.unsearched()
     async with streaming(replace(as_stream(body), ending="cut")) as (fake, api, phases):
-        assert await api.create(BODY, on_phase=phases.append) == body
+        assert await api.create(BODY, dict, on_phase=phases.append) == body
         assert len(fake.requests) == 1
 
 
@@ -107,7 +108,7 @@ async def test_a_stream_that_is_cut_before_its_last_event_is_an_error_and_not_re
         reply = replace(whole, events=whole.events[:kept], ending=ending)
         async with streaming(reply, max_retries=3) as (fake, api, phases):
             with pytest.raises(ConnectionFailed, match="ask again") as caught:
-                await api.create(BODY, on_phase=phases.append)
+                await api.create(BODY, dict, on_phase=phases.append)
             assert not caught.value.retryable
             assert len(fake.requests) == 1
 
@@ -121,7 +122,7 @@ async def test_the_deadline_closes_the_socket_of_a_silent_stream(mock_clock: Moc
         async with trio.open_nursery() as nursery:
             nursery.start_soon(jump_when_asked, mock_clock, fake)
             with pytest.raises(DeadlineExceeded):
-                await api.create(BODY, on_phase=phases.append)
+                await api.create(BODY, dict, on_phase=phases.append)
         await fake.wait_hang_ups(1)
         await gone(fake)
 
@@ -132,7 +133,7 @@ async def test_a_cancel_closes_the_socket_of_a_silent_stream(kept: int) -> None:
     silent = replace(whole, events=whole.events[:kept], ending="hang")
     async with streaming(silent) as (fake, api, phases):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(partial(api.create, BODY, on_phase=phases.append))
+            nursery.start_soon(partial(api.create, BODY, dict, on_phase=phases.append))
             await cancel_when_asked(nursery.cancel_scope, fake)
         await fake.wait_hang_ups(1)
         await gone(fake)
@@ -141,7 +142,7 @@ async def test_a_cancel_closes_the_socket_of_a_silent_stream(kept: int) -> None:
 async def test_json_where_a_stream_was_asked_for_is_read_as_json() -> None:
     body = bodies.searched()
     async with streaming(Json(body)) as (_, api, phases):
-        assert await api.create(BODY, on_phase=phases.append) == body
+        assert await api.create(BODY, dict, on_phase=phases.append) == body
         assert phases == []
 
 
@@ -153,7 +154,7 @@ async def test_events_under_another_name_or_compressed_are_read_as_events(watche
     headers = {"content-encoding": "gzip"} if packed else {}
     reply = Raw(gzip.compress(events) if packed else events, headers=headers)
     async with streaming(reply) as (_, api, phases):
-        assert await api.create(BODY, on_phase=phases.append if watched else None) == body
+        assert await api.create(BODY, dict, on_phase=phases.append if watched else None) == body
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ async def test_a_failure_within_the_stream_is_the_same_error_as_without_one(
     data = [f"data: {json.dumps(event)}\n\n" for event in events]
     async with streaming(Sse(data)) as (_, api, phases):
         with pytest.raises(UpstreamError, match=words) as caught:
-            await api.create(BODY, on_phase=phases.append)
+            await api.create(BODY, dict, on_phase=phases.append)
         assert type(caught.value) is error
 
 
@@ -187,7 +188,7 @@ async def test_a_last_event_with_an_output_of_any_kind_is_completed_from_the_eve
     assert isinstance(last, dict)
     ended = {**last, "response": {**last["response"], "output": output}}
     async with streaming(Sse([*before, ended])) as (_, api, phases):
-        response = await api.create(BODY, on_phase=phases.append)
+        response = await api.create(BODY, dict, on_phase=phases.append)
         assert [item["content"][0]["text"] for item in response["output"] if isinstance(item, dict)] == [
             "A nursery owns the tasks that were started in it."
         ]
@@ -195,7 +196,7 @@ async def test_a_last_event_with_an_output_of_any_kind_is_completed_from_the_eve
 
 async def test_retries_are_told_before_they_are_waited_for() -> None:
     async with streaming(Error(429), Error(503), as_stream(bodies.unsearched()), max_retries=3) as (fake, api, phases):
-        await api.create(BODY, on_phase=phases.append)
+        await api.create(BODY, dict, on_phase=phases.append)
         assert phases == ["rate limited, retry in 0 s (1/3)", "the API failed, retry in 0 s (2/3)", "writing"]
         assert len(fake.requests) == 3
 
@@ -209,7 +210,7 @@ async def test_no_secret_leaves_a_failing_stream() -> None:
         phases,
     ):
         with pytest.raises(UpstreamError) as caught:
-            await api.create(BODY, on_phase=phases.append)
+            await api.create(BODY, dict, on_phase=phases.append)
         assert "canary" not in f"{caught.value!r} {caught.value} {caught.value.__dict__}"
 
 
@@ -223,12 +224,12 @@ async def test_an_optional_parameter_that_is_refused_is_left_out_remembered_and_
     body = {**BODY, "include": ["web_search_call.action.sources"], "tools": [{"type": "web_search"}]}
     with configured(debug=False):
         async with streaming(refusal, max_retries=1) as (fake, api, _):
-            assert (await api.create(body))["status"] == "completed"
-            assert (await api.create(body))["status"] == "completed"
+            assert (await api.create(body, dict))["status"] == "completed"
+            assert (await api.create(body, dict))["status"] == "completed"
             assert [sorted(request.json) for request in fake.requests] == [
-                ["include", "input", "model", "tools"],
-                ["input", "model", "tools"],
-                ["input", "model", "tools"],
+                ["include", "input", "model", *STREAMED, "tools"],
+                ["input", "model", *STREAMED, "tools"],
+                ["input", "model", *STREAMED, "tools"],
             ]
     (line,) = capfd.readouterr().err.splitlines()
     assert "gpt-5.2" in line
@@ -239,26 +240,5 @@ async def test_tools_are_never_left_out() -> None:
     refusal = Error(400, "Unknown parameter: 'tools'.", param="tools")
     async with streaming(refusal, max_retries=3) as (fake, api, _):
         with pytest.raises(RequestRefused):
-            await api.create({**BODY, "tools": [{"type": "web_search"}]})
+            await api.create({**BODY, "tools": [{"type": "web_search"}]}, dict)
         assert len(fake.requests) == 1
-
-
-def large(body: dict[str, Any]) -> dict[str, Any]:
-    """Return `body` with so many consulted pages that it is read in slices."""
-    pages = [{"type": "url", "url": f"https://example.com/page/{number}"} for number in range(5_000)]
-    return {**body, "output": [bodies.web_search_call(["much"], []) | {"sources": pages}, *body["output"]]}
-
-
-@pytest.mark.parametrize("how", ["streamed", "whole", "packed"])
-async def test_a_long_response_is_the_same_however_it_comes(how: str) -> None:
-    body = large(bodies.searched())
-    data = json.dumps(body).encode()
-    replies = {
-        "streamed": as_stream(body),
-        "whole": Json(body),
-        "packed": Raw(gzip.compress(data), headers={"content-encoding": "gzip"}),
-    }
-    async with streaming(replies[how]) as (_, api, phases):
-        response = await api.create(BODY, on_phase=phases.append if how == "streamed" else None)
-        assert response == body
-        assert isinstance(response, LongObject)

@@ -4,14 +4,14 @@ import json
 from contextlib import suppress
 
 import pytest
-import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.errors import ConnectionFailed
+from responses_mcp.errors import ConnectionFailed, ServiceFailed, UpstreamError
 from responses_mcp.responses_api.reading import read_answer
-from responses_mcp.responses_api.streaming import StreamListener
+from responses_mcp.responses_api.reply import ReplyReader
 from responses_mcp.testing import bodies, stream_events
+from tests.responses_api.replies import fed
 
 
 def wire(*events: object) -> bytes:
@@ -19,17 +19,10 @@ def wire(*events: object) -> bytes:
     return b"".join(lines)
 
 
-def collect(data: bytes, chunk: int = 0) -> tuple[StreamListener, list[str]]:
+def collect(data: bytes, chunk: int = 0) -> tuple[ReplyReader, list[str]]:
     phases: list[str] = []
-    stream = StreamListener(phases.append)
-    step = chunk or len(data) or 1
-
-    async def hear() -> None:
-        for at in range(0, len(data), step):
-            await stream.hear(data[at : at + step])
-
-    trio.run(hear)
-    return stream, phases
+    headers = {"content-type": "text/event-stream"}
+    return fed(data, chunk, headers=headers, on_phase=phases.append), phases
 
 
 def answer(response: dict):
@@ -112,7 +105,8 @@ def test_a_stream_without_a_terminal_event_is_an_error_that_is_not_repeated(chun
 )
 def test_an_error_event_becomes_a_failed_response(event: dict) -> None:
     stream, _ = collect(wire(*stream_events(bodies.searched())[:3], event))
-    assert stream.finish() == {"status": "failed", "error": {"code": "server_error", "message": "boom"}}
+    with pytest.raises(ServiceFailed, match="boom"):
+        stream.finish()
 
 
 def test_what_comes_after_the_terminal_event_is_ignored() -> None:
@@ -162,5 +156,5 @@ KINDS = st.sampled_from(
 def test_no_event_of_any_shape_breaks_the_stream(events: list[dict]) -> None:
     stream, phases = collect(wire(*events))
     assert all(isinstance(phase, str) for phase in phases)
-    with suppress(ConnectionFailed):  # most are not complete
+    with suppress(UpstreamError):  # most are not complete
         assert isinstance(stream.finish(), dict)

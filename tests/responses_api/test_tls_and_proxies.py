@@ -8,13 +8,14 @@ import trio
 import trustme
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.client import HttpConnections, proxy_for
+from responses_mcp.responses_api.client import open_connections, proxy_for
 from responses_mcp.testing import open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.network import (
     bare_environment,
     listening,
     open_proxy,
+    post,
     real_api,
     server_context,
     tls_front,
@@ -40,7 +41,7 @@ async def test_a_companys_own_ca_works_when_ssl_cert_file_names_it(
     trust(monkeypatch, ca, tmp_path / "ca.pem")
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, real_api(url, api_key="k" * 20) as api:
-            assert (await api.create(BODY))["status"] == "completed"
+            assert (await api.create(BODY, dict))["status"] == "completed"
             assert fake.requests[0].headers["authorization"] == "Bearer " + "k" * 20
 
 
@@ -52,7 +53,7 @@ async def test_a_certificate_that_is_not_trusted_is_told_with_the_cure_and_not_t
             real_api(url, api_key="k" * 20, max_retries=3) as api,
         ):
             with pytest.raises(ConnectionFailed, match="SSL_CERT_FILE") as caught:
-                await api.create(BODY)
+                await api.create(BODY, dict)
             assert "CERTIFICATE_VERIFY_FAILED" in str(caught.value)
             assert "requests were made" not in str(caught.value)
             assert fake.requests == []
@@ -65,14 +66,14 @@ async def test_a_certificate_of_another_host_is_not_accepted(
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca, "127.0.0.1") as url, real_api(url) as api:
             with pytest.raises(ConnectionFailed, match=r"not valid for '127\.0\.0\.1'"):
-                await api.create(BODY)
+                await api.create(BODY, dict)
 
 
 async def test_a_server_that_does_not_speak_tls_is_told_as_such() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, real_api(fake.base_url.replace("http:", "https:")) as api:
             with pytest.raises(ConnectionFailed, match=r"No TLS connection to the API \(\w+\); check openai\.base_url"):
-                await api.create(BODY)
+                await api.create(BODY, dict)
 
 
 @pytest.mark.parametrize("content", [None, "", "no certificate"])
@@ -85,7 +86,7 @@ async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
     with trio.fail_after(WAIT):
         async with real_api("http://127.0.0.1:9/v1") as api:
             with pytest.raises(ConnectionFailed, match=r"CA certificates cannot be read.*SSL_CERT_FILE"):
-                await api.create(BODY)
+                await api.create(BODY, dict)
 
 
 # Which proxy
@@ -130,7 +131,7 @@ async def test_plain_http_goes_through_the_proxy_as_an_absolute_url(monkeypatch:
         async with open_fake_api() as fake, open_proxy() as proxy:
             monkeypatch.setenv("HTTP_PROXY", f"http://user:pass@127.0.0.1:{proxy.port}")
             async with real_api(fake.base_url) as api:
-                assert (await api.create(BODY))["status"] == "completed"
+                assert (await api.create(BODY, dict))["status"] == "completed"
             assert proxy.lines == [f"POST {fake.base_url}/responses HTTP/1.1"]
             assert "proxy-authorization: basic dxnlcjpwyxnz" in proxy.heads[0].lower()
 
@@ -146,7 +147,7 @@ async def test_https_goes_through_a_tunnel_which_sees_neither_key_nor_question(
             monkeypatch.setenv("HTTPS_PROXY", f"http{'s' * over_tls}://localhost:{proxy.port}")
             async with real_api(url, api_key="k" * 20) as api:
                 for _ in range(2):
-                    assert (await api.create(BODY))["status"] == "completed"
+                    assert (await api.create(BODY, dict))["status"] == "completed"
             assert proxy.lines == [f"CONNECT {url.removeprefix('https://').removesuffix('/v1')} HTTP/1.1"]
             assert "kkkk" not in proxy.heads[0]
             assert fake.requests[0].headers["authorization"] == "Bearer " + "k" * 20
@@ -163,9 +164,9 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
             open_proxy(tls=server_context(ca, "localhost")) as proxy,
         ):
             monkeypatch.setenv("HTTPS_PROXY", f"https://localhost:{proxy.port}")
-            over = await HttpConnections.open(url, limit=2)
+            over = await open_connections(url, limit=2)
             monkeypatch.setattr(ssl, "create_default_context", None)
-            assert (await over.post(f"{url}/responses", {}, b'{"input": "x"}')).status == 200
+            assert (await post(over, f"{url}/responses", b'{"input": "x"}')).status == 200
             await over.aclose()
 
 
@@ -175,7 +176,7 @@ async def test_no_proxy_leads_past_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
             monkeypatch.setenv("NO_PROXY", "localhost,127.0.0.1")
             async with real_api(fake.base_url) as api:
-                await api.create(BODY)
+                await api.create(BODY, dict)
             assert (len(fake.requests), proxy.heads) == (1, [])
 
 
@@ -195,7 +196,7 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
             monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
             async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
                 with pytest.raises(ConnectionFailed, match=rf"{refusal[9:12].decode()} .*HTTPS_PROXY") as caught:
-                    await api.create(BODY)
+                    await api.create(BODY, dict)
             assert caught.value.retryable is retryable
 
 
@@ -205,7 +206,7 @@ async def test_a_proxy_of_a_kind_that_is_not_supported_is_told_as_such(monkeypat
         async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
             for _ in range(2):
                 with pytest.raises(ConnectionFailed, match="socks does not") as caught:
-                    await api.create(BODY)
+                    await api.create(BODY, dict)
                 assert "canary" not in str(caught.value)
 
 
@@ -232,7 +233,7 @@ async def test_a_cancel_closes_the_tunnel(
         async with listening(swallow) as port:
             monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
             async with real_api("https://api.invalid/v1", api_key="k" * 20) as api, trio.open_nursery() as nursery:
-                nursery.start_soon(api.create, BODY)
+                nursery.start_soon(api.create, BODY, dict)
                 await reached.wait()
                 nursery.cancel_scope.cancel()
             await closed.wait()

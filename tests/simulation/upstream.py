@@ -1,14 +1,13 @@
 """An API without sockets, behind the real pool of connections: only what httpx does is simulated.
 
-`SimulatedConnections` is the product's `HttpConnections` (its order, its limit, what it keeps and what it closes) over
-clients that play a script instead of sending.
+`SimulatedConnections` is the product's `ConnectionPool` (its order, its limit, what it keeps and what it closes) over
+transports that play a script instead of sending.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import ssl
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +16,11 @@ from typing import Any, cast
 import httpx
 import trio
 
-from responses_mcp.responses_api.client import HttpConnections
-from responses_mcp.responses_api.connections import Listener, Reply
+from responses_mcp.errors import ConnectionFailed
+from responses_mcp.responses_api.client import HttpConnection
+from responses_mcp.responses_api.connections import MakeRoom, Reader, Request
+from responses_mcp.responses_api.network import Network
+from responses_mcp.responses_api.pool import ConnectionPool
 from tests.simulation.transcript import Kind, Transcript
 
 MARKER = re.compile(rb"q[0-9]+\b")
@@ -44,30 +46,27 @@ class Play:
     after: float = 1.0  # Retry-After
 
 
-class SimulatedConnections(HttpConnections):
+class SimulatedConnections(ConnectionPool):
     """The product's pool over transports of ours."""
 
     def __init__(self, transcript: Transcript, plays: Mapping[str, list[Play]], limit: int) -> None:
-        super().__init__(cast(ssl.SSLContext, None), None, limit=limit)
+        super().__init__(self._connection, limit=limit)
         self.transcript = transcript
         self._plays = plays
         self._asked: Counter[str] = Counter()
         self._made = 0
 
-    @property
-    def in_use(self) -> int:
-        return self._slots.borrowed_tokens
-
-    def _new_transport(self) -> httpx.AsyncHTTPTransport:
+    def _connection(self) -> HttpConnection:
         self._made += 1
         self.transcript.note(Kind.OPEN, self._made)
-        return cast(httpx.AsyncHTTPTransport, _Transport(self, self._made))
+        network = _Network(self.transcript, self._made)
+        return HttpConnection(_Transport(self, network), network)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, listener: Listener | None = None) -> Reply:
-        marker = _asked(body)
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom | None = None) -> None:
+        marker = _asked(request.body)
         self.transcript.phase(marker, "queued")
         try:
-            return await super().post(url, headers, body, listener)
+            await super().send(request, reader, make_room)
         finally:
             self.transcript.phase(marker, "between requests")
 
@@ -87,25 +86,46 @@ def _asked(body: bytes) -> str:
     return found[1].decode() if found else "?"
 
 
-class _Transport:
-    """As much of an `httpx.AsyncHTTPTransport` as is used."""
+class _Network(Network):
+    """A socket that is none: open until it is closed."""
 
-    def __init__(self, over: SimulatedConnections, number: int) -> None:
+    def __init__(self, transcript: Transcript, number: int) -> None:
+        super().__init__()
+        self._transcript = transcript
+        self.number = number
+        self._closed = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self._closed
+
+    async def is_silent(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return not self._closed
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._transcript.note(Kind.CLOSE, self.number)
+
+
+class _Transport(httpx.AsyncBaseTransport):
+    """Plays instead of sending."""
+
+    def __init__(self, over: SimulatedConnections, network: _Network) -> None:
         self._over = over
-        self._number = number
+        self._network = network
         self._connected = False
-        self._closing = 0.0
 
-    async def handle_async_request(self, request: httpx.Request) -> _Response:
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         content = b"".join([piece async for piece in cast(httpx.AsyncByteStream, request.stream)])
         marker = _asked(content)
-        transcript, play, number = self._over.asked(marker, self._number)
-        self._closing = play.close
+        transcript, play, number = self._over.asked(marker, self._network.number)
         if not self._connected or play.kind == "refused":
             transcript.phase(marker, "connecting")
             await trio.sleep(play.connect)
             if play.kind == "refused":
-                raise httpx.ConnectError(f"refused {marker}")
+                raise ConnectionFailed(f"refused {marker}", retryable=True)
             self._connected = True
         transcript.phase(marker, "before the head")
         await trio.sleep(play.head)
@@ -113,26 +133,16 @@ class _Transport:
             raise httpx.ReadError("lost")
         if play.kind == "hang":
             await trio.sleep_forever()
-        return _Response(transcript, self._number, marker, play, number, wants_events=b'"stream": true' in content)
-
-    async def aclose(self) -> None:
-        await trio.lowlevel.checkpoint()  # in a cancelled scope nothing is closed, which is the worst that could be
-        try:
-            await trio.sleep(self._closing)
-        finally:
-            self._over.transcript.note(Kind.CLOSE, self._number)
+        return cast(httpx.Response, _Response(transcript, self._network, marker, play, number))
 
 
 class _Response:
     """As much of an `httpx.Response` as is used, and the iterator over its body."""
 
-    def __init__(
-        self, transcript: Transcript, connection: int, marker: str, play: Play, number: int, *, wants_events: bool
-    ) -> None:
-        events = wants_events and play.kind != "plain"
-        self.status_code, self.headers, body = _reply(play, marker, number, events=events)
+    def __init__(self, transcript: Transcript, network: _Network, marker: str, play: Play, number: int) -> None:
+        self.status_code, self.headers, body = _reply(play, marker, number, events=play.kind != "plain")
         self._transcript = transcript
-        self._connection = connection
+        self._network = network
         self._marker = marker
         self._play = play
         self._streams = self.headers["content-type"] == "text/event-stream"
@@ -147,6 +157,8 @@ class _Response:
         return self
 
     async def __anext__(self) -> bytes:
+        if not self._network.is_open:
+            raise httpx.ReadError("closed")
         if self._body:
             self._transcript.phase(self._marker, "within the stream" if self._streams else "within the body")
             await trio.sleep(self._play.piece)
@@ -162,7 +174,7 @@ class _Response:
 
     async def aclose(self) -> None:
         if self._complete:
-            self._transcript.note(Kind.IDLE, self._connection)
+            self._transcript.note(Kind.IDLE, self._network.number)
         await trio.lowlevel.checkpoint()
 
 

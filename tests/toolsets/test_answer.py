@@ -9,13 +9,12 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.responses_api.connections import Reply
 from responses_mcp.settings.model import OpenAISettings, Profile, Settings
 from responses_mcp.testing import bodies
 from responses_mcp.toolsets.answer import answer_failed
 from responses_mcp.toolsets.base import CallContext, ToolError, ToolFailure
 from tests.debug_lines import configured
-from tests.responses_api.stub import KEY, ok, refused
+from tests.responses_api.stub import KEY, Reply, ok, refused
 from tests.toolsets.answer_harness import Harness
 
 # The tool list of the contract, section 2.4, as it stands there.
@@ -82,12 +81,12 @@ async def test_the_404_example_of_the_contract_is_unsearched() -> None:
 
 
 @pytest.mark.parametrize("watched", [True, False])
-async def test_a_call_is_streamed_only_if_the_client_wants_to_know_how_it_goes(watched: bool) -> None:
+async def test_a_call_is_streamed_whether_or_not_the_client_wants_to_know_how_it_goes(watched: bool) -> None:
     harness = Harness()
     phases: list[str] = []
     context = CallContext(1, phases.append if watched else None)
     await harness.tools["answer"].handler(context, {"query": "q"})
-    assert ("stream" in json.loads(harness.stub.sent[0].body)) is watched
+    assert json.loads(harness.stub.sent[0].body)["stream"] is True
     assert phases == (["asking gpt-5.2"] if watched else [])
 
 

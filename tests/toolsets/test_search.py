@@ -13,7 +13,6 @@ from trio.testing import wait_all_tasks_blocked
 from responses_mcp.daemon import configured_toolsets
 from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.responses_api.connections import Reply
 from responses_mcp.settings.model import (
     ManualsSettings,
     OpenAISettings,
@@ -30,7 +29,7 @@ from responses_mcp.websearch import WebSearch
 from tests.debug_lines import configured
 from tests.responses_api.network import gone
 from tests.responses_api.search_bodies import NEWS, PEP, found
-from tests.responses_api.stub import KEY, Play, ok, refused, stub_api
+from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 NAME = "chatgpt_o3_search"
@@ -143,11 +142,11 @@ async def test_finding_nothing_is_a_result() -> None:
 
 
 @pytest.mark.parametrize("watched", [True, False])
-async def test_a_call_is_streamed_only_if_the_client_wants_to_know_how_it_goes(watched: bool) -> None:
+async def test_a_call_is_streamed_whether_or_not_the_client_wants_to_know_how_it_goes(watched: bool) -> None:
     harness = Harness()
     phases: list[str] = []
     await harness.tool.handler(CallContext(1, phases.append if watched else None), {"query": "q"})
-    assert ("stream" in json.loads(harness.stub.sent[0].body)) is watched
+    assert json.loads(harness.stub.sent[0].body)["stream"] is True
     assert phases == (["asking gpt-5.2"] if watched else [])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from contextlib import aclosing
 from typing import Final, cast
 from urllib.parse import urlsplit
 
@@ -20,11 +21,12 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.client import HttpConnections, tls_error
-from responses_mcp.responses_api.connections import Reply
+from responses_mcp.responses_api.client import open_connections
+from responses_mcp.responses_api.connections import Request
 from responses_mcp.responses_api.credentials import credential_headers
-from responses_mcp.responses_api.refusals import read_body
-from responses_mcp.settings.model import OpenAISettings
+from responses_mcp.responses_api.network import tls_error
+from responses_mcp.responses_api.reply import ReplyBudget, ReplyReader
+from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
 _STEP: Final = 5.0  # seconds for a name or a connection
 _REPLY: Final = 12.0  # seconds for the list of models
@@ -54,20 +56,22 @@ async def _steps(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: boo
         headers = credential_headers(openai)
     except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
         headers = {}
+    redact = Redactor([openai.api_key, *openai.headers.values()])
+    reply = ReplyReader(most_bytes=RequestSettings().max_reply_bytes, budget=ReplyBudget(), redact=redact)
     try:
-        reply = await _get(f"{openai.base_url}/models", headers, trust_env=trust_env)
+        answered = await _get(f"{openai.base_url}/models", headers, reply, trust_env=trust_env)
     except ConnectionFailed as error:
         tell(_broken(error, way))
         return None
     except UpstreamError as error:
         tell(fail("http", *with_cure(error.message)))
         return None
-    if reply is None:
+    if not answered:
         tell(fail("http", f"no answer to GET {openai.base_url}/models within {_REPLY:g} s", _who(way)))
         return None
     if openai.base_url.startswith("https:"):
         tell(ok("tls", f"the certificate of {urlsplit(openai.base_url).hostname} is trusted"))
-    finding, models = await _read(reply, openai, with_credentials=bool(headers))
+    finding, models = _read(reply, openai, with_credentials=bool(headers))
     tell(finding)
     return models
 
@@ -95,16 +99,14 @@ async def _connection(way: Way) -> Finding:
     return fail("tcp", f"{way} did not answer within {_STEP:g} s", _correct(way))
 
 
-async def _get(url: str, headers: dict[str, str], *, trust_env: bool) -> Reply | None:
-    connections = await HttpConnections.open(url, limit=1, trust_env=trust_env)
-    try:
+async def _get(url: str, headers: dict[str, str], reply: ReplyReader, *, trust_env: bool) -> bool:
+    connections = await open_connections(url, limit=1, trust_env=trust_env)
+    async with aclosing(connections):
         with trio.move_on_after(_REPLY):
-            return await connections.get(
-                url, {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
-            )
-        return None
-    finally:
-        await connections.aclose()  # bounded by a shield of its own
+            wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
+            await connections.send(Request("GET", url, wanted), reply)
+            return True
+    return False
 
 
 def _correct(way: Way) -> str:
@@ -145,14 +147,13 @@ def _trust(said: str) -> str:
     return f"{cure}, for instance to that of {other}" if other else cure
 
 
-async def _read(
-    reply: Reply, openai: OpenAISettings, *, with_credentials: bool
+def _read(
+    reply: ReplyReader, openai: OpenAISettings, *, with_credentials: bool
 ) -> tuple[Finding, frozenset[str] | None]:
     """Judge the answer to a request for the list of models. What an API says of a refused key quotes parts of it."""
     path, key = f"GET {openai.base_url}/models", openai.api_key_env
     try:
-        redact = Redactor([openai.api_key, *openai.headers.values()])
-        body = await read_body(reply.status, reply.headers, reply.pieces, redact)
+        body = reply.json_object()
     except UpstreamError as error:
         code = f"{error.status}{f' {error.code}' if error.code else ''}"
         if error.status in (401, 403) and not with_credentials:

@@ -1,0 +1,213 @@
+"""A reply of the API, read as it comes: status, headers and body in, the Response object or an error out.
+
+There are three kinds: a stream of events, JSON where none was asked for or none is known, and the words of a refusal.
+One bound holds for all of them, counted behind the compression: what is read of a reply has `most_bytes` at most, of a
+stream each of its events.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final, Self, cast
+
+from responses_mcp.errors import UnusableReply
+from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.responses_api.refusals import LONGEST_READ, Redact, check_status, not_an_object, refusal
+from responses_mcp.responses_api.retry import retryable_status
+from responses_mcp.responses_api.sse import Event, EventStream
+from responses_mcp.responses_api.streaming import ResponseStream, decode
+
+BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
+LARGE_BYTES: Final = 32 * 1024  # of what is being received, above which few should do so at the same time
+_LARGE_KEPT: Final = 1024 * 1024
+_WHOLE_STREAM: Final = 16  # times the bound of an event: no stream of an answer is so long
+# An event stream under another name: no JSON text begins so.
+_EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:event|data|id|retry)?:")
+_LONGEST_FIELD: Final = len(b"\xef\xbb\xbfevent:")
+
+
+class ReplyBudget:
+    """What all replies that are being read hold together, in bytes."""
+
+    def __init__(self, most_bytes: int = BUDGET_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self.held_bytes = 0
+
+    def change(self, by: int) -> None:
+        """Hold so many bytes more, or fewer. Raises `UnusableReply` when they are too many."""
+        self.held_bytes += by
+        if by > 0 and self.held_bytes > self._most_bytes:
+            raise UnusableReply(
+                f"All replies being read have more than {self._most_bytes} bytes together, so this one was given up; "
+                "ask again, and fewer questions at once.",
+                maybe_paid=True,
+            )
+
+
+class ReplyReader:
+    """Reads one reply: `begin`, `feed` until it has enough or the body ends, and `finish`; a block ends what it holds.
+
+    `redact` takes secrets out of what errors quote. `on_phase`, if given, is told the phases of a stream.
+    """
+
+    def __init__(
+        self,
+        *,
+        most_bytes: int,
+        budget: ReplyBudget,
+        redact: Redact,
+        on_phase: Callable[[str], None] | None = None,
+    ) -> None:
+        self._most_bytes = most_bytes
+        self._budget = budget
+        self._redact = redact
+        self.status = 0
+        self._headers: Mapping[str, str] = {}
+        self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # of gzip
+        self._is_packed = False
+        self._body = bytearray()
+        self._events: EventStream | None = None
+        self._stream = ResponseStream(on_phase, most_bytes=most_bytes)
+        self._sure = False  # what kind of a body it is
+        self._read_bytes = 0
+        self._budgeted = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # Not left to the collector: a traceback that ends here holds this object, and an error its traceback.
+        self._budget.change(-self._budgeted)
+        self._budgeted = 0
+        self._body = bytearray()
+        self._events = None
+        self._stream = ResponseStream(None, most_bytes=0)
+
+    @property
+    def held_bytes(self) -> int:
+        """Return the bytes that are kept of the reply."""
+        return self._receiving + self._stream.kept_bytes
+
+    @property
+    def is_large(self) -> bool:
+        """Tell whether so much of it is held that few others like it should be read at the same time."""
+        return self._stream.kept_bytes > _LARGE_KEPT or self._receiving > LARGE_BYTES
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Take the head of the reply; names of headers are lower-case."""
+        self.status, self._headers = status, headers
+        coding = headers.get("content-encoding", "").strip().lower()
+        if coding in ("gzip", "x-gzip"):  # not asked for
+            self._is_packed = True
+        elif coding not in ("", "identity"):
+            raise self._unreadable()
+        if self._is_success and headers.get("content-type", "").lower().startswith("text/event-stream"):
+            self._events = EventStream()
+        self._sure = not self._is_success or self._events is not None
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes of the body and tell whether they are enough.
+
+        Raises `UnusableReply` for a reply that is too long or compressed in a broken way.
+        """
+        if self._is_packed:
+            data = self._unpack(data)
+        self._read_bytes += len(data)
+        if not self._sure:
+            data = self._find_kind(data)
+        enough = self._keep(data) if self._events is None else self._take(self._events.feed(data))
+        if self._receiving > self._most_bytes or self._read_bytes > _WHOLE_STREAM * self._most_bytes:
+            raise self._too_long()
+        change, self._budgeted = self.held_bytes - self._budgeted, self.held_bytes
+        self._budget.change(change)
+        return enough or self._unpacker.eof
+
+    def finish(self) -> JsonObject:
+        """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else."""
+        response = self.json_object() if self._events is None else self._stream.response()
+        check_status(response, self._redact)
+        return response
+
+    def json_object(self) -> JsonObject:
+        """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
+        if not self._is_success:
+            raise refusal(self.status, self._headers, bytes(self._body), self._redact)
+        if self._is_packed and not self._unpacker.eof:
+            raise self._unreadable()
+        try:
+            value = decode(self._body)
+        except ValueError as error:
+            raise self._no_object(str(error)) from None
+        if not isinstance(value, dict):
+            raise self._no_object(f"it is {type(value).__name__}")
+        return cast(JsonObject, value)
+
+    @property
+    def _is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def _receiving(self) -> int:
+        return len(self._body) if self._events is None else self._events.held_bytes
+
+    def _take(self, events: list[Event]) -> bool:
+        for event in events:
+            if len(event.data) > self._most_bytes:
+                raise self._too_long()
+            if self._stream.take(event):
+                return True  # what follows the last event is not ours to judge
+        return False
+
+    def _find_kind(self, data: bytes) -> bytes:
+        """Return what is to be read, once its first bytes tell what it is; blanks before it say nothing."""
+        data = bytes(self._body + data).lstrip()
+        self._body.clear()
+        if len(data) < _LONGEST_FIELD:
+            self._body += data
+            return b""
+        self._sure = True
+        if _EVENTS.match(data):
+            self._events = EventStream()
+        return data
+
+    def _keep(self, data: bytes) -> bool:
+        if self._is_success:
+            self._body += data
+            return False
+        self._body += data[: LONGEST_READ + 1 - len(self._body)]  # the rest of an HTML page says nothing
+        return len(self._body) > LONGEST_READ
+
+    def _unpack(self, data: bytes) -> bytes:
+        if self._unpacker.eof:
+            return b""
+        try:
+            # A few bytes can hold many megabytes.
+            data = self._unpacker.decompress(data, max(1, self._most_bytes + 1 - self._read_bytes))
+        except zlib.error:
+            raise self._unreadable() from None
+        if self._unpacker.unconsumed_tail:
+            raise self._too_long()
+        return data
+
+    def _too_long(self) -> UnusableReply:
+        return UnusableReply(
+            f"The API's reply is longer than {self._most_bytes} bytes; check openai.base_url, "
+            "or raise request.max_reply_bytes.",
+            status=self.status,
+        )
+
+    def _unreadable(self) -> UnusableReply:
+        return UnusableReply(
+            "The API's reply is compressed in a broken or unknown way; "
+            "check what lies between here and openai.base_url.",
+            status=self.status,
+            retryable=retryable_status(self.status),
+        )
+
+    def _no_object(self, why: str) -> UnusableReply:
+        return not_an_object(self.status, self._headers, bytes(self._body), self._redact, why)
