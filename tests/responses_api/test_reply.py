@@ -160,7 +160,7 @@ ROOM = 100_000
         (b" " * 17 * ROOM, {}),
         (gzip.compress(b'{"a": "' + b"x" * ROOM + b'"}'), {"content-encoding": "gzip"}),
         (gzip.compress(b"[" * 50_000_000), {"content-encoding": "gzip"}),
-        (b"data: " + b"x" * ROOM + b"\n\n", EVENTS),
+        (b"data: " + b"x" * (ROOM + 1) + b"\n\n", EVENTS),
         (b"data: " + b"x" * ROOM, EVENTS),
         (b"data: xxx\n" * (ROOM // 3), EVENTS),
         (b"x" * (ROOM + 1), EVENTS),
