@@ -16,7 +16,7 @@ from responses_mcp import __version__
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.accommodation import Accommodation
+from responses_mcp.responses_api.accommodation import Accommodation, refused_domains
 from responses_mcp.responses_api.connections import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.credentials import credential_headers
 from responses_mcp.responses_api.reply import LARGE_BYTES, ReplyBudget, ReplyReader
@@ -113,41 +113,44 @@ class ResponsesApi:
         on_phase: Callable[[str], None],
         ask: Callable[[JsonObject], Awaitable[T]],
     ) -> T:
-        lessons = self._lessons.setdefault(str(body.get("model")), Accommodation())
+        model = str(body.get("model"))
+        # Lessons are this call's own until it is answered: a refusal may have meant something else.
+        lessons = self._lessons.get(model, Accommodation())
         retries = 0
         while True:
-            fitting = lessons.fit(body)
             # A cancel during the wait must not cost another request, even if the wait had just ended.
             await trio.lowlevel.checkpoint_if_cancelled()
             try:
-                return await self._attempt(fitting, policy, ask)
+                answer = await self._attempt(lessons.fit(body), policy, ask)
             except UpstreamError as error:
                 self._log_failure(retries + 1, error)
-                wait = self._wait_before_retry(error, retries, policy, lessons, fitting)
+                learnt = lessons.after(error, body)
+                wait = 0.0 if learnt else self._wait_before_retry(error, retries, policy)
                 left = deadline.deadline - trio.current_time()
                 if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
                     if error.maybe_paid and wait is None:
                         error.message += " It was not repeated, as it may have been paid for."
                     if retries:
                         error.message += f" ({retries + 1} requests were made.)"
+                    error.message = refused_domains(error, body) + error.message
                     raise
+                lessons = learnt or lessons
                 if wait:
                     on_phase(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
+            else:
+                known = self._lessons.get(model, Accommodation())
+                for news in lessons.news(known):
+                    log.warning("the model %s %s", model, news)
+                self._lessons[model] = known.joined(lessons)
+                return answer
             retries += 1
             await trio.sleep(wait)
 
-    def _wait_before_retry(
-        self, error: UpstreamError, retries: int, policy: RetryPolicy, lessons: Accommodation, body: JsonObject
-    ) -> float | None:
-        """Return the seconds after which another request is worth it; None when it is not."""
-        if policy.repeats(error):
-            return policy.wait(retries, self._rng()) if error.retry_after is None else error.retry_after
-        lesson = lessons.learn(error, body)
-        if lesson is None:
+    def _wait_before_retry(self, error: UpstreamError, retries: int, policy: RetryPolicy) -> float | None:
+        """Return the seconds after which the same request is worth it once more; None when it is not."""
+        if not policy.repeats(error):
             return None
-        if lesson:
-            log.warning("the model %s %s", body.get("model"), lesson)
-        return 0.0
+        return policy.wait(retries, self._rng()) if error.retry_after is None else error.retry_after
 
     async def _attempt(self, body: JsonObject, policy: RetryPolicy, ask: Callable[[JsonObject], Awaitable[T]]) -> T:
         with trio.move_on_after(policy.try_seconds):
