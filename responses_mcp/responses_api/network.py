@@ -89,7 +89,9 @@ class Network(httpcore.AsyncNetworkBackend):
 
     async def is_silent(self) -> bool:
         """Tell whether nothing has come since the last reply ended, not even the end of the connection."""
-        return self._stream is not None and await self._stream.is_silent()
+        if self._socket is None or self._stream is None or self._socket.socket.is_readable():
+            return False
+        return await self._stream.is_silent()
 
     def close(self) -> None:
         """Close the socket now, without a word to the peer."""
@@ -140,7 +142,7 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         """Tell whether nothing has come that was not handed on."""
         if self._at < len(self._data):
             return False
-        # TLS may have more in its buffers than the socket shows, and less: a ticket is no data. So it is tried.
+        # TLS may have read more from the socket than it has given out.
         with trio.move_on_after(0):
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self._stream.receive_some(1)
