@@ -62,6 +62,7 @@ def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
         "timeout_ms": 300000,
         "max_retries": 0,
         "max_connections": 512,
+        "max_reply_bytes": 8388608,
         "trust_env": True,
     }
     assert effective["search"]["defaults"] == {"recency_days": 60, "max_results": 5, "domains": ["a.jp"]}
