@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -22,8 +21,9 @@ from responses_mcp.protocol.jsonrpc import notification_message, request_key
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.outcome import Crash, ToolFailure
 from responses_mcp.protocol.session import Session
-from responses_mcp.responses_api import client
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.client import HttpConnection
+from responses_mcp.responses_api.pool import ConnectionPool
 from responses_mcp.runtime import server
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.runtime.server import Server, _Shell
@@ -248,19 +248,9 @@ def heartbeat_outlives_call(original: Any) -> Any:
 # Upstream
 
 
-class _Unshielded:
-    """Trio without shields."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(trio, name)
-
-    def CancelScope(self, *, shield: bool = False, **options: Any) -> trio.CancelScope:  # noqa: N802  # Trio's name
-        return trio.CancelScope(**options)
-
-
-@planted("the connection of a cancelled call is closed within the cancelled scope", client, "trio")
+@planted("the socket of a cancelled call stays open", HttpConnection, "close")
 def connection_not_closed(original: Any) -> Any:
-    return _Unshielded()
+    return lambda self: None
 
 
 @planted("a cancelled call keeps its place among the connections", trio.CapacityLimiter, "__aexit__")
@@ -272,9 +262,12 @@ def connection_not_released(original: Any) -> Any:
     return aexit
 
 
-@planted("closing a connection has no bound", client, "CLOSE_GRACE")
-def closing_without_bound(original: Any) -> Any:
-    return 1e9
+@planted("idle connections stay open at the end", ConnectionPool, "aclose")
+def idle_connections_stay_open(original: Any) -> Any:
+    async def aclose(self: Any) -> None:
+        await trio.lowlevel.checkpoint()
+
+    return aclose
 
 
 @planted("one retry more than max_retries", ResponsesApi, "__init__")
@@ -304,8 +297,7 @@ def answers_mixed(original: Any) -> Any:
             response = await original(self, *args)
         finally:
             self.running -= 1
-        # A copy, because a response is taken apart when it has been read.
-        before, self.last = getattr(self, "last", response), deepcopy(response)
+        before, self.last = getattr(self, "last", response), response
         return before if self.running else response
 
     return attempts
