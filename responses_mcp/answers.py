@@ -81,7 +81,7 @@ class Answers:
         if on_phase is not None:
             on_phase(f"asking {chosen.model}")
         most = self._settings.policy.max_citations
-        read = partial(read_answer, model=chosen.model, max_citations=most, date=date)
+        read = partial(read_answer, model=chosen.model, max_citations=most, date=date, redact=self.redact.known)
         return await self._api.create(body, read, on_phase=on_phase, room=room)
 
     def _profile(self, name: str) -> Profile:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus
+from collections.abc import Callable, Iterable, Iterator
+
+Redact = Callable[[str], str]
 
 MASK = "[redacted]"
 _SHORTEST = 4  # characters; masking anything shorter would make the text unreadable and hide nothing worth hiding
@@ -27,15 +28,19 @@ class Redactor:
     def __init__(self, secrets: str | Iterable[str | None] = ()) -> None:
         if isinstance(secrets, str):  # else its letters would be taken for secrets, and nothing masked
             secrets = [secrets]
-        forms = {form for secret in secrets if secret for part in _parts(secret) for form in _forms(part)}
-        longest_first = sorted(forms, key=len, reverse=True)
-        self._known = re.compile("|".join(re.escape(form) for form in longest_first)) if forms else None
+        longest_first = sorted({part for secret in secrets if secret for part in _parts(secret)}, key=len, reverse=True)
+        # One by one: a pattern that begins with plain letters is found thirty times as fast as one of two that do.
+        self._known = [re.compile("|".join(_forms(part))) for part in longest_first]
 
     def __call__(self, text: str) -> str:
-        """Return `text` without the secrets."""
-        if self._known is not None:
-            text = self._known.sub(MASK, text)
-        return _LOOKS_SECRET.sub(MASK, text)
+        """Return `text` without the secrets, and without what looks like one."""
+        return _LOOKS_SECRET.sub(MASK, self.known(text))
+
+    def known(self, text: str) -> str:
+        """Return `text` without the given secrets only: an answer may explain what keys look like."""
+        for secret in self._known:
+            text = secret.sub(MASK, text)
+        return text
 
 
 def _parts(secret: str) -> Iterator[str]:
@@ -49,16 +54,24 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield the secret as such, and as JSON, Python, URLs and HTML write it."""
-    yield secret
-    escaped = json.dumps(secret)[1:-1]
-    yield escaped
-    yield escaped.replace("/", "\\/")
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield repr(secret)[1:-1]
-    as_bytes = secret.encode("utf-8", "replace")
-    yield quote(as_bytes)
-    yield quote_plus(as_bytes)
-    yield html.escape(secret)
-    yield html.escape(secret, quote=False)
-    yield html.escape(secret).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+    """Yield patterns of the secret as JSON, Python and HTML write it, and last of it as such or within a URL."""
+    escaped, entities = json.dumps(secret)[1:-1], html.escape(secret)
+    forms = {
+        escaped,
+        escaped.replace("/", "\\/"),
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+        repr(secret)[1:-1],
+        entities,
+        html.escape(secret, quote=False),
+        entities.replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
+    }
+    yield from map(re.escape, sorted(forms - {secret}, key=len, reverse=True))
+    yield "".join(map(_in_url, secret))
+
+
+def _in_url(character: str) -> str:
+    """Return a pattern of a character as such and with percent escapes, which a URL within a URL has twice."""
+    if character.isascii() and (character.isalnum() or character in "-._~"):
+        return re.escape(character)  # nobody escapes these, and most keys begin with some
+    octets = (f"%(?:25)?(?i:{octet:02x})" for octet in character.encode("utf-8", "replace"))
+    return f"(?:{re.escape(character)}|{''.join(octets)}{'|[+]' if character == ' ' else ''})"

@@ -72,7 +72,7 @@ class WebSearch:
         log.debug("search: model=%s limit=%d language=%s timeframe=%s", profile.model, *bounds)
         if on_phase is not None:
             on_phase(f"asking {profile.model}")
-        read = partial(read_results, limit=asked.limit, today=today)
+        read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known)
         found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
         return found

@@ -21,6 +21,7 @@ from responses_mcp.responses_api.connections import Connect, Connections, Reques
 from responses_mcp.responses_api.credentials import credential_headers
 from responses_mcp.responses_api.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
+from responses_mcp.responses_api.shapes import line_at
 from responses_mcp.room import Room
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
@@ -95,10 +96,16 @@ class ResponsesApi:
             "user-agent": f"openai-responses-mcp/{__version__}",
             **credential_headers(self._openai),
         }
-        ask = partial(self._exchange, headers=headers, read=read, on_phase=on_phase, room=room)
+
+        def tell(phase: str) -> None:
+            if on_phase is not None:
+                on_phase(self.redact.known(phase))
+
+        heard = None if on_phase is None else tell
+        ask = partial(self._exchange, headers=headers, read=read, on_phase=heard, room=room)
         seconds = self._request.timeout_ms / 1000
         with trio.move_on_after(seconds) as deadline:
-            return await self._attempts(body, policy, deadline, on_phase or _unheard, ask)
+            return await self._attempts(body, policy, deadline, tell, ask)
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; raise request.timeout_ms (OPENAI_API_TIMEOUT), "
             "lower reasoning_effort in the profile, or ask for less.",
@@ -197,9 +204,8 @@ class ResponsesApi:
 
     def _read(self, reader: ReplyReader, read: Callable[[JsonObject], T]) -> T:
         response = reader.finish()
-        log.debug(
-            "openai(client): ok status=%d model=%s id=%s", reader.status, response.get("model"), response.get("id")
-        )
+        named = (line_at(response, key, self.redact) for key in ("model", "id"))
+        log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
         return read(response)
 
     async def _open(self) -> Connections:
@@ -223,10 +229,6 @@ class ResponsesApi:
         """Close all connections."""
         if self._connections is not None:
             await self._connections.aclose()
-
-
-def _unheard(phase: str) -> None:
-    """Take the phases of a call that nobody watches."""
 
 
 def _cause(error: UpstreamError) -> str:

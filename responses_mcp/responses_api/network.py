@@ -117,7 +117,8 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         """Send all of it."""
         self._heads, self._in_head, self._left = 0, True, None
         try:
-            await self._stream.send_all(buffer)
+            if buffer:  # else a cancel would find httpcore within a generator that it does not end
+                await self._stream.send_all(buffer)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise httpcore.WriteError(str(error)) from error
 

@@ -13,6 +13,7 @@ from itertools import repeat
 
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.citations import (
     Citation,
     Source,
@@ -21,7 +22,7 @@ from responses_mcp.responses_api.citations import (
     without_markers,
     without_tracking,
 )
-from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects, text_at
+from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, line_at, objects
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
 # parts, and sources of all searches. A search consults a hundred, and an answer names ten.
@@ -57,8 +58,8 @@ class Answer:
         }
 
 
-def read_answer(response: JsonObject, *, model: str, max_citations: int, date: str) -> Answer:
-    """Read the answer out of a finished Response.
+def read_answer(response: JsonObject, *, model: str, max_citations: int, date: str, redact: Redact) -> Answer:
+    """Read the answer out of a finished Response, whose texts pass `redact`.
 
     `model` is the configured id, which the answer names; `date` is the access date in Asia/Tokyo. Raises
     `UpstreamError` when there is no answer in it, retryable when asking again may help.
@@ -66,26 +67,26 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
     model = replace_lone_surrogates(model)  # the environment may hold some
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     parts = list(answer_parts(items, MOST_ITEMS))
-    said = joined(parts, "output_text", "text")
+    said = joined(parts, "output_text", "text", redact)
     text = without_tracking(without_markers(said[:LONGEST_ANSWER])).strip()
     if not text:
-        said = joined(parts, "refusal", "refusal")
+        said = joined(parts, "refusal", "refusal", redact)
         text = said[:LONGEST_ANSWER].strip()
     truncated = response.get("status") == "incomplete"
     if not text:
-        raise no_text(items, truncated=truncated)
+        raise no_text(items, redact, truncated=truncated)
     if truncated or len(said) > LONGEST_ANSWER:
         text = f"{text}\n\n{_CUT_OFF if truncated else _TOO_LONG}"
-    cited = list(_cited_urls(parts))
+    cited = list(_cited_urls(parts, redact))
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
     if not searches and not cited:
         return Answer(text, used_search=False, citations=(), model=model)
-    sources = list(_sources(searches))
+    sources = list(_sources(searches, redact))
     citations = choose_citations(cited, sources, limit=max_citations, date=date)
     return Answer(with_sources(text, citations, date), used_search=True, citations=citations, model=model)
 
 
-def no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
+def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> UpstreamError:
     """Return the error for a Response without a word in it; `truncated` tells that it was cut off."""
     if truncated:
         return UnusableReply(
@@ -93,27 +94,27 @@ def no_text(items: list[JsonObject], *, truncated: bool) -> UpstreamError:
             "or ask for less.",
             code="max_output_tokens",
         )
-    names = (text_at(item, "type") for item in items)
+    names = (line_at(item, "type", redact) for item in items)
     kinds = ", ".join(sorted({name if _ITEM_KIND.fullmatch(name) else "other" for name in names})[:5]) or "nothing"
     return UnusableReply(
         f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile."
     )
 
 
-def _cited_urls(parts: list[JsonObject]) -> Iterator[tuple[str, str | None]]:
+def _cited_urls(parts: list[JsonObject], redact: Redact) -> Iterator[tuple[str, str | None]]:
     looks = repeat(None, MOST_SOURCES)
     for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
         # Citations of files name nothing that a reader could open, so only URLs count.
-        url = line_at(annotation, "url")
+        url = line_at(annotation, "url", redact)
         if annotation.get("type") == "url_citation" and url:
-            yield url, line_at(annotation, "title") or None
+            yield url, line_at(annotation, "title", redact) or None
 
 
-def _sources(searches: list[JsonObject]) -> Iterator[Source]:
+def _sources(searches: list[JsonObject], redact: Redact) -> Iterator[Source]:
     looks = repeat(None, MOST_SOURCES)
     for search in searches:
         for source in objects(as_object(search.get("action")).get("sources"), looks):
-            if url := line_at(source, "url"):
+            if url := line_at(source, "url", redact):
                 yield Source(url, "url", is_url=True)
-            elif name := line_at(source, "name") or line_at(source, "id"):
-                yield Source(name, line_at(source, "type") or "source", is_url=False)
+            elif name := line_at(source, "name", redact) or line_at(source, "id", redact):
+                yield Source(name, line_at(source, "type", redact) or "source", is_url=False)

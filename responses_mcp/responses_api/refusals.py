@@ -7,7 +7,7 @@ Whatever the API said is redacted before it is cut: half a key is still half a k
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple, cast
@@ -22,10 +22,9 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
 from responses_mcp.responses_api.shapes import as_object
-
-Redact = Callable[[str], str]
 
 _LONGEST_TEXT = 300  # characters of a message, with what the API said in it; clients get 400 (contract 8.2)
 _LONGEST_WORD = 64  # characters of a type or a code

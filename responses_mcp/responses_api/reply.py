@@ -15,7 +15,8 @@ from typing import Final, Self, cast
 
 from responses_mcp.errors import UnusableReply
 from responses_mcp.protocol.jsonrpc import JsonObject
-from responses_mcp.responses_api.refusals import LONGEST_READ, Redact, check_status, not_an_object, refusal
+from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.refusals import LONGEST_READ, check_status, not_an_object, refusal
 from responses_mcp.responses_api.retry import retryable_status
 from responses_mcp.responses_api.sse import Event, EventStream
 from responses_mcp.responses_api.streaming import ResponseStream, decode
@@ -70,7 +71,7 @@ class ReplyReader:
         self._is_packed = False
         self._body = bytearray()
         self._events: EventStream | None = None
-        self._stream = ResponseStream(on_phase, most_bytes=most_bytes)
+        self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes)
         self._sure = False  # what kind of a body it is
         self._read_bytes = 0
         self._budgeted = 0
@@ -86,7 +87,7 @@ class ReplyReader:
         self._budgeted = 0
         self._body = bytearray()
         self._events = None
-        self._stream = ResponseStream(None, most_bytes=0)
+        self._stream = ResponseStream(None, str, most_bytes=0)
 
     @property
     def held_bytes(self) -> int:

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import cast
 
 from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.web_pages import shown
 
 LONGEST_TITLE = 300  # characters
@@ -55,8 +56,11 @@ class ListedPage:
     relevance_score: float | None
 
 
-def listed_pages(text: str, *, today: str) -> list[ListedPage]:
-    """Return the pages that an answer lists, in its order. `today` is the newest date that is believed."""
+def listed_pages(text: str, *, today: str, redact: Redact) -> list[ListedPage]:
+    """Return the pages that an answer lists, in its order. `today` is the newest date that is believed.
+
+    The texts of the items pass `redact`: JSON may have escaped what nobody found in the answer as a whole.
+    """
     pages: list[ListedPage] = []
     for item in map(_parsed, islice(_objects_in(text[:_LONGEST_TEXT]), _MOST_ITEMS)):
         members = {re.sub(r"[\W_]", "", name).lower(): value for name, value in item.items()}
@@ -65,9 +69,9 @@ def listed_pages(text: str, *, today: str) -> list[ListedPage]:
         if isinstance(url, str) and url.strip():
             pages.append(
                 ListedPage(
-                    _bare(url),
-                    _shown(found["title"], LONGEST_TITLE),
-                    _shown(found["snippet"], LONGEST_SNIPPET),
+                    redact(_bare(url)),
+                    _shown(found["title"], LONGEST_TITLE, redact),
+                    _shown(found["snippet"], LONGEST_SNIPPET, redact),
                     _date(found["date"], today),
                     _score(found["score"]),
                 )
@@ -123,8 +127,8 @@ def _bare(url: str) -> str:
     return link[1] if link else url.removeprefix("<").removesuffix(">")
 
 
-def _shown(value: object, longest: int) -> str:
-    return shown(value, longest) if isinstance(value, str) else ""
+def _shown(value: object, longest: int, redact: Redact) -> str:
+    return shown(redact(value), longest) if isinstance(value, str) else ""
 
 
 def _date(value: object, today: str) -> str | None:

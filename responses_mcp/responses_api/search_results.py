@@ -13,6 +13,7 @@ from itertools import islice, repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.citations import without_tracking
 from responses_mcp.responses_api.reading import MOST_ITEMS, no_text
 from responses_mcp.responses_api.search_list import LONGEST_SNIPPET, LONGEST_TITLE, is_empty_list, listed_pages
@@ -58,22 +59,22 @@ class SearchResults:
         return {"results": [result.as_json() for result in self.results], "totalCount": self.total_count}
 
 
-def read_results(response: JsonObject, *, limit: int, today: str) -> SearchResults:
+def read_results(response: JsonObject, *, limit: int, today: str, redact: Redact) -> SearchResults:
     """Read at most `limit` results out of a finished Response: those the model lists, then cited, then other sources.
 
-    `today` is the date in Asia/Tokyo. Finding nothing is no error. Raises `UpstreamError` when the model declined or
-    said nothing at all, and when no search came through.
+    `today` is the date in Asia/Tokyo; what the API said passes `redact`. Finding nothing is no error. Raises
+    `UpstreamError` when the model declined or said nothing at all, and when no search came through.
     """
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     parts = list(answer_parts(items, MOST_ITEMS))
-    text = joined(parts, "output_text", "text")
-    listed = listed_pages(text, today=today)
-    cited = _pages(_cited(items, claims=not listed))
+    text = joined(parts, "output_text", "text", redact)
+    listed = listed_pages(text, today=today, redact=redact)
+    cited = _pages(_cited(items, redact, claims=not listed))
     searches = [item for item in items if item.get("type") == "web_search_call"]
     worked = [search for search in searches if search.get("status") != "failed"]
-    seen = cited | _pages(_consulted(worked)) | cited  # the cited ones come first, and as they are cited
+    seen = cited | _pages(_consulted(worked, redact)) | cited  # the cited ones come first, and as they are cited
     if not seen:
-        _check_that_something_was_said(response, items, parts, text)
+        _check_that_something_was_said(response, items, parts, text, redact)
         if searches and not worked:
             raise ServiceFailed("The API's web search failed; try again later.")
     results: dict[str, SearchResult] = {}
@@ -93,14 +94,14 @@ def read_results(response: JsonObject, *, limit: int, today: str) -> SearchResul
 
 
 def _check_that_something_was_said(
-    response: JsonObject, items: list[JsonObject], parts: list[JsonObject], text: str
+    response: JsonObject, items: list[JsonObject], parts: list[JsonObject], text: str, redact: Redact
 ) -> None:
     if text.strip():
         return
-    refusal = shown(joined(parts, "refusal", "refusal"), _LONGEST_REFUSAL)
+    refusal = shown(joined(parts, "refusal", "refusal", redact), _LONGEST_REFUSAL)
     if refusal:
         raise RequestRefused(f"The model declined to search: {refusal}")
-    raise no_text(items, truncated=response.get("status") == "incomplete")
+    raise no_text(items, redact, truncated=response.get("status") == "incomplete")
 
 
 def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:
@@ -119,29 +120,32 @@ def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:
     return pages
 
 
-def _cited(items: list[JsonObject], *, claims: bool) -> Iterator[SearchResult]:
+def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator[SearchResult]:
     """Yield what annotations cite, in any message; with `claims` the words that they are cited for are the snippets."""
-    parts, annotations = repeat(None, MOST_ITEMS), repeat(None, _MOST_SEEN)
-    for item in items:
-        for part in objects(item.get("content"), parts) if item.get("type") == "message" else ():
-            text, done = text_at(part, "text"), 0
-            for annotation in objects(part.get("annotations"), annotations):
-                if annotation.get("type") == "url_citation":
-                    start, end = _place(annotation, text)
-                    snippet = _claim(text, done, start, end) if claims else ""
-                    done = max(done, end)
-                    yield SearchResult(
-                        shown(line_at(annotation, "title"), LONGEST_TITLE), line_at(annotation, "url"), snippet
-                    )
+    looks, annotations = repeat(None, MOST_ITEMS), repeat(None, _MOST_SEEN)
+    messages = (item for item in items if item.get("type") == "message")
+    parts = [part for message in messages for part in objects(message.get("content"), looks)]
+    said = "".join(text_at(part, "text") for part in parts)
+    # Behind a mask the words of an annotation are elsewhere, and without it they may be half a secret.
+    claims = claims and redact(said) == said
+    for part in parts:
+        text, done = text_at(part, "text"), 0
+        for annotation in objects(part.get("annotations"), annotations):
+            if annotation.get("type") == "url_citation":
+                start, end = _place(annotation, text)
+                snippet = _claim(text, done, start, end) if claims else ""
+                done = max(done, end)
+                title = shown(line_at(annotation, "title", redact), LONGEST_TITLE)
+                yield SearchResult(title, line_at(annotation, "url", redact), snippet)
 
 
-def _consulted(searches: list[JsonObject]) -> Iterator[SearchResult]:
+def _consulted(searches: list[JsonObject], redact: Redact) -> Iterator[SearchResult]:
     """Yield the sources of searches, and the pages that were opened."""
     looks = repeat(None, _MOST_SEEN)
     for search in searches:
         action = as_object(search.get("action"))
         for source in (action, *objects(action.get("sources"), looks)):
-            yield SearchResult("", line_at(source, "url"), "")
+            yield SearchResult("", line_at(source, "url", redact), "")
 
 
 def _place(annotation: JsonObject, text: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any, cast
 
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.redaction import Redact
 
 _LONGEST_LINE = 8 * 1024  # characters; few servers take a longer address
 
@@ -20,10 +21,10 @@ def answer_parts(items: list[JsonObject], most: int) -> Iterator[JsonObject]:
         yield from objects(message.get("content"), looks)
 
 
-def joined(parts: list[JsonObject], kind: str, member: str) -> str:
-    """Join one member of all parts of a kind, such as the `text` of `output_text`."""
-    # Joined first: a character may have been cut into its two surrogates between two parts.
-    return replace_lone_surrogates("".join(text_at(part, member) for part in parts if part.get("type") == kind))
+def joined(parts: list[JsonObject], kind: str, member: str, redact: Redact) -> str:
+    """Join one member of all parts of a kind, such as the `text` of `output_text`, to a text that may be shown."""
+    # Joined first: a secret may have been cut between two parts, and a character into its two surrogates.
+    return redact(replace_lone_surrogates("".join(text_at(part, member) for part in parts if part.get("type") == kind)))
 
 
 def as_object(value: Any) -> JsonObject:
@@ -43,11 +44,11 @@ def objects(value: Any, looks: Iterator[None]) -> Iterator[JsonObject]:
 
 
 def text_at(mapping: JsonObject, key: str) -> str:
-    """Return the text at a key."""
+    """Return the text at a key, as it is; what is to be shown is read with `joined` and `line_at`."""
     value = mapping.get(key)
     return value if isinstance(value, str) else ""
 
 
-def line_at(mapping: JsonObject, key: str) -> str:
+def line_at(mapping: JsonObject, key: str, redact: Redact) -> str:
     """Return the text at a key on one line: a line break in a URL would forge a line of the `Sources:` block."""
-    return " ".join(replace_lone_surrogates(text_at(mapping, key)[:_LONGEST_LINE]).split())
+    return " ".join(replace_lone_surrogates(redact(text_at(mapping, key))[:_LONGEST_LINE]).split())

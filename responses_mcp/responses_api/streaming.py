@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.shapes import as_object, text_at
 from responses_mcp.responses_api.sse import Event
 
@@ -48,11 +49,12 @@ def decode(data: bytes | bytearray) -> object:
 class ResponseStream:
     """Collects the events of one streamed response; `kept_bytes` of them at the moment, at most `most_bytes`.
 
-    `on_phase`, if given, is told the phases, in words for a person.
+    `on_phase`, if given, is told the phases, in words for a person; `redact` is for what they quote only in part.
     """
 
-    def __init__(self, on_phase: Callable[[str], None] | None, *, most_bytes: int) -> None:
+    def __init__(self, on_phase: Callable[[str], None] | None, redact: Redact, *, most_bytes: int) -> None:
         self._on_phase = on_phase
+        self._redact = redact
         self._most_bytes = most_bytes
         self._kept: list[tuple[str, bytes]] = []
         self._end: tuple[str, bytes] | None = None
@@ -105,7 +107,7 @@ class ResponseStream:
             item = as_object(_object(data).get("item"))
             if kind != _ITEM:
                 return "thinking" if item.get("type") == "reasoning" else None
-            return _searched(item) if item.get("type") == "web_search_call" else None
+            return _searched(item, self._redact) if item.get("type") == "web_search_call" else None
         return None
 
     def _stand_in(self) -> list[JsonObject]:
@@ -148,12 +150,15 @@ def _object(data: bytes) -> JsonObject:
         return {}
 
 
-def _searched(item: JsonObject) -> str | None:
-    """Say what a finished search did: the query it asked or the page it read."""
+def _searched(item: JsonObject, redact: Redact) -> str | None:
+    """Say what a finished search did: the query it asked or the page it read.
+
+    The URL is redacted here, because a host is but a part of it, and in small letters.
+    """
     action = as_object(item.get("action"))
     if action.get("type") in ("open_page", "find_in_page"):
         try:
-            host = urlsplit(text_at(action, "url")[:_LONGEST_URL]).hostname
+            host = urlsplit(redact(text_at(action, "url"))[:_LONGEST_URL]).hostname
         except ValueError:
             host = None
         return f"reading {host}" if host else "reading a page"

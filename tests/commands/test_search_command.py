@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from responses_mcp.redaction import MASK
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies
 from responses_mcp.websearch import SearchResult, SearchResults, WebSearch
 from tests.commands.online import Command, Terminal, api, command, output, piped
@@ -129,3 +130,17 @@ async def test_what_goes_wrong_upstream_is_one_sentence_and_exits_1(api: FakeApi
     code, out, err = await command("search", "q")
     assert (code, out, err.count("\n")) == (1, "", 1)
     assert err.startswith("openai-responses-mcp: ")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=str)
+@pytest.mark.parametrize("name", ["ask", "search"])
+async def test_a_key_that_the_api_echoes_is_masked(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, name: str, options: list[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "of-no-known-kind")
+    cited = bodies.url_citation("https://ex.jp/?of-no-known-kind", "of-no-known-kind", 0, 4)
+    call = bodies.web_search_call(["of-no-known-kind"])
+    api.script(as_stream(bodies.answer("Said of-no-known-kind.", annotations=[cited], searches=[call])))
+    out = output(await command(name, "q", *options))
+    assert f"https://ex.jp/?{MASK}" in out
+    assert "kind" not in out

@@ -52,9 +52,9 @@ MEMBERS = [1, {}, {"type": "url_citation", "url": "https://a.jp/"}]
 
 def read_both(body: dict[str, Any]) -> tuple[int, int]:
     """Read a response as an answer and as results, and return how many counted members each looked at."""
-    read_answer(body, model="m", max_citations=3, date="2026-11-22")
+    read_answer(body, model="m", max_citations=3, date="2026-11-22", redact=str)
     by_answer = Counted.looked_at
-    read_results(body, limit=10, today="2026-11-22")
+    read_results(body, limit=10, today="2026-11-22", redact=str)
     return by_answer, Counted.looked_at - by_answer
 
 
@@ -87,4 +87,4 @@ def test_members_that_are_no_objects_count_and_short_lists_cost_no_more_than_the
 
 
 def test_a_line_out_of_a_response_is_cut_before_it_is_split_into_words() -> None:
-    assert line_at({"url": "ab\n " * 1_000_000}, "url") == " ".join(["ab"] * 2048)
+    assert line_at({"url": "ab\n " * 1_000_000}, "url", str) == " ".join(["ab"] * 2048)

@@ -17,7 +17,7 @@ from responses_mcp.testing.items import url_citation
 
 def read(body: dict[str, Any]) -> Answer:
     check_status(body, str)
-    return read_answer(body, model="gpt-5.2", max_citations=3, date="2026-11-22")
+    return read_answer(body, model="gpt-5.2", max_citations=3, date="2026-11-22", redact=str)
 
 
 def check(body: dict[str, Any]) -> Answer | None:

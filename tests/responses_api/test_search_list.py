@@ -18,7 +18,7 @@ LIST = json.dumps([A, B], indent=1)
 
 
 def read(text: str) -> list[ListedPage]:
-    return listed_pages(text, today=TODAY)
+    return listed_pages(text, today=TODAY, redact=str)
 
 
 def only(**members: Any) -> ListedPage:

@@ -15,7 +15,7 @@ INVENTED = "https://invented.example/page"
 
 
 def read(body: dict[str, Any], limit: int = 10) -> SearchResults:
-    return read_results(body, limit=limit, today=TODAY)
+    return read_results(body, limit=limit, today=TODAY, redact=str)
 
 
 def urls(body: dict[str, Any], limit: int = 10) -> list[str]:

@@ -26,7 +26,7 @@ def collect(data: bytes, chunk: int = 0) -> tuple[ReplyReader, list[str]]:
 
 
 def answer(response: dict):
-    return read_answer(response, model="m", max_citations=10, date="2026-11-22")
+    return read_answer(response, model="m", max_citations=10, date="2026-11-22", redact=str)
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 7, 1000])
