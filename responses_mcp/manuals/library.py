@@ -16,7 +16,7 @@ from responses_mcp.manuals.checks import Check, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.find import find
 from responses_mcp.manuals.folder import Folder
-from responses_mcp.manuals.index import Refresh, Vanished, begin, compare, manual_of, work_off
+from responses_mcp.manuals.index import Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
 from responses_mcp.manuals.listing import list_children
 from responses_mcp.manuals.packed import Unscanned, packed
 from responses_mcp.manuals.query import terms
@@ -55,7 +55,7 @@ class Library:
         self._turns = Turns()  # to open the index, or to throw it away
         self._store: Store | None = None
         self._closed = False
-        self.age = 0  # how often the index was thrown away
+        self.age = 0  # how often the index was thrown away or given up
         self.unused: str | None = None  # why the index is kept in memory although a file was wanted
 
     def children(self, request: LsRequest, check: Check) -> dict[str, Any]:
@@ -116,6 +116,7 @@ class Library:
         with store.reading(check) as connection:
             manual = manual_of(connection, request.manual_id)
             if manual is not None and (refresh is None or refresh.number == manual.number):
+                check_whole(connection, manual)
                 reader = Reader(connection, manual, counts)
                 payload = find(request, reader, self._settings, check, unfinished=not finished)
                 payload["unscanned"] = unscanned
@@ -129,27 +130,33 @@ class Library:
     def mend(self, error: Exception, age: int, check: Check) -> bool:
         """Return whether a request that began at `age` and failed so should be tried again.
 
-        If `error` says that the index is broken, it is thrown away, unless somebody else did that since. Raises
-        ManualsError when the index cannot be used for another reason, such as a full disk.
+        If `error` says that the index is broken, it is thrown away; if its file cannot be used any more, the next one
+        is kept in memory; unless somebody else did that since. Raises ManualsError when neither helps, as with a full
+        disk.
         """
         if isinstance(error, Vanished):
             return True
         if self._store is None or not isinstance(error, sqlite3.Error | Unusable):
             return False
-        try:
-            if is_broken(error):
-                with self._turns.turn(check):
-                    if age == self.age:
-                        self._store.discard()
-                        self.age += 1
-                        self._counts.clear()
+        with self._turns.turn(check):
+            if age != self.age:
                 return True
-            if self._store.is_replaced():
-                return True
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+            try:
+                if is_broken(error):
+                    self._store.discard()
+                    log.warning("manuals: the index was broken and is made anew")
+                    return self._is_new(self._store)
+                if self._store.is_replaced():
+                    return True
+            except Unusable as still:
+                error = still
+            code = getattr(error, "sqlite_errorcode", 0)
+            if code == sqlite3.SQLITE_ERROR:
                 return False  # a query that makes no sense
-        except Unusable as still:
-            error = still
+            unusable = isinstance(error, sqlite3.OperationalError | Unusable) and code != sqlite3.SQLITE_FULL
+            if unusable and self._store.path is not None and not self._closed:
+                self._store.close()
+                return self._is_new(self._in_memory(error))
         raise ManualsError(
             "conflict",
             f"The index of the manuals cannot be used ({error}); make room or set manuals.index_dir to a folder "
@@ -162,6 +169,12 @@ class Library:
             self._closed = True
             if self._store is not None:
                 self._store.close()
+
+    def _is_new(self, store: Store) -> bool:
+        self._store = store
+        self._counts.clear()
+        self.age += 1
+        return True
 
     def _counts_of(self, manual_id: str) -> Counts:
         counts = self._counts.pop(manual_id, None) or Counts()
@@ -177,14 +190,14 @@ class Library:
             if self._closed:
                 raise Unusable("it is closed")
             if self._store is None:
-                self._store = self._in_file(check) or Store(None)
+                self._store = self._made(check)
             return self._store
 
-    def _in_file(self, check: Check) -> Store | None:
-        """Return the index in its file, if there can be one."""
+    def _made(self, check: Check) -> Store:
+        """Return the index in its file, or in memory where that is wanted or no file can be used."""
         settings = self._settings
         if settings.index_dir is None or settings.in_memory:
-            return None
+            return Store(None)
         store = Store(index_path(Path(settings.index_dir), Path(settings.root or "").resolve()))
         try:
             try:
@@ -197,16 +210,19 @@ class Library:
             return store
         except (Unusable, sqlite3.DatabaseError) as error:
             store.close()
-            self.unused = str(error)
-            log.warning(
-                "manuals: the index is kept in memory, because its folder cannot be used (%s); "
-                "set manuals.index_dir to a folder that can be written to.",
-                error,
-            )
-            return None
+            return self._in_memory(error)
         except BaseException:
             store.close()
             raise
+
+    def _in_memory(self, why: Exception) -> Store:
+        self.unused = str(why)
+        log.warning(
+            "manuals: the index is kept in memory, because its folder cannot be used (%s); "
+            "set manuals.index_dir to a folder that can be written to.",
+            why,
+        )
+        return Store(None)
 
 
 def _reasons(refresh: Refresh | None) -> Iterator[tuple[str, str]]:

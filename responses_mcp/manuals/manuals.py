@@ -7,7 +7,6 @@ half done when its time is over or its caller gives up. The next find goes on fr
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.library import Library
     from responses_mcp.manuals.reading import ReadEnd
     from responses_mcp.settings.model import ManualsSettings
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 JsonObject = dict[str, Any]
@@ -305,8 +302,6 @@ class Manuals:
                 failure = error
             if not await self._thread(partial(library.mend, failure, age)):
                 raise failure
-            if library.age != age:
-                log.warning("manuals: the index was broken and is made anew")
             self._states.clear()
         message = "The index of the manuals breaks again and again; set manuals.index_dir to a folder on another disk."
         raise ManualsError("conflict", message)

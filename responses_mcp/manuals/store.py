@@ -12,6 +12,7 @@ version of this program has a file of its own.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sqlite3
 import threading
@@ -26,6 +27,8 @@ from typing import Final, TypeVar
 from responses_mcp.manuals.checks import Check, unchecked
 from responses_mcp.manuals.turns import PATIENCE, Turns
 from responses_mcp.manuals.words import FOLDING
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -83,6 +86,13 @@ def is_broken(error: Exception) -> bool:
         return str(error).startswith(("no such", "vtable constructor", "unsupported file format"))
     # A constraint fails only when an index contradicts its table.
     return code & 0xFF in (*_BROKEN, sqlite3.SQLITE_CONSTRAINT)
+
+
+def broken(message: str) -> sqlite3.DatabaseError:
+    """Return the error of a file that is no index, or not a whole one."""
+    error = sqlite3.DatabaseError(message)
+    error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
+    return error
 
 
 class Store:
@@ -186,6 +196,7 @@ class Store:
                     time.sleep(PATIENCE)
                 # No database, or a foreign one, stands where the index should. Its number may be another's by now.
                 elif _state_of(path) == state:
+                    log.warning("manuals: a file that is no index stood in its place and is replaced (%s)", error)
                     _remove(path)
                 continue
             if file in (None, _file_at(path)):
@@ -302,9 +313,7 @@ def _is_index(connection: sqlite3.Connection) -> bool:
     if (ours, version, tables) == (0, 0, 0):
         return False
     if (ours, version, known) != (APPLICATION_ID, VERSION, 3):
-        error = sqlite3.DatabaseError("not an index of this program")
-        error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
-        raise error
+        raise broken("not an index of this program")
     return True
 
 
