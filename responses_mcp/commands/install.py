@@ -164,7 +164,10 @@ def _absolute(path: str, machine: Machine) -> PurePath:
 def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> None:
     write(edited("", _document("", client, name).edits(entry)))
     try:
-        old = _document(ClientFile(path).text, client, name).entry
+        document = _document(ClientFile(path).text, client, name)
+        old = document.entry
+        new = _with_what_was_added(old, entry)
+        edits = () if old in (None, new) else document.edits(new)
     except Unmergeable as problem:
         remark(f"This is for {path}, but {problem}.")
     except OSError as error:
@@ -172,12 +175,14 @@ def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redac
     else:
         if old is None:
             remark(f"This is for {path}. With --write, this command puts it there.")
-        elif old == _with_what_was_added(old, entry):
+        elif old == new:
             remark(f"{path} has this entry already.")
         else:
             remark(f"{path} has another entry of this name. With --write, this command changes it:")
-            for line in _difference(old, _with_what_was_added(old, entry), entry):
+            for line in _difference(old, new, entry):
                 remark(redact(line))
+            if document.drops_comments(edits):
+                remark("The comments inside it would be left out; a copy keeps them.")
 
 
 def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> None:
@@ -189,7 +194,8 @@ def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, reda
         if old == new:
             say(f"{name} is in {path} already; nothing was changed.")
             return
-        kept = file.replace(edited(file.text, document.edits(new)))
+        edits = document.edits(new)
+        kept = file.replace(edited(file.text, edits))
     except Unmergeable as problem:
         raise Stop(f"{path} was left alone: {problem}.") from problem
     except UnicodeEncodeError as error:
@@ -201,7 +207,8 @@ def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, reda
             say(redact(line))
     say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
     if kept is not None:
-        say(f"The file as it was: {kept}")
+        comments = "The comments that were inside it are only in the" if document.drops_comments(edits) else "The"
+        say(f"{comments} file as it was: {kept}")
 
 
 def _document(text: str, client: Client, name: str) -> JsonDocument | TomlDocument:

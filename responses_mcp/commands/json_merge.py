@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from responses_mcp.commands.text_edits import Edit, Unmergeable, as_table, edited, newline_of
@@ -61,6 +61,11 @@ class JsonDocument:
         if _object_in(self._read_again(edited(self._text, edits))) != {**self._root, self._container: entries}:
             raise Unmergeable("it is written in a way that was not understood; add the entry by hand")
         return edits
+
+    def drops_comments(self, edits: Iterable[Edit]) -> bool:
+        """Tell whether there are comments in what the edits replace."""
+        spans = [slice(edit.start, edit.end) for edit in edits]
+        return any(self._text[span] != self._with_commas[span] for span in spans)
 
     def _read_again(self, text: str) -> str:
         return JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)._plain  # noqa: SLF001

@@ -60,6 +60,11 @@ class TomlDocument:
             )
         return edits
 
+    def drops_comments(self, edits: Iterable[Edit]) -> bool:
+        """Tell whether there are comments in what the edits replace."""
+        gone = (_TOKEN.finditer(self._text[edit.start : edit.end]) for edit in edits)
+        return any(token[0].startswith("#") for tokens in gone for token in tokens)
+
     def _edits(self, entry: Mapping[str, Any]) -> Iterator[Edit]:
         block = self._block(entry)
         if self.entry is None:

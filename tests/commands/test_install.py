@@ -362,6 +362,62 @@ def test_another_entry_of_the_name_is_changed_and_the_difference_shown(
     ]
 
 
+# A line of an entry that is ours, with a comment in it, behind it or around it.
+COMMENTED = {
+    "toml": ('command = "old"  # why: hidden-key', '# why: hidden-key\ncommand = "old#"', 'command = "old" # a\n# b\n'),
+    "json": (
+        '/* why: hidden-key */ "command": "old",',
+        '// why: hidden-key\n"command": "old//",',
+        '"command": "old", // a',
+    ),
+}
+PLAIN = {"toml": 'command = "# old"', "json": '"command": "// /* old */",'}
+
+
+def commented(client: str, line: str) -> str:
+    """Return a file with an entry of that line, and comments around it."""
+    container = CLIENTS[client].container
+    if CLIENTS[client].dialect == "toml":
+        return f"# first\n[{container}.openai-responses]\n{line}\nargs = []\n\n# last\n[z]\na = 1 # z\n"
+    return f'{{ // first\n"{container}": {{ // entries\n"openai-responses": {{\n{line}\n"args": []\n}} // last\n}} }}'
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("client", [client for client in EVERY if CLIENTS[client].dialect != "json"])
+def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
+    client: str, number: int, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = "toml" if CLIENTS[client].dialect == "toml" else "json"
+    path = put(file_of(client, machine), commented(client, COMMENTED[kind][number]))
+    assert run([client], machine=machine) == 0
+    assert "comments inside it would be left out" in capsys.readouterr().err
+    assert run([client, "--write"], machine=machine) == 0
+    kept = f"{path}.bak"
+    shown = capsys.readouterr().out
+    assert f"The comments that were inside it are only in the file as it was: {kept}" in shown
+    assert shown.count(kept) == 1
+    assert "hidden-key" not in shown
+    after = path.read_text(encoding="utf-8")
+    assert "hidden-key" not in after
+    assert "first" in after
+    assert "last" in after
+
+
+@pytest.mark.parametrize("client", [client for client in EVERY if CLIENTS[client].dialect != "json"])
+def test_an_entry_without_comments_loses_none(
+    client: str, machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = PLAIN["toml" if CLIENTS[client].dialect == "toml" else "json"]
+    for text in (commented(client, line), commented(client, line).replace("openai-responses", "other")):
+        put(file_of(client, machine), text)
+        assert run([client], machine=machine) == 0
+        assert run([client, "--write"], machine=machine) == 0
+        shown = capsys.readouterr()
+        assert "comments inside" not in shown.out + shown.err
+        assert "The comments" not in shown.out + shown.err
+        assert f"The file as it was: {file_of(client, machine)}.bak" in shown.out
+
+
 def test_what_its_owner_added_to_an_entry_stays(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     old = {"command": "old", "trust": True, "env": {"MODEL_ANSWER": "gpt-5", "OPENAI_API_KEY": "sk-of-the-owner"}}
     for client in ("claude-desktop", "gemini"):
