@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import select
+import stat
 import sys
 import threading
 import time
@@ -19,7 +20,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from io import RawIOBase
 from pathlib import Path
+from typing import TextIO
 
+from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 
 MAX_WAITING_LINES = 2_000
@@ -154,9 +157,9 @@ class LogHandler(logging.Handler):
 def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: str | None = None) -> LogHandler:
     """Send this package's log lines to stderr, all of them with `debug`, warnings and worse without.
 
-    With `debug` and a `debug_file` the lines go there too: parents are created, the file is appended to and is
-    readable by its owner only. A file that cannot be opened is a warning on stderr and nothing more. `shown` goes to
-    stderr first, as it is.
+    With `debug` and a `debug_file` the lines go there too: parents are created, the file is appended to and made
+    readable by its owner only. `-` means stderr. A file that cannot be opened, or that is stdin or stdout, is a warning
+    on stderr and nothing more. `shown` goes to stderr first, as it is.
     """
     writers: list[_LineWriter] = []
     if sys.__stderr__ is not None:  # else descriptor 2 is closed, or belongs to something else by now
@@ -166,12 +169,18 @@ def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: s
             if shown is not None:
                 writers[0].put(shown.encode() + b"\n")
     problem: str | None = None
-    if debug and debug_file is not None:
+    cure = "Choose another path for --debug."
+    if debug and debug_file is not None and debug_file != "-":
         try:
-            writers.append(_LineWriter(_open_to_append(Path(debug_file))))
+            file = _open_to_append(Path(debug_file))
+            if _is_one(file, 2, sys.__stderr__):
+                file.close()
+            else:
+                writers.append(_LineWriter(file))
         except OSError as error:
             problem = error.strerror or type(error).__name__
-        except ValueError as error:  # a NUL in the path
+            cure = exhausted(error) or cure
+        except ValueError as error:  # a NUL in the path, or a file that we refuse
             problem = str(error)
     handler = LogHandler(writers)
     handler.setFormatter(_LineFormatter(redact, debug=debug))
@@ -180,15 +189,52 @@ def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: s
     _root.propagate = False
     if problem is not None:
         _root.warning(
-            "the debug file %s cannot be opened (%s); logging to stderr only. Choose another path for --debug.",
+            "the debug file %s cannot be opened (%s); logging to stderr only. %s",
             debug_file,
             problem,
+            cure,
         )
     return handler
 
 
 def _open_to_append(path: Path) -> RawIOBase:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Without O_NONBLOCK, opening a pipe would wait for its reader.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
-    return open(os.open(path, flags, 0o600), "ab", buffering=0)  # noqa: PTH123  # a descriptor, not a path
+    # Without O_NONBLOCK, opening a pipe would wait for its reader; without O_NOCTTY, a terminal could become ours.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    file = open(os.open(path, flags, 0o600), "ab", buffering=0)  # noqa: PTH123, SIM115  # a descriptor, not a path
+    try:
+        _make_ours(file)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _make_ours(file: RawIOBase) -> None:
+    """Let nobody else read a file. Raises OSError, and ValueError for one that must not be written to."""
+    if _is_one(file, 0, sys.__stdin__) or _is_one(file, 1, sys.__stdout__):
+        raise ValueError("it is stdin or stdout, which are for the protocol")
+    status = os.fstat(file.fileno())
+    if stat.S_ISCHR(status.st_mode):  # a terminal, or the null device
+        return
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode)):
+        raise ValueError("it is no file")
+    if sys.platform != "win32":
+        if status.st_uid != os.geteuid():
+            raise ValueError("it belongs to another user, who could read it")
+        if stat.S_IMODE(status.st_mode) != 0o600:
+            os.fchmod(file.fileno(), 0o600)
+
+
+def _is_one(file: RawIOBase, number: int, stream: TextIO | None) -> bool:
+    """Tell whether an open file is what a standard descriptor leads to, under whatever name it was opened."""
+    if stream is None:  # closed at the start: the number may belong to something else by now
+        return False
+    try:
+        one, other = os.fstat(file.fileno()), os.fstat(number)
+        if os.path.samestat(one, other):
+            return not os.path.samestat(one, os.stat(os.devnull))  # noqa: PTH116  # where nothing does harm
+        # A terminal has more than one name; /dev/tty is whichever controls us.
+        return os.isatty(number) and one.st_rdev in (other.st_rdev, os.stat("/dev/tty").st_rdev)  # noqa: PTH116
+    except OSError:
+        return False

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
+
+_MEMORY: Final = "There is no memory left (ENOMEM); close other programs, or raise the limit of this one (`ulimit -v`)."
+_SPARE: Final = 8  # descriptors; SQLite opens four at once
+_SHORTAGES: Final = {
+    "EMFILE": "This process has no file descriptor left (EMFILE); raise its limit (`ulimit -n 4096` before the start), "
+    "or lower request.max_connections (OPENAI_MAX_CONNECTIONS).",
+    "ENFILE": "This machine has no file descriptor left (ENFILE); close other programs, or lower "
+    "request.max_connections (OPENAI_MAX_CONNECTIONS).",
+    "ENOMEM": _MEMORY,
+    "ENOBUFS": _MEMORY,
+}
 
 
 class ResponsesMcpError(Exception):
@@ -91,3 +105,36 @@ class DeadlineExceeded(UpstreamError):
 
 class UnusableReply(UpstreamError):
     """Something came back that is not an answer."""
+
+
+def exhausted(error: BaseException) -> str | None:
+    """Return what this process or machine has run out of, with the cure, if that is what `error` comes from."""
+    for each in _behind(error):
+        name = "ENOMEM" if isinstance(each, MemoryError) else errno.errorcode.get(getattr(each, "errno", None) or 0)
+        if name in _SHORTAGES:
+            return _SHORTAGES[name]
+    # SQLite, OpenSSL and name look-ups do not say so, and have given back by now what they had got.
+    spare: list[int] = []
+    try:
+        while len(spare) < _SPARE:
+            spare.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as none_left:
+        return _SHORTAGES.get(errno.errorcode.get(none_left.errno or 0, ""))
+    finally:
+        for number in spare:
+            os.close(number)
+    return None
+
+
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    pending: list[BaseException | None] = [error]
+    seen = set[int]()
+    while pending:
+        each = pending.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        pending += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            pending += cast("BaseExceptionGroup[BaseException]", each).exceptions

@@ -76,7 +76,7 @@ class Layers:
             self.problem(key, value, origin)
             self.values[key], self.sources[key] = setting.default, "default"
             return
-        if setting.kind in {"path", "folder"} and isinstance(value, str):
+        if setting.kind in {"path", "folder"} and isinstance(value, str) and (key, value) != ("server.debug_file", "-"):
             path = self._path(value, origin)
             # A folder is opened later, maybe from another working directory.
             value = str(absolute(path) if setting.kind == "folder" else path)

@@ -1,0 +1,169 @@
+"""What `--debug PATH` may name: never what the protocol is spoken on, and nothing that others can read."""
+
+import json
+import logging
+import os
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.debug_lines import configured
+from tests.processes import COMMAND, WAIT, environment
+
+log = logging.getLogger("responses_mcp.somewhere")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX descriptors and modes")
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+
+def served(
+    home: Path, *arguments: str, stdout: int = subprocess.PIPE, **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, "--stdio", *arguments],
+        input=PING,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env=environment(home, **env),
+        cwd=home,
+        timeout=WAIT,
+        check=False,
+    )
+
+
+def is_refused(stderr: bytes) -> bool:
+    lines = stderr.splitlines()
+    return b" WARNING the debug file " in lines[0] and b"protocol" in lines[0] and b"recv method=ping" in stderr
+
+
+# Every way to name what stdout is. In Linux, the first three lead over /proc/self/fd.
+
+
+@posix
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "link", "/dev/stdin"])
+@pytest.mark.parametrize("given", ["--debug", "DEBUG", "server.debug_file"])
+def test_a_debug_file_that_is_the_wire_is_refused_and_the_log_goes_to_stderr(
+    tmp_path: Path, name: str, given: str
+) -> None:
+    if name == "link":
+        name = str(tmp_path / name)
+        os.symlink("/dev/stdout", name)
+    if given == "server.debug_file":
+        (tmp_path / "config.yaml").write_text(json.dumps({"server": {"debug": True, "debug_file": name}}))
+        done = served(tmp_path, "--config", "config.yaml")
+    else:
+        done = served(tmp_path, "--debug", name) if given == "--debug" else served(tmp_path, DEBUG=name)
+    assert (done.returncode, done.stdout) == (0, PONG)
+    assert is_refused(done.stderr)
+
+
+@posix
+def test_the_file_into_which_stdout_leads_is_no_debug_file(tmp_path: Path) -> None:
+    for name in ("out", "linked"):
+        with (tmp_path / "out").open("wb") as out:
+            (tmp_path / "linked").unlink(missing_ok=True)
+            os.link(tmp_path / "out", tmp_path / "linked")
+            done = served(tmp_path, "--debug", name, stdout=out.fileno())
+        assert (tmp_path / "out").read_bytes() == PONG
+        assert is_refused(done.stderr)
+
+
+@posix
+def test_a_socket_that_is_stdout_is_no_debug_file(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        done = served(tmp_path, "--debug", "/dev/stdout", stdout=theirs.fileno())
+        theirs.close()
+        assert ours.recv(65536) == PONG
+    assert b"WARNING the debug file /dev/stdout cannot be opened" in done.stderr
+
+
+@posix
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/tty", "by its name"])
+def test_a_terminal_that_is_stdout_is_no_debug_file(tmp_path: Path, name: str) -> None:
+    import pty
+
+    parent, child = pty.openpty()
+    name = os.ttyname(child) if name == "by its name" else name
+    # As the terminal that controls the process, which is what /dev/tty means.
+    leader = f"import os, sys; os.setsid(); os.close(os.open({os.ttyname(child)!r}, os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", leader, *COMMAND, "--stdio", "--debug", name],
+        stdin=child,
+        stdout=child,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path),
+    )
+    os.close(child)
+    try:
+        os.write(parent, PING + b"\x04")  # and the end of input
+        _, stderr = process.communicate(timeout=WAIT)
+        said = os.read(parent, 65536)
+    finally:
+        process.kill()
+        os.close(parent)
+    assert b"recv method" not in said
+    assert is_refused(stderr)
+
+
+@pytest.mark.parametrize("given", ["--debug", "DEBUG", "server.debug_file"])
+def test_a_dash_means_stderr_and_no_file_of_that_name(tmp_path: Path, given: str) -> None:
+    lower = {"server": {"debug": True, "debug_file": "-" if given == "server.debug_file" else "log"}}
+    (tmp_path / "config.yaml").write_text(json.dumps(lower))
+    env: dict[str, Any] = {"DEBUG": "-"} if given == "DEBUG" else {}
+    done = served(tmp_path, "--config", "config.yaml", *(["--debug", "-"] if given == "--debug" else []), **env)
+    assert (done.returncode, done.stdout) == (0, PONG)
+    assert done.stderr.count(b"recv method=ping") == 1
+    assert b"WARNING" not in done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["config.yaml"]
+
+
+@posix
+def test_stderr_by_its_name_gets_each_line_once(tmp_path: Path) -> None:
+    done = served(tmp_path, "--debug", "/dev/stderr")
+    assert done.stderr.count(b"recv method=ping") == 1
+    assert b"WARNING" not in done.stderr
+
+
+# Files
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o606, 0o640])
+def test_a_file_that_others_could_read_is_made_its_owners_alone(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "debug.log"
+    file.write_text("from last time\n")
+    file.chmod(mode)
+    with configured(debug_file=file):
+        log.debug("one")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert len(file.read_text().splitlines()) == 2
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "debug.log"
+    file.write_text("")
+    os.chown(file, 12345, 12345)
+    with configured(debug_file=file):
+        log.debug("one")
+    assert file.read_text() == ""
+    assert "another user" in capfd.readouterr().err
+
+
+@posix
+def test_a_pipe_with_a_reader_and_the_null_device_are_taken(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    with configured(debug_file=tmp_path / "fifo"), configured(debug_file=os.devnull):
+        log.debug("one")
+    assert os.read(reader, 1000).count(b"one") == 1
+    os.close(reader)
+    assert "WARNING" not in capfd.readouterr().err
