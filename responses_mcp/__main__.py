@@ -1,43 +1,68 @@
 """The console script and `python -m responses_mcp`. Imports next to nothing, so that a signal finds a quiet process."""
 
-from __future__ import annotations
-
 import os
-import signal
 import sys
 
-_ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+# What `signal` is made of, there since the interpreter's start. `signal` itself builds its enums first, and an
+# interrupt in these milliseconds would print a traceback.
+_signal = sys.modules["_signal"]
+
+_ENDING = [getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)]
+_INTERRUPTED = 130
+_LOADING = 0.2  # seconds for a thread that still loads certificates
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
     argv = sys.argv[1:]
     serving = "--stdio" in argv and argv[0].startswith("-")  # a command may have it among its words
+
+    def end_quietly(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
+        try:
+            if "responses_mcp.debuglog" in sys.modules:  # the client may have had answers, and the log tells of them
+                import logging  # noqa: PLC0415  # complete by then: the module that imports debuglog needs it before
+
+                logging.shutdown()
+        finally:
+            os._exit(0 if serving else _INTERRUPTED)  # whatever came of that: the log may have been half set up
+
+    interruptible = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler  # else started by nohup or so
     if serving:
         # A client may end us while we still import. Once serving, the handlers of `serve_descriptors` take over.
         for number in _ENDING:
-            signal.signal(number, _end_quietly)
-    from responses_mcp.cli import run  # noqa: PLC0415  # after the signals are in hand
+            _signal.signal(number, end_quietly)
+    elif interruptible:
+        _signal.signal(_signal.SIGINT, end_quietly)
+    from responses_mcp.errors import exhausted  # noqa: PLC0415  # after the signals are in hand
 
+    code = 1
     try:
+        from responses_mcp.cli import COMMANDS, run  # noqa: PLC0415
+
+        if argv and argv[0] in COMMANDS:
+            __import__(COMMANDS[argv[0]])
+        if interruptible and not serving:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # now there may be something to clean up
         code = run(argv)
     except KeyboardInterrupt:
-        code = 130
-    if serving:
-        # Without the interpreter's end: it would take OpenSSL down under a call's thread that was left behind while
-        # loading certificates, and that crashes.
+        code = _INTERRUPTED
+    except (Exception, BaseExceptionGroup) as error:
+        shortage = exhausted(error)
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt):
+            code = _INTERRUPTED
+        elif shortage is None:
+            raise
+        elif sys.stderr is not None:
+            os.write(2, f"openai-responses-mcp: {shortage}\n".encode())
+    finally:
+        if interruptible:
+            _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the interpreter's end would print a traceback
+    certificates = getattr(sys.modules.get("responses_mcp.responses_api.client"), "certificates", None)
+    if certificates is not None and not certificates.acquire(timeout=_LOADING):
+        # From a disk that hangs, or a pipe. The interpreter's end would take OpenSSL down under the thread that loads
+        # them, which crashes.
         os._exit(code)
     sys.exit(code)
-
-
-def _end_quietly(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
-    try:
-        if "responses_mcp.debuglog" in sys.modules:  # the client may have had answers by now, and the log tells of them
-            import logging  # noqa: PLC0415  # complete by then: the module that imports debuglog needs it before
-
-            logging.shutdown()
-    finally:
-        os._exit(0)  # whatever came of that: the log may have been half set up
 
 
 if __name__ == "__main__":

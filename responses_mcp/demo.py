@@ -67,6 +67,8 @@ async def _demo() -> int:
             finally:
                 if process.returncode is None:
                     process.kill()
+                    with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+                        await process.wait()
             nursery.cancel_scope.cancel(reason="the demo is over")
     return 0 if unanswered and code == 0 else 1
 

@@ -270,8 +270,8 @@ def test_a_debug_file_that_cannot_be_opened_is_a_warning(tmp_path: Path) -> None
 
 def loaded_modules(home: Path, stdin: bytes) -> set[str]:
     code = (
-        "import json, os, sys; end = os._exit;"
-        "os._exit = lambda code: (print(json.dumps(sorted(sys.modules)), file=sys.stderr), end(code));"
+        "import atexit, json, sys;"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr));"
         "sys.argv = ['openai-responses-mcp', '--stdio'];"
         "from responses_mcp.__main__ import main; main()"
     )

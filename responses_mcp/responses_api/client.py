@@ -8,6 +8,7 @@ redirects, cookies and authentication, none of which is wanted, to the price of 
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -28,6 +29,10 @@ CHUNKS_AT_ONCE = 64  # of a reply between two looks at other tasks; one read fro
 LAST_BYTES = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
 CLOSE_GRACE = 1.0  # seconds for httpx to tidy up behind a reply
 
+# Held by a thread that loads certificates. A process should take it before it ends: OpenSSL must not be taken down
+# under such a thread, which cannot be stopped and may have been left behind.
+certificates = threading.Lock()
+
 
 async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> ConnectionPool:
     """Prepare for requests to the server of `url`; nothing is connected yet.
@@ -35,7 +40,11 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
     With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
     `ConnectionFailed` for certificate files that cannot be used.
     """
-    make_tls = partial(httpx.create_ssl_context, trust_env=trust_env)
+
+    def make_tls() -> ssl.SSLContext:
+        with certificates:
+            return httpx.create_ssl_context(trust_env=trust_env)
+
     try:
         # Reading the certificate store takes tens of milliseconds, in which pings want an answer.
         tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
