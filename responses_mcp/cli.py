@@ -12,6 +12,7 @@ from importlib import import_module
 
 from responses_mcp import __version__
 from responses_mcp.debuglog import configure
+from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
 
@@ -124,12 +125,15 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
             from responses_mcp.daemon import serve_descriptors  # noqa: PLC0415
 
             trio.run(serve_descriptors, wire_in, wire_out, conversation, settings.server)
-    except OSError as error:
-        log.error("stdin or stdout cannot be used (%s); start this from an MCP client.", error.strerror)  # noqa: TRY400
-        return 1
-    except Exception as bug:  # a group from Trio: only a bug gets this far
-        log.error("the server ended with %s; this is a bug, please report it with a --debug log", type(bug).__name__)  # noqa: TRY400
-        log.debug("traceback", exc_info=bug)
+    except Exception as error:  # told in a line, since clients do not show tracebacks
+        if shortage := exhausted(error):
+            log.error("%s", shortage)  # noqa: TRY400
+        elif isinstance(error, OSError):
+            log.error("stdin or stdout cannot be used (%s); start this from an MCP client.", error.strerror)  # noqa: TRY400
+        else:  # a group from Trio: only a bug gets this far
+            name = type(error).__name__
+            log.error("the server ended with %s; this is a bug, please report it with a --debug log", name)  # noqa: TRY400
+        log.debug("traceback", exc_info=error)
         return 1
     finally:
         handler.close()

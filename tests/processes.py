@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -44,11 +44,16 @@ class ServerProcess:
 
 @asynccontextmanager
 async def server_process(
-    env: dict[str, str], *arguments: str, framed: bool = False, initialize: bool = True, cwd: Path | None = None
+    env: dict[str, str],
+    *arguments: str,
+    framed: bool = False,
+    initialize: bool = True,
+    cwd: Path | None = None,
+    command: Sequence[str] = COMMAND,
 ) -> AsyncGenerator[ServerProcess]:
     """Start `openai-responses-mcp --stdio` and shake hands. It is killed if it outlives the block."""
     process = await trio.lowlevel.open_process(
-        [*COMMAND, "--stdio", *arguments],
+        [*command, "--stdio", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -18,6 +18,7 @@ from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, remark, run_command, say, write
 from responses_mcp.commands.text_edits import Unmergeable, as_table, edited
 from responses_mcp.commands.toml_merge import TomlDocument
+from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings, load_settings
 from responses_mcp.settings.files import absolute
@@ -201,7 +202,7 @@ def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, reda
     except UnicodeEncodeError as error:
         raise Stop(f"{path} was left alone: the entry would hold a path that is not UTF-8.") from error
     except OSError as error:
-        raise Stop(f"{path} cannot be read or written ({_reason(error)}).") from error
+        raise Stop(exhausted(error) or f"{path} cannot be read or written ({_reason(error)}).") from error
     if old is not None:
         for line in _difference(old, new, entry):
             say(redact(line))

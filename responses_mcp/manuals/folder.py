@@ -21,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
 
+from responses_mcp.errors import exhausted
 from responses_mcp.manuals.checks import Check
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
 from responses_mcp.manuals.paths import ROOT_ID, Kind, file_type, parts_of, require_single_name, served_name
@@ -193,7 +194,8 @@ def _below(
                     elif kind == "dir":
                         folders.append(entry.name)
                 yield prefix, files
-    except OSError:
+    except OSError as error:
+        _require_means(error)
         unreadable.append(prefix.rstrip("/"))
     for name in folders:
         if level == _DEEPEST:
@@ -201,7 +203,8 @@ def _below(
             continue
         try:
             below = place.enter(name)
-        except OSError:
+        except OSError as error:
+            _require_means(error)
             if _is_folder(place, name):
                 unreadable.append(prefix + name)
             continue
@@ -307,11 +310,15 @@ def _error(code: ErrorCode, cause: str, manual_id: str, path: str) -> ManualsErr
 
 def _unreadable(what: str, error: OSError, **details: Any) -> ManualsError:
     why = error.strerror or type(error).__name__
-    return ManualsError(
-        "conflict",
-        f"{what} cannot be read ({why}); give the server permission or mend the disk, then ask again.",
-        **details,
-    )
+    shortage = exhausted(error)
+    cure = f". {shortage}" if shortage else "; give the server permission or mend the disk, then ask again."
+    return ManualsError("conflict", f"{what} cannot be read ({why}){cure}", **details)
+
+
+def _require_means(error: OSError) -> None:
+    """Raise ManualsError when it is not the file that is to blame: to leave it out would be wrong."""
+    if shortage := exhausted(error):
+        raise ManualsError("conflict", shortage) from error
 
 
 def _shown(name: str) -> str:

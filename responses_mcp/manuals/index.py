@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final, cast
 
+from responses_mcp.errors import exhausted
 from responses_mcp.manuals.checks import Check, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.folder import Folder, Stamp
@@ -241,6 +242,8 @@ class _Change:
                 self.forget(path, check)
                 self._add_file(path, new, Hashed(handle, largest), check)
         except (ManualsError, OSError) as error:
+            if exhausted(error):  # the file is not to blame, so its rows stay
+                raise
             if isinstance(error, ManualsError) and error.code == "not_found":  # it has gone since it was seen
                 self.forget(path, check)
                 return None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from responses_mcp.errors import exhausted
 from responses_mcp.manuals.candidates import Counts, Reader
 from responses_mcp.manuals.checks import Check, unchecked
 from responses_mcp.manuals.errors import ManualsError
@@ -154,12 +155,13 @@ class Library:
             if code == sqlite3.SQLITE_ERROR:
                 return False  # a query that makes no sense
             unusable = isinstance(error, sqlite3.OperationalError | Unusable) and code != sqlite3.SQLITE_FULL
-            if unusable and self._store.path is not None and not self._closed:
+            if unusable and self._store.path is not None and not self._closed and not exhausted(error):
                 self._store.close()
                 return self._is_new(self._in_memory(error))
         raise ManualsError(
             "conflict",
-            f"The index of the manuals cannot be used ({error}); make room or set manuals.index_dir to a folder "
+            exhausted(error)
+            or f"The index of the manuals cannot be used ({error}); make room or set manuals.index_dir to a folder "
             "that can be written to.",
         ) from error
 
@@ -210,6 +212,8 @@ class Library:
             return store
         except (Unusable, sqlite3.DatabaseError) as error:
             store.close()
+            if exhausted(error):  # which will pass, while an index in memory would stay
+                raise
             return self._in_memory(error)
         except BaseException:
             store.close()

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final, NamedTuple
 
+from responses_mcp.errors import exhausted
 from responses_mcp.manuals.checks import Check
 from responses_mcp.manuals.errors import ManualsError
 
@@ -80,7 +81,7 @@ def _read(handle: BinaryIO) -> bytes:
     except OSError as error:
         why = error.strerror or "input error"
         message = f"'{handle.name}' could not be read to its end ({why}); check the disk, then ask again."
-        raise ManualsError("conflict", message) from error
+        raise ManualsError("conflict", exhausted(error) or message) from error
 
 
 class Pieces:

@@ -23,6 +23,7 @@ from typing import Any
 
 import trio
 
+from responses_mcp.errors import exhausted
 from responses_mcp.protocol.exchange import Call, CallStarted
 from responses_mcp.protocol.outcome import Crash, Outcome
 from responses_mcp.protocol.session import Session
@@ -183,13 +184,16 @@ class _Shell:
             except ToolError as error:
                 outcome = error.failure
             except Exception as bug:  # the one place where a tool's bug is contained
-                log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
-                    "server: %s crashed with %s; this is a bug, please report it with a --debug log",
-                    call.tool,
-                    type(bug).__name__,
-                )
+                if shortage := exhausted(bug):
+                    outcome = self._tools[call.tool].failure(shortage)
+                else:
+                    log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
+                        "server: %s crashed with %s; this is a bug, please report it with a --debug log",
+                        call.tool,
+                        type(bug).__name__,
+                    )
+                    outcome = Crash()
                 log.debug("server: traceback of the crash", exc_info=bug)
-                outcome = Crash()
             finally:
                 del self._scopes[call]
                 if reporter is not None:

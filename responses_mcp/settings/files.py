@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from responses_mcp.errors import exhausted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -49,7 +51,10 @@ def cache_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool
 
 
 def read_text(path: Path, limit: int) -> str | Unread:
-    """Read a UTF-8 file of at most `limit` bytes, without its byte order mark; never raises."""
+    """Read a UTF-8 file of at most `limit` bytes, without its byte order mark.
+
+    Raises OSError only if this process can open no file at all.
+    """
     try:
         # Opening a pipe would wait for somebody to write, and standard input belongs to the client.
         mode = path.stat().st_mode
@@ -60,6 +65,8 @@ def read_text(path: Path, limit: int) -> str | Unread:
     except (FileNotFoundError, NotADirectoryError):
         return Unread("no such file", missing=True)
     except OSError as error:
+        if exhausted(error):
+            raise
         return Unread(f"a failure to read it, {(error.strerror or type(error).__name__).lower()}")
     except ValueError:  # a NUL in the path
         return Unread("no such file", missing=True)

@@ -16,7 +16,7 @@ import trio
 from responses_mcp import __version__
 from responses_mcp.commands.clients import PATIENCE
 from responses_mcp.commands.doctor.configuration import address_is_wrong, check_configuration, check_patience
-from responses_mcp.commands.doctor.findings import Finding, Tell, fail, skip
+from responses_mcp.commands.doctor.findings import Finding, Tell, fail_by, skip
 from responses_mcp.commands.doctor.handshake import Handshake, judged, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models
@@ -107,7 +107,7 @@ async def _check(
         for finding in judged(await start(), clients):
             tell(finding)
     except OSError as error:
-        tell(fail("start", f"the server cannot be started ({error.strerror})", "install this program again"))
+        tell(fail_by(error, "start", f"the server cannot be started ({error.strerror})", "install this program again"))
     tell(check_patience(settings.request.timeout_ms, clients))
 
 

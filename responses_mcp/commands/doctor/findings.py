@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
+from responses_mcp.errors import exhausted
+
 Status: TypeAlias = Literal["ok", "warn", "FAIL", "skip"]
 
 
@@ -34,6 +36,12 @@ def warn(check: str, found: str, cure: str) -> Finding:
 def fail(check: str, found: str, cure: str) -> Finding:
     """Return what keeps the server from answering."""
     return Finding(check, "FAIL", found, cure)
+
+
+def fail_by(error: Exception, check: str, found: str, cure: str) -> Finding:
+    """Return what an error of the system keeps from working, or what the system has run out of."""
+    shortage = exhausted(error)
+    return fail(check, *with_cure(shortage)) if shortage else fail(check, found, cure)
 
 
 def skip(check: str, why: str) -> Finding:

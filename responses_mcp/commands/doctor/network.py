@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.doctor.findings import Finding, Tell, fail, ok, warn, with_cure
+from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way
 from responses_mcp.errors import (
     AuthenticationFailed,
@@ -83,7 +83,7 @@ async def _name(way: Way) -> Finding:
             found = await trio.socket.getaddrinfo(way.host, way.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
-            return fail("dns", f"{name} cannot be resolved ({why})", _correct(way))
+            return fail_by(error, "dns", f"{name} cannot be resolved ({why})", _correct(way))
         return ok("dns", f"{way.host} has the address {', '.join(dict.fromkeys(str(each[4][0]) for each in found))}")
     return fail("dns", f"{name} was not resolved within {_STEP:g} s", "check the DNS settings of this network")
 
@@ -93,7 +93,7 @@ async def _connection(way: Way) -> Finding:
         try:
             stream = await trio.open_tcp_stream(way.host, way.port)
         except OSError as error:
-            return fail("tcp", f"{way} cannot be reached ({_reason(error)})", _correct(way))
+            return fail_by(error, "tcp", f"{way} cannot be reached ({_reason(error)})", _correct(way))
         await trio.aclose_forcefully(stream)
         return ok("tcp", f"{way} accepts connections")
     return fail("tcp", f"{way} did not answer within {_STEP:g} s", _correct(way))
