@@ -9,7 +9,7 @@ _signal = sys.modules["_signal"]
 
 _ENDING = [getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)]
 _INTERRUPTED = 130
-_LOADING = 0.2  # seconds for a thread that still loads certificates
+PATIENCE = 0.2  # seconds for a thread that still loads certificates
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
         if interruptible:
             _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the interpreter's end would print a traceback
     certificates = getattr(sys.modules.get("responses_mcp.responses_api.client"), "certificates", None)
-    if certificates is not None and not certificates.acquire(timeout=_LOADING):
+    if certificates is not None and not certificates.acquire(timeout=PATIENCE):
         # From a disk that hangs, or a pipe. The interpreter's end would take OpenSSL down under the thread that loads
         # them, which crashes.
         os._exit(code)

@@ -7,7 +7,10 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-_MEMORY: Final = "There is no memory left (ENOMEM); close other programs, or raise the limit of this one (`ulimit -v`)."
+_MEMORY: Final = (
+    "There is no memory left, or no thread (ENOMEM); close other programs, or raise the limits of this one "
+    "(`ulimit -v`, `ulimit -u`)."
+)
 _SPARE: Final = 8  # descriptors; SQLite opens four at once
 _SHORTAGES: Final = {
     "EMFILE": "This process has no file descriptor left (EMFILE); raise its limit (`ulimit -n 4096` before the start), "
@@ -109,8 +112,10 @@ class UnusableReply(UpstreamError):
 
 def exhausted(error: BaseException) -> str | None:
     """Return what this process or machine has run out of, with the cure, if that is what `error` comes from."""
-    for each in _behind(error):
-        name = "ENOMEM" if isinstance(each, MemoryError) else errno.errorcode.get(getattr(each, "errno", None) or 0)
+    for each in causes(error):
+        name = errno.errorcode.get(getattr(each, "errno", None) or 0, "").removeprefix("WSA")
+        if isinstance(each, MemoryError) or str(each) == "can't start new thread":
+            name = "ENOMEM"
         if name in _SHORTAGES:
             return _SHORTAGES[name]
     # SQLite, OpenSSL and name look-ups do not say so, and have given back by now what they had got.
@@ -126,7 +131,8 @@ def exhausted(error: BaseException) -> str | None:
     return None
 
 
-def _behind(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, what is within it, and what it comes from; some libraries hide a cause in the context."""
     pending: list[BaseException | None] = [error]
     seen = set[int]()
     while pending:

@@ -1,7 +1,6 @@
 """Descriptors or memory that run out are named, with the cure, wherever that shows."""
 
 import errno
-import json
 import socket
 import sqlite3
 import ssl
@@ -20,7 +19,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX proc
 
 @pytest.mark.parametrize(
     ("number", "cure"),
-    [(errno.EMFILE, "ulimit -n"), (errno.ENFILE, "close other programs"), (errno.ENOMEM, "no memory left")],
+    [(errno.EMFILE, "ulimit -n"), (errno.ENFILE, "close other programs"), (errno.ENOMEM, "ulimit -v")],
 )
 def test_a_shortage_is_told_from_the_error_of_the_system(number: int, cure: str) -> None:
     assert cure in (exhausted(OSError(number, "")) or "")
@@ -154,30 +153,30 @@ async def test_manuals_that_cannot_be_opened_for_want_of_descriptors_say_so(
     assert server.stderr == b""  # such as that the index is kept in memory, which is for when there is no other way
 
 
+# From the first call on there is room for what it says, and not for the stack of a thread.
 STARVED = """
 from responses_mcp.toolsets.answer import AnswerToolset
+real = AnswerToolset._call
 
 async def call(self, *args):
-    raise MemoryError
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**22, resource.RLIM_INFINITY))
+    return await real(self, *args)
 
 AnswerToolset._call = call
 """
 
 
-def test_a_call_for_which_there_is_no_memory_says_so(tmp_path: Path) -> None:
-    request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "answer", "arguments": {}}}
-    done = subprocess.run(
-        [sys.executable, "-c", STARVED + MAIN, "--stdio"],
-        input=HANDSHAKE + json.dumps(request).encode() + b"\n",
-        capture_output=True,
-        env=environment(tmp_path),
-        timeout=WAIT,
-        check=False,
-    )
-    answer = json.loads(done.stdout.splitlines()[1])
-    assert answer["error"]["code"] == -32001
-    assert "no memory left" in answer["error"]["data"]["message"]
-    assert b"bug" not in done.stderr
+@pytest.mark.skipif(sys.platform != "linux", reason="reads its size from /proc")
+async def test_a_call_for_which_there_is_no_memory_says_so(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SHORT + STARVED + MAIN]
+    async with server_process(environment(tmp_path, "http://127.0.0.1:9/v1"), command=command) as server:
+        with trio.fail_after(WAIT):
+            failed = await server.client.call("answer", {"query": "x"})
+    assert failed["error"]["code"] == -32001
+    assert "ENOMEM" in failed["error"]["data"]["message"]
+    assert server.stderr == b""
 
 
 @posix

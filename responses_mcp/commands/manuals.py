@@ -35,7 +35,6 @@ from responses_mcp.settings.model import ManualsSettings
 
 _ALL: Final = 2**53  # rows, or characters
 _PAGE: Final = 50_000  # characters of a file written at once
-_CLOSING: Final = 2.0  # seconds
 _MOST_REQUIRED: Final = 2
 _MOST_LISTED: Final = 20  # files that are not in the index
 _WHY: Final = {
@@ -64,8 +63,7 @@ async def _with_manuals(work: _Work, settings: ManualsSettings, options: argpars
     try:
         await work(manuals, settings, options)
     finally:
-        with trio.move_on_after(_CLOSING, shield=True):
-            await manuals.aclose()
+        await manuals.aclose()  # shielded, and bounded, within
 
 
 _Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]]

@@ -212,8 +212,8 @@ class Library:
             return store
         except (Unusable, sqlite3.DatabaseError) as error:
             store.close()
-            if exhausted(error):  # which will pass, while an index in memory would stay
-                raise
+            if shortage := exhausted(error):  # which will pass, while an index in memory would stay
+                raise ManualsError("conflict", shortage) from error
             return self._in_memory(error)
         except BaseException:
             store.close()

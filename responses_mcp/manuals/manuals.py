@@ -51,7 +51,7 @@ _LEAST_INDEXING: Final = 0.1
 _LEAST_SEARCH: Final = 0.25
 
 _GRACE: Final = 1.0  # seconds after which nobody waits any longer for a thread that hangs in the file system
-_CLOSING: Final = 1.0  # seconds
+_CLOSING: Final = 0.2  # seconds
 _TRIES: Final = 3
 
 
@@ -180,7 +180,7 @@ class Manuals:
         return IndexReport(name, files, changed, seconds, unindexed, library.unused)
 
     async def aclose(self) -> None:
-        """End all requests and close the index. Waits a second at most for threads that hang in the file system."""
+        """End all requests and close the index. Waits 0.2 s at most for threads that hang in the file system."""
         if self._closed:
             return
         self._closed = True
@@ -189,7 +189,9 @@ class Manuals:
                 for _ in range(int(limiter.total_tokens)):  # all of them: no thread is at work any more
                     await limiter.acquire_on_behalf_of(object())
             if self._library is not None:
-                await trio.to_thread.run_sync(self._library.close, abandon_on_cancel=True)
+                # Not under the default limiter: look-ups that were left behind may fill it.
+                limiter = trio.CapacityLimiter(1)
+                await trio.to_thread.run_sync(self._library.close, abandon_on_cancel=True, limiter=limiter)
 
     async def _find(
         self,

@@ -20,7 +20,7 @@ import httpcore
 import httpx
 import trio
 
-from responses_mcp.errors import ConnectionFailed
+from responses_mcp.errors import ConnectionFailed, exhausted
 from responses_mcp.responses_api.connections import MakeRoom, Reader, Request
 from responses_mcp.responses_api.network import Network
 from responses_mcp.responses_api.pool import ConnectionPool
@@ -50,10 +50,8 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
         tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
         proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
     except OSError as error:  # ssl.SSLError is one
-        raise ConnectionFailed(
-            f"The CA certificates cannot be read ({type(error).__name__}); "
-            "check the files that SSL_CERT_FILE and SSL_CERT_DIR name."
-        ) from error
+        why = exhausted(error) or "check the files that SSL_CERT_FILE and SSL_CERT_DIR name."
+        raise ConnectionFailed(f"The CA certificates cannot be read ({type(error).__name__}); {why}") from error
     return ConnectionPool(partial(connection, tls, proxy), limit=limit)
 
 

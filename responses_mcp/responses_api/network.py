@@ -9,31 +9,23 @@ with its trailers) or, once a length is known, behind so many bytes.
 
 from __future__ import annotations
 
-import errno
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import httpcore
 import trio
 
-from responses_mcp.errors import ConnectionFailed, UnusableReply
+from responses_mcp.errors import ConnectionFailed, UnusableReply, causes, exhausted
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 32 * 1024  # at once: what is done with them holds up everything else
 MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
-_OUT_OF = {
-    errno.EMFILE: "this process has no file descriptors left; raise the limit (ulimit -n), or lower "
-    "request.max_connections",
-    errno.ENFILE: "this machine has no file descriptors left; close other programs",
-    errno.ENOMEM: "this machine has no memory left; close other programs",
-    errno.ENOBUFS: "this machine has no memory left for connections; close other programs",
-}
 
 
 class Network(httpcore.AsyncNetworkBackend):
@@ -195,15 +187,15 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         return end
 
 
-def tls_error(error: BaseException | None) -> ssl.SSLError | None:
+def tls_error(error: BaseException) -> ssl.SSLError | None:
     """Return the TLS failure at the bottom of a failed connection, None if there is none."""
     return next((each for each in causes(error) if isinstance(each, ssl.SSLError)), None)
 
 
 def unreachable(error: OSError) -> ConnectionFailed:
     """Return the error for a connection, or a look-up, that the system refused."""
-    if (cause := out_of_resources(error)) is not None:
-        return ConnectionFailed(f"No connection to the API can be opened: {cause}.", retryable=True)
+    if (shortage := exhausted(error)) is not None:
+        return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
     return ConnectionFailed(
         f"The API cannot be reached ({str(error) or type(error).__name__}); check the network, openai.base_url, "
         "and HTTPS_PROXY if you need a proxy.",
@@ -231,21 +223,3 @@ def _no_tls(error: trio.BrokenResourceError) -> ConnectionFailed:
         f"No TLS connection to the API ({why}); check openai.base_url, its port, and HTTPS_PROXY if you need a proxy.",
         retryable=True,
     )
-
-
-def out_of_resources(error: BaseException) -> str | None:
-    """Return what has run out, and the cure, if that is why something failed."""
-    numbers = (each.errno for each in causes(error) if isinstance(each, OSError))
-    return next((_OUT_OF[number] for number in numbers if number in _OUT_OF), None)
-
-
-def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, what is within it, and what caused it."""
-    pending = [error]
-    while pending:
-        each = pending.pop()
-        if each is not None:
-            yield each
-            if isinstance(each, BaseExceptionGroup):
-                pending += cast("tuple[BaseException, ...]", each.exceptions)
-            pending.append(each.__cause__ or each.__context__)  # httpcore hides the cause of what it raises

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 
 import trio
 
@@ -94,17 +95,23 @@ def send_stream(fd: int) -> trio.abc.SendStream:
 
 
 async def wait_reader_gone(fd: int) -> None:
-    """Return when nobody reads the pipe or socket `fd` any more; never, where that cannot be told.
+    """Return when nobody reads the pipe, socket or terminal `fd` any more; never, where that cannot be told.
 
     A server with nothing to write would otherwise learn of it only at the next answer.
     """
-    if needs_threads(fd):
+    if sys.platform == "win32":
         await trio.sleep_forever()
     poll = select.poll()
-    poll.register(fd, select.POLLIN | select.POLLHUP)  # macOS reports nothing that was not asked for
     try:
-        # The writing end of a pipe never becomes readable; what wakes this is the error condition.
-        await trio.lowlevel.wait_readable(fd)
+        if needs_threads(fd):
+            # A terminal is readable whenever somebody types, so only a thread can wait for nothing but its end.
+            poll.register(fd, select.POLLHUP)
+            limiter = trio.CapacityLimiter(1)
+            await trio.to_thread.run_sync(poll.poll, abandon_on_cancel=True, limiter=limiter)
+        else:
+            poll.register(fd, select.POLLIN | select.POLLHUP)  # macOS reports nothing that was not asked for
+            # The writing end of a pipe never becomes readable; what wakes this is the error condition.
+            await trio.lowlevel.wait_readable(fd)
         if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
             return
     except (OSError, trio.ClosedResourceError):

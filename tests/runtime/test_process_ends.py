@@ -204,13 +204,150 @@ main()
 @posix
 def test_a_thread_that_still_loads_certificates_does_not_crash_the_end(tmp_path: Path) -> None:
     # It cannot be stopped, and the interpreter's end would take OpenSSL down under it: a crash, more often than not.
-    call = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"answer","arguments":{"query":"x"}}}\n'
     done = subprocess.run(
         [sys.executable, "-c", LOADING, "--stdio"],
-        input=HANDSHAKE + call,
+        input=HANDSHAKE + CALL,
         capture_output=True,
         env=environment(tmp_path, "http://127.0.0.1:9/v1"),
         timeout=WAIT,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+# What cannot be stopped: a look-up that hangs, and a thread that loads certificates.
+
+CALL = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"answer","arguments":{"query":"x"}}}\n'
+
+LOOKING_UP = """
+import atexit, os, signal, socket, sys, threading
+import trio
+
+LOOK_UPS = 8  # as many as the default limiter has places, here
+
+real = socket.getaddrinfo
+hanging = []
+
+def getaddrinfo(host, port, family=0, type=0, proto=0, flags=0):
+    if host not in ("hangs.invalid", b"hangs.invalid"):
+        return real(host, port, family, type, proto, flags)
+    if flags & socket.AI_NUMERICHOST:
+        raise socket.gaierror(socket.EAI_NONAME, "no number")
+    hanging.append(host)
+    if len(hanging) == LOOK_UPS:
+        os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait()
+
+socket.getaddrinfo = getaddrinfo
+real_run = trio.run
+
+def run(main, *args):
+    async def limited():
+        trio.to_thread.current_default_thread_limiter().total_tokens = LOOK_UPS
+        await main(*args)
+    real_run(limited)
+
+trio.run = run
+atexit.register(lambda: print("the interpreter ends", file=sys.stderr))
+from responses_mcp.__main__ import main
+main()
+"""
+
+
+@posix
+async def test_look_ups_that_hang_keep_neither_the_index_from_being_closed_nor_the_interpreter_from_its_end(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "manuals" / "shop").mkdir(parents=True)
+    (tmp_path / "manuals" / "shop" / "a.md").write_text("# Tokens\n\nA token opens the door.\n")
+    index = tmp_path / ".cache" / "openai-responses-mcp"
+    env = environment(
+        tmp_path, "https://hangs.invalid/v1", MANUALS_ROOT=str(tmp_path / "manuals"), XDG_CACHE_HOME=str(index.parent)
+    )
+    async with server_process(env, command=[sys.executable, "-c", LOOKING_UP]) as server:
+        with trio.fail_after(WAIT):
+            await server.client.call("manual_ls", {"id": "manuals"})
+            find = {"query": "token", "manual_id": "shop", "required_terms": ["token"]}
+            found = await server.client.call("manual_find", find)
+            assert not found["result"]["isError"]
+            assert list(index.glob("*.sqlite3-wal"))
+            for _ in range(12):
+                await server.client.start_call("answer", {"query": "x"})
+        assert await server.ended() == 0
+    assert server.stderr == b"the interpreter ends\n"
+    assert list(index.glob("*.sqlite3-wal")) == []  # which goes when the index is closed
+
+
+LOADING_A_WHILE = """
+import atexit, os, signal, ssl, sys, threading
+
+real_load = ssl.SSLContext.load_verify_locations
+ending = threading.Event()
+
+def load(*args, **named):
+    os.kill(os.getpid(), signal.SIGTERM)
+    while not ending.is_set():
+        real_load(*args, **named)
+
+ssl.SSLContext.load_verify_locations = load
+import trio
+real_run = trio.run
+
+def run(*args):
+    real_run(*args)
+    threading.Timer(0.02, ending.set).start()
+
+trio.run = run
+atexit.register(lambda: print("the interpreter ends", file=sys.stderr))
+from responses_mcp import __main__ as program
+program.PATIENCE = 30  # the machine may be busy
+program.main()
+"""
+
+
+@posix
+def test_a_thread_that_has_soon_loaded_its_certificates_is_waited_for(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING_A_WHILE, "--stdio"],
+        input=HANDSHAKE + CALL,
+        capture_output=True,
+        env=environment(tmp_path, "http://127.0.0.1:9/v1"),
+        timeout=WAIT,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"the interpreter ends\n")
+
+
+@posix
+@pytest.mark.parametrize("streams", ["both", "stdout"])
+async def test_a_terminal_that_is_closed_ends_everything_at_once(tmp_path: Path, streams: str) -> None:
+    import pty
+    import tty
+
+    parent, child = pty.openpty()
+    tty.setraw(child)
+    keeps_stdin_open, stdin = os.pipe()
+    async with open_fake_api() as api:
+        api.default = Hang()
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", "responses_mcp", "--stdio"],
+            stdin=child if streams == "both" else keeps_stdin_open,
+            stdout=child,
+            stderr=subprocess.PIPE,
+            # An end of input would be waited for longer than this test.
+            env=environment(tmp_path, api.base_url, MCP_DRAIN_TIMEOUT_MS="3600000"),
+        )
+        os.close(child)
+        try:
+            with trio.fail_after(WAIT):
+                os.write(parent if streams == "both" else stdin, HANDSHAKE + CALL)
+                await api.wait_requests(1)
+                os.close(parent)
+                await api.wait_hang_ups(1)
+                assert await process.wait() == 0
+        finally:
+            process.kill()
+            os.close(stdin)
+            os.close(keeps_stdin_open)
+        assert process.stderr is not None
+        assert b"".join([data async for data in process.stderr]) == b""
