@@ -1,28 +1,38 @@
 """The parts of the benchmarks that could be wrong without anybody noticing. What they measure is not judged here."""
 
+import asyncio
 import json
+import os
 import subprocess
 import sys
 from functools import partial
 
+import h11
 import pytest
 import trio
 import trio.testing
 
+from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.reading import read_answer
+from responses_mcp.responses_api.reply import ReplyBudget, ReplyReader
+from responses_mcp.responses_api.streaming import MOST_VALUES
 from tests.bench.__main__ import rotated, run
 from tests.bench.figures import ROOT
 from tests.bench.measures import bodies, calls, cancels, memory, messages, overhead, start
 from tests.bench.measures.conversation import Conversation, unanswered
 from tests.bench.results import Results
 from tests.bench.subjects import Subject, original, own
-from tests.bench.upstream import Api, Connection, Replies, Requests, long_text, many_items
+from tests.bench.upstream import DELTAS, LARGE, NO_STREAM, Api, Connection, Replies, Requests
 
 WAIT = 20  # seconds; a bound for a stuck machine, not an expectation
-SMALL = 50_000  # bytes of the replies that are 20 MB in a benchmark
 
 OURS, PYTHON, _, HTTPX = own()
 processes = pytest.mark.skipif(sys.platform == "win32", reason="the benchmarks need os.wait4 and a shell")
+
+
+@pytest.fixture(scope="module")
+def replies() -> Replies:
+    return Replies()
 
 
 def post(question: str) -> bytes:
@@ -48,23 +58,93 @@ def test_the_upstream_reads_requests_in_pieces_and_several_in_one(step):
     ]
 
 
-@pytest.mark.parametrize("what", [b"0", b"200", b"items", b"text"])
-def test_every_reply_repeats_its_number_and_is_one_that_the_server_reads(what):
-    head, _, body = Replies(SMALL).reply(what, b"00000042").partition(b"\r\n\r\n")
-    assert head.endswith(b"content-length: %d" % len(body))
-    answer = read_answer(json.loads(body), model="a-model", max_citations=10, date="2026-01-01", redact=str)
+def body(reply: bytes) -> tuple[h11.Response, list[bytes]]:
+    """Return the head of a reply, and its body as it was cut into chunks."""
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("host", "x")]))
+    connection.send(h11.EndOfMessage())
+    connection.receive_data(reply)
+    head = connection.next_event()
+    assert isinstance(head, h11.Response)
+    chunks: list[bytes] = []
+    while not isinstance(event := connection.next_event(), h11.EndOfMessage):
+        assert isinstance(event, h11.Data)
+        chunks.append(bytes(event.data))
+    assert connection.trailing_data == (b"", False)
+    return head, chunks
+
+
+@pytest.mark.parametrize("what", [b"0", b"200", b"large", b"json", b"stream"])
+def test_every_reply_repeats_its_number_and_is_one_that_the_server_reads(what, replies):
+    head, chunks = body(replies.reply(what, b"00000042", streamed=True))
+    headers = {name.decode(): value.decode() for name, value in head.headers}
+    with ReplyReader(most_bytes=2 * LARGE, budget=ReplyBudget(), redact=Redactor([])) as reader:
+        reader.begin(head.status_code, headers)
+        reader.feed(b"".join(chunks))
+        answer = read_answer(reader.finish(), model="a-model", max_citations=10, date="2026-01-01", redact=str)
     assert "bench 00000042" in answer.text
-    assert answer.used_search == (what != b"text")
+    assert answer.used_search
+    assert headers["content-type"].startswith("text/event-stream" if what == b"stream" else "application/json")
 
 
-@pytest.mark.parametrize("body", [many_items, long_text])
-def test_large_replies_are_as_large_as_they_should_be(body):
-    size = len(json.dumps(body(1_000_000)))
-    assert abs(size - 1_000_000) < 50_000
+def test_a_large_reply_has_a_short_answer_and_no_more_values_than_the_server_reads(replies):
+    _, [data] = body(replies.reply(b"large", b"00000042", streamed=True))
+    assert abs(len(data) - LARGE) < LARGE / 20
+    assert data.count(b",") + data.count(b"[") + data.count(b"{") < MOST_VALUES
+    output = json.loads(data)["output"]
+    thoughts, searches = (
+        sum(len(json.dumps(item)) for item in output if item["type"] == kind)
+        for kind in ("reasoning", "web_search_call")
+    )
+    assert min(thoughts, searches) > 0.4 * LARGE
+    assert len(output[-1]["content"][0]["text"]) < LARGE / 100
+
+
+def test_a_stream_is_the_answer_of_the_json_reply_beside_it_a_word_a_delta_and_an_event_a_chunk(replies):
+    _, chunks = body(replies.reply(b"stream", b"00000042", streamed=True))
+    _, [data] = body(replies.reply(b"json", b"00000042", streamed=True))
+    events = []
+    for chunk in chunks:
+        name, fields = chunk.removeprefix(b"event: ").split(b"\ndata: ")
+        events.append(json.loads(fields))
+        assert events[-1]["type"] == name.decode()
+        assert fields.endswith(b"}\n\n")
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    deltas = [event["delta"] for event in events if event["type"] == "response.output_text.delta"]
+    assert len(deltas) == DELTAS
+    assert events[-1]["response"] == json.loads(data)
+    assert "".join(deltas) == events[-1]["response"]["output"][-1]["content"][0]["text"]
+
+
+def test_who_asks_for_no_stream_is_refused_one(replies):
+    head, _ = body(replies.reply(b"stream", b"00000042", streamed=False))
+    assert head.status_code == 400
+
+
+async def test_a_server_that_asks_for_no_stream_has_no_figure_for_one(autojump_clock):
+    ours, theirs = trio.testing.memory_stream_pair()
+    figures = []
+
+    async def serve() -> None:
+        async for line in theirs:
+            for said in line.splitlines():
+                asked = json.loads(said)
+                number, query = asked["id"], asked["params"]["arguments"]["query"]
+                refused = "bench stream" in query
+                text = f"400: {NO_STREAM}" if refused else query.replace("json ", "")
+                await theirs.send_all(answered(number, text, isError=refused) + b"\n")
+
+    with trio.fail_after(WAIT):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            talk = Conversation(ours, ours, os.getpid())
+            await overhead.in_both_forms(talk, lambda *figure: figures.append(figure[:2]))
+            nursery.cancel_scope.cancel()
+    assert figures == ([("overhead_cpu", "json")] if sys.platform == "linux" else [])
 
 
 def test_the_upstream_tells_when_enough_requests_hang_or_were_hung_up_and_none_from_before_a_reset(capsys):
-    api = Api(SMALL)
+    api = Api()
     old, *new = [Connection(api) for _ in range(3)]
     for step, said in (
         (partial(api.obey, "1 open 1"), ""),
@@ -82,6 +162,36 @@ def test_the_upstream_tells_when_enough_requests_hang_or_were_hung_up_and_none_f
     ):
         step()
         assert capsys.readouterr().out.partition(" ")[0] == said, step
+
+
+class Sent(asyncio.Transport):
+    """What a connection has sent, as pieces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[bytes] = []
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.pieces.append(bytes(data))
+
+
+def test_large_replies_wait_until_they_are_let_go_all_together(capsys):
+    api = Api()
+    sent = [Sent(), Sent()]
+    for number, transport in enumerate(sent):
+        connection = Connection(api)
+        connection.connection_made(transport)
+        connection.data_received(post(f"bench large {number:08d}"))
+    api.obey("1 open 2")
+    assert capsys.readouterr().out.startswith("1 ")
+    assert [transport.pieces for transport in sent] == [[], []]
+    for _ in range(2):
+        api.obey("2 release 0")
+        assert capsys.readouterr().out.startswith("2 ")
+        assert [[b"bench %08d" % number in piece for piece in sent[number].pieces] for number in (0, 1)] == [[True]] * 2
 
 
 async def test_lines_are_put_together_and_what_a_server_says_unasked_is_left_out(autojump_clock):
@@ -137,13 +247,13 @@ async def test_all_measures_of_the_contract_are_taken(monkeypatch):
         (overhead, "WARM_UP", 1),
         (cancels, "ONE_BY_ONE", 3),
         (cancels, "AT_ONCE", 20),
-        (bodies, "LATENCY", "5"),
-        (bodies, "CASES", {"20 MB": ("items", 5), "20 MB string": ("text", 0)}),
+        (overhead, "ANSWERS", 5),
+        (bodies, "CALLS", 5),
     ):
         monkeypatch.setattr(module, name, value)
     with trio.fail_after(6 * WAIT):
         measures = ["start", "memory", "messages", "calls", "overhead", "cancels", "bodies"]
-        samples = await run([OURS, PYTHON, HTTPX], measures, 1, SMALL)
+        samples = await run([OURS, PYTHON, HTTPX], measures, 1)
     assert all(value >= 0 for sample in samples for value in sample.values)
     assert not any(value for sample in samples if sample.measure == "calls_failed" for value in sample.values)
     named = {(sample.measure, sample.case, sample.unit) for sample in samples if sample.subject == "ours"}
@@ -154,6 +264,8 @@ async def test_all_measures_of_the_contract_are_taken(monkeypatch):
         ("message_cpu", "ping", "µs"),
         ("message_cpu", "tools/list", "µs"),
         ("overhead_cpu", "call", "ms"),
+        ("overhead_cpu", "json", "ms"),
+        ("overhead_cpu", "stream", "ms"),
         ("call_cpu", "one by one", "ms"),
         ("call_cpu", "20 at once", "ms"),
     }
@@ -173,10 +285,7 @@ async def test_all_measures_of_the_contract_are_taken(monkeypatch):
         ("overhead", "call", "ms"),
         ("cancel", "one", "ms"),
         ("cancel", "20 at once", "ms"),
-        ("body", "20 MB", "s"),
-        ("body", "20 MB string", "s"),
-        ("body_ping", "20 MB", "ms"),
-        ("body_ping", "20 MB string", "ms"),
+        ("body_ping", "5 of 1 MB", "ms"),
         ("query", "1 MB", "ms"),
     }
     if sys.platform == "linux":
@@ -190,7 +299,7 @@ async def test_a_subject_that_fails_is_told_of_once_and_the_others_are_measured(
     monkeypatch.setattr(start, "STARTS", 1)
     broken = Subject("broken", "ends at once", [sys.executable, "-I", "-c", "import sys; sys.exit('no luck')"])
     with trio.fail_after(WAIT):
-        samples = await run([broken, PYTHON], ["start", "memory"], 2, SMALL)
+        samples = await run([broken, PYTHON], ["start", "memory"], 2)
     assert [(sample.subject, len(sample.values)) for sample in samples] == [("python", 2)]
     said = capsys.readouterr().err
     assert said.count("start of broken is given up") == 1
@@ -221,7 +330,7 @@ def test_the_original_is_found_where_its_package_says_or_where_it_is_usually_bui
 @processes
 def test_a_run_prints_a_table_and_writes_what_it_found(tmp_path):
     file = tmp_path / "results.json"
-    options = ["--rounds", "1", "--only", "start", "--subjects", "python", "--big", str(SMALL), "--json", str(file)]
+    options = ["--rounds", "1", "--only", "start", "--subjects", "python", "--json", str(file)]
     command = [sys.executable, "-m", "tests.bench", *options]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT, check=True)
     results = Results.read(file)

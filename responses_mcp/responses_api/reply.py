@@ -69,7 +69,8 @@ class ReplyReader:
         self._headers: Mapping[str, str] = {}
         self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # of gzip
         self._is_packed = False
-        self._body = bytearray()
+        self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
+        self._body_bytes = 0
         self._events: EventStream | None = None
         self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes)
         self._sure = False  # what kind of a body it is
@@ -85,7 +86,8 @@ class ReplyReader:
         # Not left to the collector: a traceback that ends here holds this object, and an error its traceback.
         self._budget.change(-self._budgeted)
         self._budgeted = 0
-        self._body = bytearray()
+        self._body.clear()
+        self._body_bytes = 0
         self._events = None
         self._stream = ResponseStream(None, str, most_bytes=0)
 
@@ -137,11 +139,11 @@ class ReplyReader:
     def json_object(self) -> JsonObject:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
         if not self._is_success:
-            raise refusal(self.status, self._headers, bytes(self._body), self._redact)
+            raise refusal(self.status, self._headers, b"".join(self._body), self._redact)
         if self._is_packed and not self._unpacker.eof:
             raise self._unreadable()
         try:
-            value = decode(self._body)
+            value = decode(b"".join(self._body))
         except ValueError as error:
             raise self._no_object(str(error)) from None
         if not isinstance(value, dict):
@@ -154,7 +156,7 @@ class ReplyReader:
 
     @property
     def _receiving(self) -> int:
-        return len(self._body) if self._events is None else self._events.held_bytes
+        return self._body_bytes if self._events is None else self._events.held_bytes
 
     def _take(self, events: list[Event]) -> bool:
         for event in events:
@@ -166,10 +168,11 @@ class ReplyReader:
 
     def _find_kind(self, data: bytes) -> bytes:
         """Return what is to be read, once its first bytes tell what it is; blanks before it say nothing."""
-        data = bytes(self._body + data).lstrip()
+        data = b"".join([*self._body, data]).lstrip()
         self._body.clear()
+        self._body_bytes = 0
         if len(data) < _LONGEST_FIELD:
-            self._body += data
+            self._keep(data)
             return b""
         self._sure = True
         if _EVENTS.match(data):
@@ -177,11 +180,11 @@ class ReplyReader:
         return data
 
     def _keep(self, data: bytes) -> bool:
-        if self._is_success:
-            self._body += data
-            return False
-        self._body += data[: LONGEST_READ + 1 - len(self._body)]  # the rest of an HTML page says nothing
-        return len(self._body) > LONGEST_READ
+        if not self._is_success:
+            data = data[: LONGEST_READ + 1 - self._body_bytes]  # the rest of an HTML page says nothing
+        self._body.append(data)
+        self._body_bytes += len(data)
+        return not self._is_success and self._body_bytes > LONGEST_READ
 
     def _unpack(self, data: bytes) -> bytes:
         if self._unpacker.eof:
@@ -211,4 +214,4 @@ class ReplyReader:
         )
 
     def _no_object(self, why: str) -> UnusableReply:
-        return not_an_object(self.status, self._headers, bytes(self._body), self._redact, why)
+        return not_an_object(self.status, self._headers, b"".join(self._body[:3]), self._redact, why)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_LINE_END = re.compile(rb"\r\n?|\n")
+_LINE_END = re.compile(rb"[\r\n]")
 _FIELD = re.compile(rb"(data|event)(?:: ?|(?=[\r\n]))")
 # Whole lines that say nothing while no event has begun, blank ones among them.
 _NOTHING = re.compile(rb"(?:(?!data|event)[^\r\n]*+(?:\r\n|\n|\r(?!\n|\Z)))++")
+_CR = ord("\r")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -64,7 +65,9 @@ class EventStream:
                     events.append(Event(self._name, bytes(self._data)))
                 self._name, self._data = b"", None
             at = end.end()
-            self._after_cr = at == len(buffer) and buffer.endswith(b"\r")
+            if buffer[at - 1] == _CR:
+                self._after_cr = at == len(buffer)
+                at += buffer.startswith(b"\n", at)
         del buffer[:at]
         self._searched = len(buffer)
         return events

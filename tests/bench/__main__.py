@@ -23,7 +23,7 @@ from tests.bench.measures import bodies, calls, cancels, memory, messages, overh
 from tests.bench.measures.conversation import Record
 from tests.bench.results import Machine, Results, Sample, load
 from tests.bench.subjects import Subject, original, own, peers, raise_file_limit
-from tests.bench.upstream import BIG, Upstream, open_upstream
+from tests.bench.upstream import Upstream, open_upstream
 
 MEASURES: dict[str, Callable[[Subject, Upstream, Record], Awaitable[None]]] = {
     "start": start.measure,
@@ -59,10 +59,10 @@ def rotated(subjects: Sequence[Subject], by: int) -> list[Subject]:
     return [*subjects[first:], *subjects[:first]]
 
 
-async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int, big: int) -> tuple[Sample, ...]:
+async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int) -> tuple[Sample, ...]:
     found = Found()
     failed: set[tuple[str, str]] = set()
-    async with open_upstream(big) as upstream:
+    async with open_upstream() as upstream:
         for number in range(rounds):
             began = time.monotonic()
             for measure in measures:
@@ -106,7 +106,6 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--original", type=Path, metavar="DIR", help="measure the original too, which is built in DIR")
     parser.add_argument("--peers", action="store_true", help="measure servers on the official SDKs too")
     parser.add_argument("--peers-folder", type=Path, metavar="DIR", help="install those in DIR, to use them again")
-    parser.add_argument("--big", type=int, default=BIG, help="bytes of the replies that are called 20 MB")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     parser.add_argument("--page", action="store_true", help="put the results on the page of the documentation")
     options = parser.parse_args(given)
@@ -133,7 +132,7 @@ def measured(options: argparse.Namespace, folder: Path) -> Results:
             sys.exit(f"no such subject: {', '.join(sorted(unknown))}; there are {', '.join(sorted(keys))}")
         subjects = [subject for subject in subjects if subject.key in options.subjects]
     load_at_start = load()
-    samples = trio.run(run, subjects, options.only, options.rounds, options.big)
+    samples = trio.run(run, subjects, options.only, options.rounds)
     described = {subject.key: subject.description for subject in subjects}
     return Results(Machine.here(load_at_start), described, options.rounds, samples)
 

@@ -39,12 +39,11 @@ ROWS = {
     ("call_cpu", "1000 at once"): "processor time of a call, 1000 at once",
     ("overhead", "call"): "one call, over an upstream that answers at once",
     ("overhead_cpu", "call"): "processor time of such a call",
+    ("overhead_cpu", "json"): "processor time of a call, its 300 words in one JSON reply",
+    ("overhead_cpu", "stream"): "the same, its 300 words as a stream of so many deltas",
     ("cancel", "one"): "cancelling one call",
     ("cancel", "500 at once"): "cancelling 500 calls at once",
-    ("body", "20 MB"): "a reply of 20 MB with many sources",
-    ("body", "20 MB string"): "a reply of 20 MB, all of it the answer",
-    ("body_ping", "20 MB"): "slowest ping while sources are read",
-    ("body_ping", "20 MB string"): "slowest ping while such an answer is read",
+    ("body_ping", "100 of 1 MB"): "slowest ping while 100 replies of 1 MB are read",
     ("query", "1 MB"): "a question of 1 MB",
 }
 MORE_IS_BETTER = {"messages"}

@@ -136,6 +136,5 @@ TARGETS = (
         *("cancel", "500 at once", "Cancelling 500 calls at once: no slower than the original"),
         _of_original("cancel", "500 at once", 1, 140),
     ),
-    Target("body_ping", "20 MB", "The slowest ping while a reply of 20 MB is read: no more than 5 ms", (Bound(5),)),
     *_ahead_of_the_sdks(),
 )

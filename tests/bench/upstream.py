@@ -2,12 +2,14 @@
 
 It shares the processors with the server, so it does next to nothing: replies are made beforehand, and only the number
 of the question is put in. A question holds `bench WHAT NUMBER`, with a NUMBER of eight digits. WHAT is the milliseconds
-that the answer takes, or `hang` for none at all, `items` for a reply with very many sources, `text` for a very long
-answer. Every answer repeats the NUMBER, so that one given to the wrong call is found.
+that the answer takes, or `hang` for none at all, `large` for a reply of 1 MB, which hangs until it is let go of, `json`
+and `stream` for one answer in two forms. A reply is a stream for `stream` only, and only if the request asks for one;
+otherwise that is refused. Every answer repeats the NUMBER, so that one given to the wrong call is found.
 
 Commands come on stdin, one a line: `SERIAL open COUNT` and `SERIAL hung COUNT` are answered with `SERIAL TIME` once so
 many requests hang, or so many of them were hung up by their peer; TIME is when the last one did, by `time.monotonic`,
-which all processes share. `SERIAL reset 0` begins to count anew. It ends with its input.
+which all processes share. `SERIAL release 0` sends the large replies, `SERIAL reset 0` begins to count anew. It ends
+with its input.
 """
 
 from __future__ import annotations
@@ -19,20 +21,24 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 
 import trio
 
-from responses_mcp.testing import bodies, items
+from responses_mcp.testing import Sse, bodies, stream_events
 from tests.bench.figures import ROOT
 from tests.bench.subjects import raise_file_limit
 
-BIG = 20_000_000  # bytes of the replies to `items` and `text`
-PATIENCE = 30.0  # seconds for it to start, replies of many megabytes included
+LARGE = 1_000_000  # bytes of a reply to `large`
+DELTAS = 300  # of the stream
+NO_STREAM = "no stream was asked for"
+PATIENCE = 30.0  # seconds for it to start
 
-QUESTION = re.compile(rb"bench (\d{1,5}|hang|items|text) (\d{8})")
+QUESTION = re.compile(rb"bench (\d{1,5}|hang|large|json|stream) (\d{8})")
+STREAMED = re.compile(rb'"stream": ?true')
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 NUMBER = "#number#"  # stands for the number in a reply that is made beforehand, and is as long
 
@@ -66,39 +72,65 @@ class Requests:
 class Replies:
     """HTTP responses that lack nothing but their number."""
 
-    def __init__(self, big: int) -> None:
+    def __init__(self) -> None:
         question = {"input": f"bench {NUMBER}", "include": ["web_search_call.action.sources"]}
-        self._answer = _pieces(bodies.echo(question))
-        self._big = {b"items": _pieces(many_items(big)), b"text": _pieces(long_text(big))}
+        self._answer = _json(bodies.echo(question))
+        several = many_words()
+        self._others = {b"large": _json(many_items()), b"json": _json(several), b"stream": _stream(several)}
+        self._refusal = _json({"error": {"message": NO_STREAM}}, "400 Bad Request")
 
-    def reply(self, what: bytes, number: bytes) -> bytes:
-        return number.join(self._big.get(what, self._answer))
+    def reply(self, what: bytes, number: bytes, *, streamed: bool) -> bytes:
+        pieces = self._others.get(what, self._answer) if streamed or what != b"stream" else self._refusal
+        return number.join(pieces)
 
 
-def _pieces(body: bodies.Body) -> list[bytes]:
+def _json(body: bodies.Body, status: str = "200 OK") -> list[bytes]:
     data = json.dumps(body).encode()
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(data)
-    return (head + data).split(NUMBER.encode())
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+    return (head.encode() + data).split(NUMBER.encode())
 
 
-def many_items(size: int) -> bodies.Body:
-    """Return a short answer after searches with long lists of sources, `size` bytes of JSON in all."""
+def _stream(body: bodies.Body) -> list[bytes]:
+    """Return a stream in which each event is a chunk, and each word of the answer a delta."""
+    words = re.findall(r"\S+\s*", body["output"][-1]["content"][0]["text"])
+    delta = "response.output_text.delta"
+    events: list[bodies.Body] = []
+    for event in stream_events(body):
+        if event["type"] != delta:
+            events.append(event)
+        elif events[-1]["type"] != delta:
+            events += [{**event, "delta": word} for word in words]
+    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    steps = Sse(numbered).steps("req_bench")
+    return b"".join(step for step in steps if isinstance(step, bytes)).split(NUMBER.encode())
+
+
+def found(number: int, pages: int) -> bodies.Body:
+    """Return a search with so many sources."""
+    urls = [f"https://www.example.com/{number:05d}/a-page-that-was-found/{page:03d}.html" for page in range(pages)]
+    return bodies.web_search_call([f"query {number}", "the same in other words"], urls)
+
+
+def answer(text: str, before: list[bodies.Body]) -> bodies.Body:
+    text = f"The answer to: bench {NUMBER} ([example.com](https://www.example.com/)){text}"
+    annotations = [bodies.cite(text, "https://www.example.com/", "An example")]
+    return bodies.answer(text, annotations=annotations, searches=before)
+
+
+def many_words() -> bodies.Body:
+    """Return an answer of `DELTAS` words after a search."""
+    return answer(" word" * (DELTAS - 6), [bodies.reasoning(), found(0, 20)])
+
+
+def many_items() -> bodies.Body:
+    """Return a short answer after searches with long lists of sources and as much about them, 1 MB of JSON in all."""
 
     def group(number: int) -> list[bodies.Body]:
-        urls = [f"https://www.example.com/{number:05d}/a-page-that-was-found/{page:03d}.html" for page in range(250)]
-        search = bodies.web_search_call([f"query {number}", "the same in other words"], urls)
-        return [bodies.reasoning([f"Thought {number}. " * 20]), search, items.open_page(urls[0])]
+        search = found(number, 250)
+        return [bodies.reasoning(["A thought. " * (len(json.dumps(search)) // 11)]), search]
 
-    wanted = max(1, size // len(json.dumps(group(0))))
-    text = f"The answer to: bench {NUMBER} ([example.com](https://www.example.com/))"
-    annotations = [bodies.cite(text, "https://www.example.com/", "An example")]
-    return bodies.answer(text, annotations=annotations, searches=[item for n in range(wanted) for item in group(n)])
-
-
-def long_text(size: int) -> bodies.Body:
-    """Return an answer whose text alone takes `size` bytes of JSON."""
-    line = "One line of an answer that is much too long.\n"
-    return bodies.answer(f"The answer to: bench {NUMBER}\n" + line * (size // len(json.dumps(line)[1:-1])))
+    wanted = LARGE // len(json.dumps(group(0)))
+    return answer("", [item for number in range(wanted) for item in group(number)])
 
 
 class Counts:
@@ -145,12 +177,13 @@ class Connection(asyncio.Protocol):
                 continue
             question = QUESTION.search(body)
             what, number = question.groups() if question else (b"0", b"00000000")
-            if what == b"hang":
+            reply = self._api.replies.reply(what, number, streamed=STREAMED.search(body) is not None)
+            if what == b"large":
+                self._api.held.append(partial(self._write, reply))
+            if what in (b"hang", b"large"):
                 self._hanging.append(self._api.counts)
                 self._api.counts.add("open", 1)
-                continue
-            reply = self._api.replies.reply(what, number)
-            if what.isdigit() and int(what):
+            elif what.isdigit() and int(what):
                 asyncio.get_running_loop().call_later(int(what) / 1000, self._write, reply)
             else:
                 self._transport.write(reply)
@@ -174,8 +207,9 @@ class Connection(asyncio.Protocol):
 class Api:
     """All connections, and the commands."""
 
-    def __init__(self, big: int) -> None:
-        self.replies = Replies(big)
+    def __init__(self) -> None:
+        self.replies = Replies()
+        self.held: list[Callable[[], None]] = []
         # Those who hang keep the counts that they began in, so that none of an earlier measure is counted again.
         self.counts = Counts()
 
@@ -192,10 +226,13 @@ class Api:
     def obey(self, command: str) -> None:
         """Do what a line of the commands says."""
         serial, what, least = command.split()
-        if what == "reset":
+        if what == "release":
+            for write in self.held:
+                write()
+            self.held.clear()
+        elif what == "reset":
             self.counts = Counts()
-            what = "open"
-        self.counts.want(serial, what, int(least))
+        self.counts.want(serial, "hung" if what == "hung" else "open", int(least))
 
 
 class Upstream:
@@ -217,6 +254,10 @@ class Upstream:
     async def wait_open(self, least: int) -> float:
         """Wait until at least so many requests hang; return when the last of them came, by `time.monotonic`."""
         return await self._command("open", least)
+
+    async def release(self) -> None:
+        """Send the large replies, one right after the other."""
+        await self._command("release", 0)
 
     async def wait_hung(self, least: int) -> float:
         """Wait until at least so many were hung up by their peer; return when the last was."""
@@ -244,10 +285,10 @@ class Upstream:
 
 
 @asynccontextmanager
-async def open_upstream(big: int = BIG) -> AsyncGenerator[Upstream]:
+async def open_upstream() -> AsyncGenerator[Upstream]:
     """Run an upstream of its own process; it is killed at the end of the block."""
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "tests.bench.upstream", str(big)],
+        [sys.executable, "-m", "tests.bench.upstream"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,
@@ -269,7 +310,7 @@ async def open_upstream(big: int = BIG) -> AsyncGenerator[Upstream]:
 
 def main() -> None:
     raise_file_limit()
-    api = Api(int(sys.argv[1]) if sys.argv[1:] else BIG)
+    api = Api()
     gc.collect()
     gc.freeze()  # what made the replies is no affair of later collections
     asyncio.run(api.serve())
