@@ -44,6 +44,7 @@ FIGURES = {
     ("call_cpu", "1000 at once", "ms"): 1.0,
     ("cancel", "one", "ms"): 1.0,
     ("cancel", "500 at once", "ms"): 50.0,
+    ("body_ping", "100 of 1 MB", "ms"): 3.0,
 }
 Changes = Mapping[tuple[str, str, str], tuple[float, ...] | None]
 
@@ -464,7 +465,7 @@ def test_the_page_is_written_with_pictures_and_results_beside_it(tmp_path: Path)
     [
         (PAGE.replace("<!-- /bench:table -->", ""), {}, "<!-- /bench:table -->"),
         (PAGE + PAGE, {}, "each once"),
-        (PAGE, {("memory", "idle", "ours"): None}, "not measured: Memory after the start"),
+        (PAGE, {("body_ping", "100 of 1 MB", "ours"): None}, "not measured: The slowest ping"),
     ],
 )
 def test_a_page_without_marks_or_results_that_lack_what_has_a_target_write_nothing(

@@ -136,5 +136,9 @@ TARGETS = (
         *("cancel", "500 at once", "Cancelling 500 calls at once: no slower than the original"),
         _of_original("cancel", "500 at once", 1, 140),
     ),
+    Target(
+        *("body_ping", "100 of 1 MB", "The slowest ping while 100 replies of 1 MB are read: no more than 30 ms"),
+        (Bound(30),),
+    ),
     *_ahead_of_the_sdks(),
 )
