@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_HEADER_BYTES = 16 * 1024
+_LONGEST_BODY = 1 << 30  # bytes; to skip more, exactly, would be to skip whatever follows for ever
 _LONG_HEADERS = f"a header block is longer than {MAX_HEADER_BYTES} bytes"
 
 _HEADER = re.compile(rb"(content-length|content-type)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
@@ -126,6 +127,8 @@ class MessageReader:
         value = header[2].strip()
         if not _LENGTH.fullmatch(value):
             self._length_fault = "Content-Length is not a number of bytes"
+        elif int(value) > _LONGEST_BODY:
+            self._length_fault = "Content-Length is over 1 GiB"
         elif self._length not in (None, int(value)):
             self._length_fault = "two Content-Length headers disagree"
         else:

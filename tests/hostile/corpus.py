@@ -140,6 +140,7 @@ for name, length in {
     add("framing", name, frame(PING + "\n", length), (None, PARSE), (1, OK))
 add("framing", "no length at all", b"Content-Type: application/json\r\n\r\n" + PING.encode(), (None, PARSE), (1, OK))
 add("framing", "lengths that disagree", b"Content-Length: 5\r\n" + frame(PING + "\n", 40), (None, PARSE), (1, OK))
+add("framing", "a length over 1 GiB", frame(PING + "\n", 99_999_999_999), (None, PARSE), (1, OK))
 add("framing", "a missing blank line", f"Content-Length: {len(PING)}\r\n{PING}", (None, PARSE), (1, OK))
 add("framing", "a length too short", frame(PING, 10) + b"\n" + PING2.encode(), (None, PARSE), (None, PARSE), (2, OK))
 add(

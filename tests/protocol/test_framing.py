@@ -56,6 +56,19 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
     "a negative length": (b"Content-Length: -1\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a length with a plus sign": (b"Content-Length: +5\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "a length of 30 digits": (b"Content-Length: " + b"9" * 30 + b"\r\n\r\n" + PING + b"\n", ["fault", PING]),
+    "a length over 1 GiB": (b"Content-Length: 99999999999\r\n\r\n" + PING + b"\n", ["fault", PING]),
+    "a length of a byte over 1 GiB, then frames": (
+        b"Content-Length: %d\r\n\r\n" % (2**30 + 1) + PING + encode_frame(PONG) + encode_frame(PING),
+        ["fault", PING, PONG, PING],
+    ),
+    "a length over 1 GiB behind a body cut short": (
+        b"Content-Length: 40\r\n\r\n" + PING + PING[:9] + b"Content-Length: 99999999999\n\n" + PONG + b"\n",
+        [PING, PING[:9], "fault", PONG],
+    ),
+    "a length over 1 GiB and another": (
+        b"Content-Length: 99999999999\r\nContent-Length: 40\r\n\r\n" + PING + b"\n",
+        ["fault", PING],
+    ),
     "a length in other digits": ("Content-Length: ٣\r\n\r\n".encode() + PING + b"\n", ["fault", PING]),
     "headers without a length": (b"Content-Type: text/plain\r\n\r\n" + PING + b"\n", ["fault", PING]),
     "the blank line missing": (
@@ -94,11 +107,12 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
 }
 
 
+@pytest.mark.parametrize("limit", [0, 2**24])
 @pytest.mark.parametrize("chunk", [0, 1, 2, 3, 7])
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_stream_is_cut_into_the_same_messages_whatever_the_chunks(name: str, chunk: int) -> None:
+def test_a_stream_is_cut_into_the_same_messages_whatever_the_chunks(name: str, chunk: int, limit: int) -> None:
     data, expected = STREAMS[name]
-    assert brief(read(data, chunk)) == expected
+    assert brief(read(data, chunk, limit)) == expected
 
 
 def test_an_endless_header_line_is_not_kept() -> None:
@@ -132,6 +146,14 @@ def test_an_over_long_message_is_refused_before_it_has_arrived_and_is_not_kept()
     assert brief(reader.feed(b"\n" + PING + b"\n")) == [PING]
 
 
+def test_a_body_of_exactly_1_gib_is_a_body_and_is_skipped_exactly() -> None:
+    reader = MessageReader(1000)
+    assert brief(reader.feed(b"Content-Length: %d\r\n\r\n" % 2**30)) == ["oversized"]
+    for _ in range(1024):
+        assert reader.feed(b"\n" * 2**20) == []
+    assert brief(reader.feed(PING + b"\n")) == [PING]
+
+
 def test_the_end_of_input_inside_a_skipped_message_is_silent() -> None:
     assert brief(read(b"{" * 300, limit=100)) == ["oversized"]
 
@@ -159,6 +181,7 @@ MESSY = st.one_of(
         [PING, PONG, b"\n", b"\r\n", b"Content-Length: ", b"Content-Length: 40\r\n\r\n", b"{", b"[", b"4", b":"]
     ),
     st.sampled_from([encode_frame(PING), encode_line(PONG), b"Content-Type: x\r\n", b"content-length:3\n\n"]),
+    st.just(b"Content-Length: 99999999999\r\n\r\n"),
     st.binary(max_size=20),
 )
 
