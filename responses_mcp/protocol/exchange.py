@@ -26,7 +26,7 @@ class Pending:
     key: RequestKey
     size: int  # bytes of its message, which it keeps in memory
     tickets: list[int] = field(default_factory=list[int])  # its messages that wait in the outbox
-    refusals: set[int] = field(default_factory=set[int])  # and those that refuse others the use of its id
+    refusals: set[int] = field(default_factory=set[int])  # and those that refuse other messages with its id
     finished: bool = False  # its answer waits there too
 
 

@@ -182,11 +182,16 @@ class Session:
             if message.method == "notifications/cancelled" and message.params is not None:
                 self._receive_cancel(message.params)
         elif isinstance(message, Invalid):
-            self._queue(error_message(message.id, message.error))
+            key = request_key(message.id)
+            if key is not None and (pending := self._in_flight.get(key)) is not None:
+                self._refuse_beside(pending, message.error)
+            else:
+                self._queue(error_message(message.id, message.error))
 
     def _receive_request(self, request: Request) -> None:
         if (pending := self._in_flight.get(request.key)) is not None:
-            self._refuse_duplicate(pending)
+            error = RpcError(INVALID_REQUEST, "Invalid Request: this id is already in flight; use a new one")
+            self._refuse_beside(pending, error)
             return
         modern = envelope_of(request.params) is not None
         if request.method == "initialize" and (not modern or "protocolVersion" in request.params):
@@ -286,9 +291,8 @@ class Session:
         if isinstance(pending, Call):
             self._events.append(CallCancelled(pending, reason))
 
-    def _refuse_duplicate(self, pending: Pending) -> None:
-        error = RpcError(INVALID_REQUEST, "Invalid Request: this id is already in flight; use a new one")
-        # It bears the id of the request in flight, so a cancel of that takes it back too.
+    def _refuse_beside(self, pending: Pending, error: RpcError) -> None:
+        """Refuse a message that bears the id of a request in flight; a cancel of that takes the refusal back too."""
         ticket = self._queue(error_message(pending.id, error), lambda: pending.refusals.discard(ticket))
         pending.refusals.add(ticket)
 

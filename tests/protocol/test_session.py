@@ -1,6 +1,7 @@
 """The session: every rule of the wire and every race, as plain method calls."""
 
 import json
+from itertools import permutations
 
 import pytest
 from hypothesis import given, settings
@@ -382,12 +383,44 @@ def test_the_refusal_of_a_second_request_goes_with_the_cancel_of_the_first() -> 
     assert session.unsent_bytes == 0
 
 
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize("id_", [1, "1"])
+@pytest.mark.parametrize("order", sorted(set(permutations("mdr"))) + [("m",), ("m", "m"), ("m", "d", "m", "r")])
+def test_whatever_refuses_another_message_with_the_id_of_a_call_goes_with_its_cancel(order, id_, chunk: int) -> None:
+    session = make()
+    malformed, duplicate = {"jsonrpc": "1.0", "id": id_, "method": "ping"}, call(id_)
+    between = [{"m": malformed, "d": duplicate, "r": {"jsonrpc": "2.0", "id": id_}}[each] for each in order]
+    say(session, call(id_), *between, cancel(id_), chunk=chunk)
+    assert hear(session) == []
+    assert session.unsent_bytes == 0
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_a_malformed_message_is_refused_at_its_place_while_no_call_has_its_id(chunk: int) -> None:
+    session = make()
+    malformed = {"jsonrpc": "1.0", "id": 1, "method": "ping"}
+    # Before the call, after its cancel, with an id of another type, and beside a call that is not cancelled.
+    say(
+        session,
+        malformed,
+        call(1),
+        {**malformed, "id": "1"},
+        cancel(1),
+        malformed,
+        call(2),
+        {**malformed, "id": 2},
+        chunk=chunk,
+    )
+    assert codes(hear(session)) == [(1, -32600), ("1", -32600), (1, -32600), (2, -32600)]
+    assert session.in_flight == 1
+
+
 def test_refusals_that_were_read_are_not_remembered() -> None:
     session = make()
     call_ = start(session, 1)
     for _ in range(10):
-        say(session, call(1))
-        hear(session)
+        say(session, call(1), {"jsonrpc": "1.0", "id": 1})
+        assert len(hear(session)) == 2
     assert call_.refusals == set()
 
 

@@ -225,7 +225,10 @@ class _Model:
         if (use := self._in_flight.get(key)) is not None:
             use.refusals += 1
             self._refusals.setdefault(key, []).append(use)
-            self.saw("client: a duplicate id")
+            malformed = message.kind == "malformed"
+            self.saw(f"client: a {'malformed message with an id in use' if malformed else 'duplicate id'}")
+        elif message.kind == "malformed":
+            self._owed[key, "error"] += 1
         elif message.kind in ANSWERED_AT_ONCE:
             self._initialized |= message.kind == "initialize"
             modern = b"io.modelcontextprotocol/protocolVersion" in message.data
@@ -386,7 +389,8 @@ class _Model:
     def _response(self, message: dict[str, Any], key: Key) -> None:
         text = json.dumps(message.get("result", message.get("error")))
         result = message.get("result", {})
-        if "already in flight; use a new one" in text:
+        malformed = "jsonrpc must be" in text and not self._owed[key, "error"]
+        if malformed or "already in flight; use a new one" in text:
             if not self._refusals.get(key):
                 self.wrong(SILENT, f"{key[1]!r} is refused for a request that was cancelled, or never made")
             else:

@@ -17,7 +17,7 @@ import trio
 
 from responses_mcp.errors import UpstreamError
 from responses_mcp.protocol.exchange import Call, CallStarted
-from responses_mcp.protocol.jsonrpc import notification_message, request_key
+from responses_mcp.protocol.jsonrpc import error_message, notification_message, request_key
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.outcome import Crash, ToolFailure
 from responses_mcp.protocol.session import Session
@@ -100,6 +100,15 @@ def queued_answer_stays(original: Any) -> Any:
 def refusal_stays(original: Any) -> Any:
     return lambda self, ticket: (
         None if b"already in flight; use" in self._entries.get(ticket, [b""])[0] else original(self, ticket)
+    )
+
+
+@planted("the refusal of a malformed message is not taken back by a cancel", Session, "_refuse_beside")
+def malformed_refusal_stays(original: Any) -> Any:
+    return lambda self, pending, error: (
+        original(self, pending, error)
+        if "already in flight" in error.message
+        else self._queue(error_message(pending.id, error))
     )
 
 

@@ -7,7 +7,7 @@ from the seed too, then decides the race.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Literal, TypeAlias
 
@@ -38,6 +38,7 @@ GARBAGE: tuple[tuple[bytes, int], ...] = (
     (b'{"jsonrpc":"2.0","method":"notifications/unknown"}\n', 0),
     (b"Content-Length: 3\r\n\r\n\xff\xfe{", 1),
     (b"x" * 5000 + b"\n", 1),
+    (b"Content-Length: 99999999999\r\n\r\n", 1),
 )
 MAX_MESSAGE_BYTES = 4000
 
@@ -200,7 +201,10 @@ class _Drawing:
 
     def _call_twice(self) -> None:
         request = self._tool_call(self._free_id())
-        second = self._tool_call(request.id) if self._random.random() < 0.7 else self._request("ping", request.id)
+        second = self._tool_call(request.id) if self._random.random() < 0.6 else self._request("ping", request.id)
+        if self._random.random() < 0.3:
+            second = self._request("ping", request.id, kind="malformed")
+            second = replace(second, data=second.data.replace(b'"2.0"', b'"3.0"'))
         cancels = [self._cancellation(request.id)] if self._random.random() < 0.4 else []
         self._say(request, second, *cancels)
 

@@ -21,6 +21,7 @@ SITUATIONS: tuple[str, ...] = (
     "cancel: without id",
     "client: a call before initialize",
     "client: a duplicate id",
+    "client: a malformed message with an id in use",
     "client: a tool reports progress late",
     "client: an id used again, after its answer",
     "client: an id used again, after its cancel",
