@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -33,6 +33,8 @@ from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import CallContext, ToolError, Toolset
 
 log = logging.getLogger(__name__)
+
+E = TypeVar("E", bound=Exception)
 
 CHUNK = 64 * 1024  # bytes read between two looks at how much output waits
 CLOSE_GRACE = 1.0  # seconds for toolsets to let go of their connections
@@ -181,19 +183,19 @@ class _Shell:
                     if reporter is not None:
                         nursery.start_soon(reporter.beat)
                     outcome = await self._tools[call.tool].handler(context, call.arguments)
-            except ToolError as error:
-                outcome = error.failure
-            except Exception as bug:  # the one place where a tool's bug is contained
-                if shortage := exhausted(bug):
+            except* ToolError as failures:
+                outcome = _first(failures).failure
+            except* Exception as bugs:  # the one place where a tool's bug is contained
+                if shortage := exhausted(bugs):
                     outcome = self._tools[call.tool].failure(shortage)
                 else:
                     log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
                         "server: %s crashed with %s; this is a bug, please report it with a --debug log",
                         call.tool,
-                        type(bug).__name__,
+                        type(_first(bugs)).__name__,
                     )
                     outcome = Crash()
-                log.debug("server: traceback of the crash", exc_info=bug)
+                log.debug("server: traceback of the crash", exc_info=bugs)
             finally:
                 del self._scopes[call]
                 if reporter is not None:
@@ -235,6 +237,13 @@ class _Shell:
         self._session.output_written()
         if self._session.unsent_bytes <= self._settings.max_unsent_bytes // 2:
             self._room.set()
+
+
+def _first(group: ExceptionGroup[E]) -> E:
+    """Return the first error in a group, which may be in a group itself."""
+    while isinstance(error := group.exceptions[0], ExceptionGroup):
+        group = error  # pyright: ignore[reportUnknownVariableType]  # it is a group of the same
+    return error
 
 
 def _checked(outcome: Outcome | None) -> Outcome:

@@ -38,7 +38,7 @@ class CallContext:
 
 
 class ToolError(Exception):
-    """A tool could not do what was asked. `failure` is what the client gets to know."""
+    """A tool could not do what was asked. `failure` is what the client gets to know; of several, the first."""
 
     def __init__(self, failure: ToolFailure) -> None:
         super().__init__(failure.text)
