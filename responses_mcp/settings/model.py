@@ -191,7 +191,7 @@ class ServerSettings:
     toolsets: tuple[str, ...] | None = None
     tool_errors: Literal["error", "result"] = "error"
     instructions: bool = False
-    max_message_bytes: int = 64 * 1024 * 1024
+    max_message_bytes: int = 16 * 1024 * 1024
     max_unsent_bytes: int = 64 * 1024 * 1024
     max_in_flight: int = 4096
     drain_timeout_ms: int = 10_000

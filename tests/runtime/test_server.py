@@ -161,6 +161,16 @@ async def test_a_tool_s_failure_reaches_the_client() -> None:
         assert (await client.call("work", {"fail": 1}))["result"]["isError"] is True
 
 
+@pytest.mark.parametrize(("mib", "code"), [(15, None), (17, -32600)])
+async def test_by_default_a_message_of_more_than_16_mib_is_refused_and_skipped(mib: int, code: int | None) -> None:
+    async with connected_client(Settings(), toolsets=[Bench()]) as client:
+        with trio.fail_after(30):
+            await client.request("ping", {"x": "y" * (mib << 20)}, id="long")
+            assert (await client.ask("ping"))["result"] == {}
+            [other] = [m for m in client.heard if m.get("id") in ("long", None) and "method" not in m]
+            assert other.get("error", {}).get("code") == code
+
+
 # The end of input
 
 
