@@ -1,18 +1,59 @@
-"""Room for answers that the client has not read yet."""
+"""Room for output that the peer has not read: who may add to it, and when.
+
+Calls wait here before they ask for what would have to wait, so a peer that does not read is not buried in answers. They
+go in the order in which they came, and nobody overtakes: otherwise small answers could keep a large one out for ever.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import trio
 
 
-class Room(Protocol):
-    """The bytes that may still wait for the client."""
+class Room:
+    """Bytes that may wait to be read: `limit`, less the `unsent()` ones, less those held for answers that will come.
+
+    `changed` must be called when `unsent()` has become less.
+    """
+
+    def __init__(self, limit: int, unsent: Callable[[], int]) -> None:
+        self._limit = limit
+        self._unsent = unsent
+        self._held = 0
+        self._line = trio.StrictFIFOLock()  # whoever has it is the first in line, and waits for a change
+        self._change = trio.Event()
 
     async def wait(self) -> None:
-        """Return when there is any."""
-        ...
+        """Return once there is any room. Where there is, and nobody waits for it, this is no checkpoint."""
+        if self._line.locked() or not self._fits(1):
+            await self._take(1, hold=0)
 
-    def reserve(self, size: int) -> AbstractAsyncContextManager[None]:
-        """Wait for `size` bytes, in order of arrival, and keep them until the end of the block."""
-        ...
+    @asynccontextmanager
+    async def reserve(self, size: int) -> AsyncGenerator[None]:
+        """Hold `size` bytes while the block runs, once they fit. More than there will ever be are all there are.
+
+        What the block was for should be queued in the step that leaves it: who waits looks again in the next.
+        """
+        size = min(size, self._limit)
+        await self._take(size, hold=size)
+        try:
+            yield
+        finally:
+            self._held -= size
+            self.changed()
+
+    def changed(self) -> None:
+        """Let the first in line look again."""
+        self._change.set()
+
+    def _fits(self, size: int) -> bool:
+        return self._unsent() + self._held + size <= self._limit
+
+    async def _take(self, size: int, *, hold: int) -> None:
+        async with self._line:
+            while not self._fits(size):
+                self._change = trio.Event()
+                await self._change.wait()
+            self._held += hold

@@ -155,6 +155,7 @@ def test_trio_is_known_only_where_tasks_live() -> None:
             "cli",
             "daemon",
             "demo",
+            "room",
             "runtime",
             "answers",
             "responses_api.api",

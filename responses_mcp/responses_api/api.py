@@ -112,7 +112,7 @@ class ResponsesApi:
             code="timeout",
         )
 
-    async def _attempts(
+    async def _attempts(  # all of one call
         self,
         body: JsonObject,
         policy: RetryPolicy,
@@ -175,8 +175,6 @@ class ResponsesApi:
         on_phase: Callable[[str], None] | None,
         room: Room | None,
     ) -> T:
-        if room is not None:
-            await room.wait()
         connections = await self._open() if self._connections is None else self._connections
         data = replace_lone_surrogates(json.dumps(body, ensure_ascii=False)).encode()
         request = Request("POST", self._url, headers, data)
@@ -187,14 +185,18 @@ class ResponsesApi:
 
                 async def make_room() -> None:
                     nonlocal holding
-                    if reader.is_large != holding and room is not None:
+                    if room is None:
+                        return
+                    if not reader.status:
+                        await room.wait()
+                    elif reader.is_large != holding:
                         holding = not holding
                         if holding:
                             await reserved.enter_async_context(room.reserve(most))
                         else:
                             await reserved.aclose()
 
-                await connections.send(request, reader, None if room is None else make_room)
+                await connections.send(request, reader, make_room)
                 if reader.held_bytes <= LARGE_BYTES:
                     return self._read(reader, read)
                 # One after the other, and all others in between.

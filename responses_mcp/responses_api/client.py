@@ -86,7 +86,7 @@ class HttpConnection:
         self._transport = transport
         self._network = network
 
-    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom | None) -> bool:
+    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom) -> bool:
         """Send a request and give its reply to `reader`; tell whether another may follow on the same connection.
 
         Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and what `reader`
@@ -112,7 +112,7 @@ class HttpConnection:
                 maybe_paid=True,
             ) from error
 
-    async def _read(self, response: httpx.Response, reader: Reader, make_room: MakeRoom | None) -> bool:
+    async def _read(self, response: httpx.Response, reader: Reader, make_room: MakeRoom) -> bool:
         """Give the reply to `reader` and return whether it was read to its end."""
         headers = dict(response.headers.items())  # of httpx's headers each look-up goes through all of them
         reader.begin(response.status_code, headers)
@@ -140,7 +140,7 @@ class HttpConnection:
         self._network.close()
 
 
-async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom | None) -> bool:
+async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom) -> bool:
     """Give `reader` the body, and return whether it was read to its end."""
     enough = False
     count = 0
@@ -155,7 +155,7 @@ async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoo
                 if reader.feed(chunk):
                     enough = True
                     reading.deadline = trio.current_time() + LAST_BYTES
-                elif make_room is not None:
+                else:
                     await make_room()
         except httpx.TransportError:
             if not enough:

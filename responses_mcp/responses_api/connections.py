@@ -29,13 +29,13 @@ class Reader(Protocol):
 
 
 MakeRoom: TypeAlias = Callable[[], Awaitable[None]]
-"""Called between two pieces of a reply: it may take its time, and the rest of the reply waits on the way."""
+"""Called before a request is sent, and between two pieces of its reply, which wait as long as it takes."""
 
 
 class Connections(Protocol):
     """Connections to one server."""
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom | None = None) -> None:
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         """Send a request and give its reply, whatever its status, to `reader`; cancelling closes the socket.
 
         Raises `UpstreamError`, retryable only if the request cannot have
@@ -46,6 +46,10 @@ class Connections(Protocol):
     async def aclose(self) -> None:
         """Close everything that is open."""
         ...
+
+
+async def no_need() -> None:
+    """Make room where there is enough of it."""
 
 
 Connect: TypeAlias = Callable[[str, int], Awaitable[Connections]]

@@ -22,7 +22,7 @@ IDLE_SECONDS: Final = 90.0  # that they are kept for: servers and routers forget
 class Connection(Protocol):
     """One connection, which is opened by its first request."""
 
-    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom | None) -> bool:
+    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom) -> bool:
         """Send a request and give its reply to `reader`; tell whether another may follow on the same connection."""
         ...
 
@@ -53,11 +53,12 @@ class ConnectionPool:
         """Return how many requests are being made."""
         return self._slots.borrowed_tokens
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom | None = None) -> None:
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         """Send one request and give its reply to `reader`, see `connections.Connections`."""
         async with self._slots:
             # A cancel may have come between the release of this place and now: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
+            await make_room()
             connection = await self._take()
             in_order = False
             try:

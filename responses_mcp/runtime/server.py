@@ -8,8 +8,9 @@
 
 Three rules hold it together. A call's scope is registered in the step that reads its request, before its task exists,
 so that a cancel in the same chunk finds it. Everybody who may still cause output holds a clone of the wake channel's
-sending end, so the writer ends by itself when the last of them has left. And the reader never waits for the writer
-while unsent output is under its bound, so a client that does not read can still cancel.
+sending end, so the writer ends by itself when the last of them has left. And while too much output is unsent it is the
+calls that wait, not the reader, so a client that does not read can still cancel; the reader waits only for the answers
+that reading itself gives.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from responses_mcp.errors import exhausted
 from responses_mcp.protocol.exchange import Call, CallStarted
 from responses_mcp.protocol.outcome import Crash, Outcome
 from responses_mcp.protocol.session import Session
+from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
@@ -124,7 +126,9 @@ class _Shell:
         self._settings = settings
         self._scopes: dict[Call, trio.CancelScope] = {}
         self._memory: dict[str, Any] = {}
-        self._room = trio.Event()
+        self._limit = settings.max_unsent_bytes
+        self._room = Room(self._limit, lambda: self._session.unsent_bytes)
+        self._read_on = trio.Event()
         # One pending wake-up is enough: the writer takes all that waits. The bytes stay in the session's outbox,
         # where a cancel can still withdraw them.
         self._wake, self._woken = trio.open_memory_channel[None](1)
@@ -143,19 +147,24 @@ class _Shell:
                 server.draining.deadline = trio.current_time() + server.grace
 
     async def _read(self, nursery: trio.Nursery) -> None:
-        limit = self._settings.max_unsent_bytes
+        added = 0  # bytes of output that reading has caused since output was last under its limit
         self._carry_out(nursery)
         while not self._conversation.input_ended:
-            if self._session.unsent_bytes > limit:
-                # Nothing is lost and nothing grows: the rest stays in the pipe until half of this has been read.
-                self._room = trio.Event()
-                await self._room.wait()
+            if self._session.unsent_bytes <= self._limit:
+                added = 0
+            elif added > self._limit // 4:
+                # Nothing is lost and nothing grows: the rest stays in the pipe.
+                self._read_on = trio.Event()
+                await self._read_on.wait()
+                added = 0
             try:
                 data = await self._receive_stream.receive_some(CHUNK)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
             log.debug("stdin chunk=%d", len(data))
+            before = self._session.unsent_bytes
             self._conversation.receive(bytes(data))
+            added += self._session.unsent_bytes - before
             self._carry_out(nursery)
 
     def _carry_out(self, nursery: trio.Nursery) -> None:
@@ -176,12 +185,13 @@ class _Shell:
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
         report = None if reporter is None else reporter.report
         memory = self._memory if call.era.remembers else None
-        context = CallContext(call.id, report, memory, trio.current_effective_deadline)
+        context = CallContext(call.id, report, memory, trio.current_effective_deadline, self._room)
         with wake:
             try:
                 with scope:
                     if reporter is not None:
                         nursery.start_soon(reporter.beat)
+                    await self._room.wait()
                     outcome = await self._tools[call.tool].handler(context, call.arguments)
             except* ToolError as failures:
                 outcome = _first(failures).failure
@@ -217,6 +227,7 @@ class _Shell:
         self._wake_writer(wake)
 
     def _wake_writer(self, wake: trio.MemorySendChannel[None]) -> None:
+        self._room.changed()  # something may have been withdrawn
         if self._session.has_output:
             with suppress(trio.WouldBlock):  # it has been woken and has not looked yet
                 wake.send_nowait(None)
@@ -235,8 +246,9 @@ class _Shell:
     async def _send(self, data: bytes) -> None:
         await self._send_stream.send_all(data)
         self._session.output_written()
-        if self._session.unsent_bytes <= self._settings.max_unsent_bytes // 2:
-            self._room.set()
+        self._room.changed()
+        if self._session.unsent_bytes <= self._limit:
+            self._read_on.set()
 
 
 def _first(group: ExceptionGroup[E]) -> E:

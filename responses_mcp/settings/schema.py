@@ -204,7 +204,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "server.max_unsent_bytes",
         1,
         _LARGE,
-        "Bytes of output that may wait for a client that does not read, before input waits too.",
+        "Bytes of output that may wait for a client that does not read, before calls wait too.",
         "MCP_MAX_UNSENT_BYTES",
     ),
     integer("server.max_in_flight", 1, 1_000_000, "Tool calls accepted at once.", "MCP_MAX_IN_FLIGHT"),

@@ -140,7 +140,7 @@ class AnswerToolset:
         try:
             text = _read_query(query)
             hints = _read_hints({key: arguments.get(key) for key in schema["properties"]})
-            answer = await answers.answer(text, profile=name, on_phase=context.report, **hints)
+            answer = await answers.answer(text, profile=name, on_phase=context.report, room=context.room, **hints)
         except ResponsesMcpError as error:
             raise ToolError(self._failure(error, answers.redact)) from error
         result = answer.as_json()

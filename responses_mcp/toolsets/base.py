@@ -10,10 +10,13 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from responses_mcp.protocol.jsonrpc import JsonObject, RequestId, RpcError
 from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
+
+if TYPE_CHECKING:
+    from responses_mcp.room import Room
 
 
 def _never() -> float:
@@ -28,13 +31,15 @@ class CallContext:
     tool can save itself the work of finding out. `memory` is what tools may remember about this client between the
     calls of one stream; it is None where the client's revision of the protocol forbids state between requests.
     `deadline()`, asked in the call's own task, tells when on Trio's clock the call will be cancelled: never (infinity)
-    while nothing sets an end, and sooner once the input has ended or the server is asked to stop.
+    while nothing sets an end, and sooner once the input has ended or the server is asked to stop. `room` is there to
+    wait for before asking something that costs, and to reserve of before holding a large result.
     """
 
     request_id: RequestId
     report: Callable[[str], None] | None = None
     memory: dict[str, Any] | None = None
     deadline: Callable[[], float] = _never
+    room: Room | None = None
 
 
 class ToolError(Exception):

@@ -104,6 +104,7 @@ class SearchToolset:
                 language=asked.language,
                 timeframe=asked.timeframe,
                 on_phase=context.report,
+                room=context.room,
             )
         except ResponsesMcpError as error:
             raise ToolError(search_failed(error, search.redact(str(error)))) from error

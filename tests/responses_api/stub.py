@@ -70,7 +70,8 @@ class StubConnections:
         await trio.lowlevel.checkpoint()
         return self
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom | None = None) -> None:
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
+        await make_room()
         # Recorded before the first checkpoint: a request that starts in a cancelled scope must show.
         self.sent.append(Sent(request.url, request.headers, request.body, trio.current_time()))
         await trio.lowlevel.checkpoint()
@@ -83,8 +84,7 @@ class StubConnections:
             await trio.lowlevel.checkpoint()
             if reader.feed(piece):
                 return
-            if make_room is not None:
-                await make_room()
+            await make_room()
 
     async def aclose(self) -> None:
         self.closed += 1

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.responses_api import network as network_module
 from responses_mcp.responses_api.client import open_connections
-from responses_mcp.responses_api.connections import Request
+from responses_mcp.responses_api.connections import Request, no_need
 from responses_mcp.responses_api.pool import KEPT_IDLE
 from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
 from tests.processes import WAIT
@@ -182,16 +182,18 @@ async def test_a_host_name_that_cannot_be_used_is_told_with_its_cure(base_url: s
 @pytest.mark.parametrize("size", [100, 300_000])
 async def test_a_cancel_while_a_reply_waits_for_room_closes_the_connection(size: int) -> None:
     waits = trio.Event()
+    reply = Reply()
 
     async def no_room() -> None:
-        waits.set()
-        await trio.sleep_forever()
+        if reply.pieces:
+            waits.set()
+            await trio.sleep_forever()
 
     with trio.fail_after(WAIT):
         async with open_fake_api(Raw(b"x" * size)) as fake, connections(fake) as over:
             async with trio.open_nursery() as nursery:
                 request = Request("POST", f"{fake.base_url}/responses", {}, b"{}")
-                nursery.start_soon(over.send, request, Reply(), no_room)
+                nursery.start_soon(over.send, request, reply, no_room)
                 await waits.wait()
                 nursery.cancel_scope.cancel()
             await gone(fake)
@@ -209,7 +211,7 @@ async def test_a_reader_that_gives_up_closes_the_connection_and_leaves_nothing_b
     with trio.fail_after(WAIT):
         async with open_fake_api(Raw(b"x" * 300_000)) as fake, connections(fake) as over:
             with pytest.raises(UnusableReply):
-                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), _Refusing())
+                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), _Refusing(), no_need)
             await gone(fake)
             gc.collect()
             assert (await ask(over, fake)).status == 200

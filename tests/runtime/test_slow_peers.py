@@ -42,8 +42,14 @@ def line(id_: object, method: str, params: object = None) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": id_, "method": method, "params": params}).encode() + b"\n"
 
 
-async def read_ids(stream: trio.abc.ReceiveStream, count: int, piece: int) -> list[object]:
+def cancel_line(id_: object) -> bytes:
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id_}}
+    return json.dumps(message).encode() + b"\n"
+
+
+async def read_ids(stream: trio.abc.ReceiveStream, count: int, piece: int, begun: bytes = b"") -> list[object]:
     reader = MessageReader()
+    reader.feed(begun)
     ids: list[object] = []
     while len(ids) < count:
         data = await stream.receive_some(piece)
@@ -91,8 +97,7 @@ async def test_a_cancel_is_honoured_while_the_output_is_stuck(tmp_path: Path) ->
             await process.stdin.send_all(line(0, "initialize") + call)
             await api.wait_requests(1)
             lists = b"".join(line(id_, "tools/list") for id_ in range(1, 101))
-            cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}\n'
-            await process.stdin.send_all(lists + cancel)
+            await process.stdin.send_all(lists + cancel_line("call"))
             await api.wait_hang_ups(1)
             assert await read_ids(process.stdout, 101, 4096) == list(range(101))
 
@@ -117,10 +122,7 @@ async def test_a_flood_of_calls_that_are_cancelled_at_once_leaves_nothing_behind
             await process.stdin.send_all(line(0, "initialize"))
             for number in range(3000):
                 call = line(number + 1, "tools/call", {"name": "answer", "arguments": {"query": "x"}})
-                cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}\n' % (
-                    number + 1
-                )
-                await process.stdin.send_all(call + cancel)
+                await process.stdin.send_all(call + cancel_line(number + 1))
             await process.stdin.send_all(line("end", "ping"))
             assert await read_ids(process.stdout, 2, 65536) == [0, "end"]
             while api.open_connections:

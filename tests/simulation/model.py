@@ -469,6 +469,10 @@ class _Model:
             waiting = [use.message.marker for use in self._in_flight.values() if use.ended_at is not None or use.full]
             if waiting or any(count > 0 for count in self._owed.values()) or any(self._refusals.values()):
                 self.wrong(PROMPT, f"not written although the client reads: {waiting or self._owed or self._refusals}")
+            calls = [use for use in self._uses if use.message.marker and use.ended_at is None]
+            idle = [use for use in calls if use.started_at is None and use.state == "open" and not use.full]
+            if idle and not any(use.started_at is not None and b'"hoard"' in use.message.data for use in calls):
+                self.wrong(PROMPT, f"not begun although there is room: {[use.message.marker for use in idle]}")
         self._now = now
 
     def finish(self) -> None:

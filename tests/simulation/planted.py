@@ -24,6 +24,7 @@ from responses_mcp.protocol.session import Session
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.client import HttpConnection
 from responses_mcp.responses_api.pool import ConnectionPool
+from responses_mcp.room import Room
 from responses_mcp.runtime import server
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.runtime.server import Server, _Shell
@@ -200,6 +201,11 @@ def torn_frame(original: Any) -> Any:
 @planted("only the reader wakes the writer", _Shell, "_wake_writer")
 def lost_wake_up(original: Any) -> Any:
     return lambda self, wake: original(self, wake) if wake is self._wake else None
+
+
+@planted("nobody who waits for room is told that there is some", Room, "changed")
+def room_unnoticed(original: Any) -> Any:
+    return lambda self: None
 
 
 @planted("what was written counts as unsent for ever", Outbox, "written")

@@ -62,7 +62,7 @@ class SimulatedConnections(ConnectionPool):
         network = _Network(self.transcript, self._made)
         return HttpConnection(_Transport(self, network), network)
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom | None = None) -> None:
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         marker = _asked(request.body)
         self.transcript.phase(marker, "queued")
         try:

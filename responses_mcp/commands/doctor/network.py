@@ -22,7 +22,7 @@ from responses_mcp.errors import (
 )
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.client import open_connections
-from responses_mcp.responses_api.connections import Request
+from responses_mcp.responses_api.connections import Request, no_need
 from responses_mcp.responses_api.credentials import credential_headers
 from responses_mcp.responses_api.network import tls_error
 from responses_mcp.responses_api.reply import ReplyBudget, ReplyReader
@@ -104,7 +104,7 @@ async def _get(url: str, headers: dict[str, str], reply: ReplyReader, *, trust_e
     async with aclosing(connections):
         with trio.move_on_after(_REPLY):
             wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
-            await connections.send(Request("GET", url, wanted), reply)
+            await connections.send(Request("GET", url, wanted), reply, no_need)
             return True
     return False
 

@@ -1,0 +1,271 @@
+"""A client that asks and does not read: bounded memory, calls that wait their turn, cancels that work, nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+import trio.testing
+
+from responses_mcp.answers import Answers
+from responses_mcp.daemon import serve
+from responses_mcp.protocol.jsonrpc import RequestId
+from responses_mcp.runtime.server import Server
+from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
+from responses_mcp.testing import Json, RecordedRequest, bodies, open_fake_api
+from responses_mcp.testing.client import McpClient
+from responses_mcp.toolsets.answer import AnswerToolset
+from responses_mcp.toolsets.base import CallContext, Tool, Toolset, ToolSuccess
+from tests.processes import environment
+from tests.responses_api.stub import KEY, ok, refused, stub_api
+from tests.runtime.test_slow_peers import cancel_line, line, read_ids, unread_server
+
+WAIT = 60
+LIMIT = 8 << 20
+SIZE = 1_200_000
+CALLS = 600
+
+
+class Library:
+    """A toolset of one tool, `lend`, that holds room while it fetches; with `heedless` it takes what it wants."""
+
+    def __init__(self) -> None:
+        self.holding: list[RequestId] = []
+        self.fetched: list[RequestId] = []
+        self.cancelled: list[RequestId] = []
+        self.fetch: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        return [Tool(name="lend", title="", description="x" * 5000, input_schema={"type": "object"}, handler=self.lend)]
+
+    async def lend(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        size = arguments.get("size", SIZE)
+        try:
+            if arguments.get("heedless"):
+                await self.fetch()
+            else:
+                assert context.room is not None
+                async with context.room.reserve(size):
+                    self.holding.append(context.request_id)
+                    try:
+                        await self.fetch()
+                    finally:
+                        self.holding.remove(context.request_id)
+            self.fetched.append(context.request_id)
+        except trio.Cancelled:
+            self.cancelled.append(context.request_id)
+            raise
+        return ToolSuccess("x" * size)
+
+    async def aclose(self) -> None:
+        pass
+
+
+class UnreadClient(McpClient):
+    """A client that reads nothing before `read` is called."""
+
+    def __init__(self, receive: trio.abc.ReceiveStream, send: trio.abc.SendStream, nursery: trio.Nursery) -> None:
+        super().__init__(receive, send)
+        self._nursery = nursery
+        self.server: Server
+
+    async def read(self) -> None:
+        await self._nursery.start(self.listen)
+
+    async def settled(self) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+
+    @property
+    def answered(self) -> list[object]:
+        return [message["id"] for message in self.heard if "id" in message]
+
+
+class Slowly(trio.abc.ReceiveStream):
+    """A stream that is read only when the server has done all it can meanwhile."""
+
+    def __init__(self, stream: trio.abc.ReceiveStream) -> None:
+        self._stream = stream
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        await trio.testing.wait_all_tasks_blocked()
+        return await self._stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@asynccontextmanager
+async def unread(toolset: Toolset, **server: Any) -> AsyncGenerator[UnreadClient]:
+    to_server, server_in = trio.testing.memory_stream_one_way_pair()
+    server_out, from_server = trio.testing.lockstep_stream_one_way_pair()
+    settings = Settings(server=ServerSettings(**server))
+
+    async def run(*, task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED) -> None:
+        await serve(server_in, server_out, settings=settings, toolsets=[toolset], task_status=task_status)
+
+    with trio.fail_after(WAIT):
+        async with trio.open_nursery() as nursery:
+            client = UnreadClient(Slowly(from_server), to_server, nursery)
+            client.server = await nursery.start(run)
+            await client.request("initialize", id="hello")
+            yield client
+            nursery.cancel_scope.cancel()
+
+
+async def test_of_600_calls_as_many_go_on_as_there_is_room_and_every_one_can_be_cancelled() -> None:
+    library, gate = Library(), trio.Event()
+    library.fetch = gate.wait
+    async with unread(library, max_unsent_bytes=LIMIT) as client:
+        calls = [await client.start_call("lend") for _ in range(CALLS)]
+        await client.settled()
+        room = LIMIT // SIZE
+        assert len(library.holding) == room
+        running, waiting = library.holding[0], [call for call in calls if call not in library.holding]
+        # One that runs makes room for one that waits; of those that wait, most are given up, some before it.
+        given_up = [*waiting[:50], running, *waiting[120:]]
+        for call in given_up:
+            await client.cancel(call)
+        await client.settled()
+        assert running in library.cancelled
+        assert set(library.cancelled) <= set(given_up)
+        assert len(library.holding) == room
+        assert client.server.in_flight == CALLS - len(given_up)
+        gate.set()
+        await client.settled()
+        # All of them have answers now, which wait to be read; and still nothing more is fetched.
+        assert len(library.fetched) == room
+        assert client.server.session.unsent_bytes < LIMIT + 100_000
+        late = library.fetched[-1]
+        await client.cancel(late)
+        await client.settled()
+        assert len(library.fetched) == room + 1
+        await client.read()
+        wanted = [call for call in calls if call not in (*given_up, late)]
+        for call in wanted:
+            assert len((await client.response(call))["result"]["content"][0]["text"]) == SIZE
+        await client.ask("ping")
+        assert sorted(map(str, client.answered[:-1])) == sorted(map(str, ["hello", *wanted]))
+
+
+async def test_calls_in_line_are_served_in_the_order_in_which_they_came() -> None:
+    library = Library()
+    async with unread(library, max_unsent_bytes=LIMIT) as client:
+        first = [await client.start_call("lend") for _ in range(LIMIT // SIZE)]
+        await client.settled()
+        # With room for small ones, which the large one before them keeps for itself.
+        then = []
+        for size in (3 * SIZE, 10, SIZE, 10):
+            then.append(await client.start_call("lend", {"size": size}))
+            await client.settled()
+        assert set(library.fetched) == set(first)
+        await client.read()
+        await client.response(then[-1])
+        assert library.fetched[len(first) :] == then
+
+
+async def test_a_cancel_works_however_much_tools_without_heed_have_answered() -> None:
+    library = Library()
+    async with unread(library, max_unsent_bytes=LIMIT) as client:
+        gate = trio.Event()
+        library.fetch = gate.wait
+        heedless = [await client.start_call("lend", {"heedless": True}) for _ in range(30)]
+        await client.settled()
+        gate.set()
+        await client.settled()
+        assert client.server.session.unsent_bytes > 4 * LIMIT
+        # Another does not even begin; to be read and to be given up, it needs no room.
+        late = await client.start_call("lend", {"heedless": True})
+        await client.cancel(heedless[-1])
+        await client.cancel(late)
+        await client.settled()
+        assert client.server.in_flight == 29
+        assert late not in library.fetched
+        await client.read()
+        await client.ask("ping")
+        assert sorted(map(str, client.answered[:-1])) == sorted(map(str, ["hello", *heedless[:-1]]))
+
+
+async def test_pings_are_read_again_before_all_calls_have_had_their_answers() -> None:
+    library = Library()
+    async with unread(library, max_unsent_bytes=1_000_000) as client:
+        calls = [await client.start_call("lend", {"size": 20_000}) for _ in range(300)]
+        await client.settled()
+        for _ in range(100):
+            await client.request("tools/list")  # more than are read while the outbox is full
+            await client.settled()
+        assert client.server.session.unsent_bytes < 1_300_000
+        ping = await client.request("ping", id="ping")
+        await client.read()
+        await client.response(ping)
+        assert len(library.fetched) < 200
+        await client.response(calls[-1])
+
+
+async def test_a_retry_waits_for_room(autojump_clock: trio.testing.MockClock) -> None:
+    api, stub = stub_api(refused(429), ok(bodies.answer("y" * 20_000)), ok())
+    answers = Answers(Settings(openai=OpenAISettings(api_key=KEY)), api=api)
+    async with unread(AnswerToolset(lambda: answers), max_unsent_bytes=10_000) as client:
+        repeated = await client.start_call("answer", {"query": "?"})
+        await client.settled()
+        await client.start_call("answer", {"query": "?"})
+        await trio.sleep(30)
+        assert len(stub.sent) == 2
+        await client.read()
+        await client.response(repeated)
+        assert len(stub.sent) == 3
+
+
+async def test_the_api_is_asked_nothing_more_while_too_much_is_unread() -> None:
+    async with open_fake_api(Json(bodies.answer("y" * 50_000))) as api:
+        answers = Answers(Settings(openai=OpenAISettings(api_key=KEY, base_url=api.base_url)))
+        async with unread(AnswerToolset(lambda: answers), max_unsent_bytes=50_000) as client:
+            await client.start_call("answer", {"query": "long"})
+            while client.server.session.unsent_bytes < 50_000:  # noqa: ASYNC110  # nothing tells when it is queued
+                await trio.sleep(0.001)
+            calls = [await client.start_call("answer", {"query": "short"}) for _ in range(CALLS)]
+            await client.settled()
+            assert len(api.requests) == 1
+            assert client.server.in_flight > CALLS
+            for call in calls[::2]:
+                await client.cancel(call)
+            await client.settled()
+            assert len(api.requests) == 1
+            await client.read()
+            for call in calls[1::2]:
+                await client.response(call)
+            assert len(api.requests) == 1 + CALLS // 2
+
+
+async def test_a_process_asks_no_more_while_its_client_does_not_read_and_loses_nothing(tmp_path: Path) -> None:
+    def answer(request: RecordedRequest) -> Json:
+        first = len(api.requests) == 1
+        return Json(bodies.answer("z" * (3_000_000 if first else 20_000)))
+
+    with trio.fail_after(WAIT):
+        async with (
+            open_fake_api() as api,
+            unread_server(environment(tmp_path, api.base_url, MCP_MAX_UNSENT_BYTES="1000000")) as process,
+        ):
+            api.default = answer
+            assert process.stdin
+            assert process.stdout
+
+            def call(id_: int) -> bytes:
+                return line(id_, "tools/call", {"name": "answer", "arguments": {"query": "x"}})
+
+            await process.stdin.send_all(line(0, "initialize") + call(1))
+            assert await read_ids(process.stdout, 1, 1) == [0]
+            begun = await process.stdout.receive_some(1)  # of the answer, so all of it has been queued
+            for id_ in range(2, CALLS + 2):
+                await process.stdin.send_all(call(id_))
+            for id_ in range(2, CALLS + 2, 2):
+                await process.stdin.send_all(cancel_line(id_))
+            await process.stdin.send_all(line("end", "ping"))
+            rest = await read_ids(process.stdout, CALLS // 2 + 2, 65536, bytes(begun))
+            assert rest[:2] == [1, "end"]
+            assert sorted(rest[2:], key=str) == sorted(range(3, CALLS + 2, 2), key=str)
+            assert len(api.requests) == 1 + CALLS // 2
