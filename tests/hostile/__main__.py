@@ -1,4 +1,7 @@
-"""The hostile corpus against a real server process, as a table: `python -m tests.hostile`."""
+"""The hostile corpus against a real server process, as a table: `python -m tests.hostile`.
+
+`python -m tests.hostile upstream [WORDS]` is the other side: upstreams that misbehave, those with WORDS in their names.
+"""
 
 import sys
 import tempfile
@@ -8,6 +11,7 @@ from pathlib import Path
 import trio
 
 from responses_mcp.testing import open_fake_api
+from tests.hostile import upstream_table
 from tests.hostile.attack import Gate, attack, resident_mib
 from tests.hostile.corpus import CASES
 from tests.processes import environment, server_process
@@ -37,4 +41,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(trio.run(main))
+    sys.exit(trio.run(upstream_table.main, *sys.argv[2:3]) if sys.argv[1:2] == ["upstream"] else trio.run(main))

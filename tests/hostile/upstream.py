@@ -1,0 +1,222 @@
+"""An upstream that misbehaves as the corpus says, on sockets of this machine. By itself it is a program: it prints
+its ports, then a line for each request that it got and each play that is over, as JSON.
+
+A question `play TURN: NAME` gets that mode, from its first play; any other is answered as it should be, by an echo.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import struct
+import sys
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import trio
+import trustme
+
+from responses_mcp.testing import bodies
+from responses_mcp.testing.http1 import Request, RequestParser
+from tests.hostile.upstream_api import API
+from tests.hostile.upstream_http import HTTP
+from tests.hostile.upstream_modes import HANG, RESET, Mode, Play, Times, reply
+from tests.responses_api.network import Stream
+
+MODES = [*HTTP, *API]
+BY_NAME = {mode.name: mode for mode in MODES}
+LISTENING = 64 * 1024
+AT_ONCE = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)  # a close throws the connection away
+
+
+@dataclass
+class Ledger:
+    """What the upstream said it saw: the members of each request's body, and how many plays are not over."""
+
+    asked: defaultdict[str, list[list[str]]] = field(default_factory=lambda: defaultdict(list))
+    playing: Counter[str] = field(default_factory=Counter)
+    news: trio.Event = field(default_factory=trio.Event)
+
+    def note(self, name: str, members: list[str] | None) -> None:
+        self.playing[name] += -1 if members is None else 1
+        if members is not None:
+            self.asked[name].append(members)
+        self.news.set()
+        self.news = trio.Event()
+
+    async def over(self, name: str) -> None:
+        """Wait until every play of that mode has ended, the hanging ones by the client's end."""
+        while self.playing[name]:
+            await self.news.wait()
+
+
+class Connection:
+    """One connection: reads requests and plays what they ask for."""
+
+    def __init__(self, stream: Stream, made: Counter[str], note: Callable[[str, list[str] | None], None]) -> None:
+        self.stream = stream
+        self.made = made
+        self.note = note
+        self.parser = RequestParser()
+
+    async def serve(self) -> None:
+        while (request := await self._request()) is not None:
+            body = json.loads(request.body)
+            question = body["input"].partition("\n")[0]
+            turn, _, name = question.partition(": ")
+            mode = BY_NAME[name] if turn.startswith("play ") else None
+            plays = mode.plays if mode else ((reply(bodies.echo(body)),),)
+            if not await self.play(question, name if mode else question, sorted(body), plays):
+                return
+
+    async def _request(self) -> Request | None:
+        while (request := self.parser.next_request()) is None:
+            data = await self.stream.receive_some(LISTENING)
+            if not data:
+                return None
+            self.parser.receive_data(data)
+        return request
+
+    async def play(self, turn: str, name: str, members: list[str], plays: tuple[Play, ...]) -> bool:
+        """Play to the end, or until the client is gone; tell whether the connection goes on."""
+        play = plays[min(self.made[turn], len(plays) - 1)]
+        self.made[turn] += 1
+        self.note(name, members)
+        goes_on = False
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch, nursery.cancel_scope)
+                goes_on = await self._perform(play)
+                nursery.cancel_scope.cancel()
+        finally:
+            self.note(name, None)
+        return goes_on
+
+    async def _watch(self, playing: trio.CancelScope) -> None:
+        try:
+            while data := await self.stream.receive_some(LISTENING):
+                self.parser.receive_data(data)
+        except trio.BrokenResourceError:
+            pass
+        playing.cancel()
+
+    async def _perform(self, play: Play) -> bool:
+        for step in play:
+            if isinstance(step, bytes):
+                await self.stream.send_all(step)
+            elif isinstance(step, float | int):
+                await trio.sleep(step)
+            elif isinstance(step, Times):
+                left = step.count
+                while left is None or left > 0:
+                    await self.stream.send_all(step.piece)
+                    await trio.sleep(step.pause)
+                    left = None if left is None else left - 1
+            elif step == HANG:
+                await trio.sleep_forever()
+            else:
+                if step == RESET:
+                    plain = self.stream.transport_stream if isinstance(self.stream, trio.SSLStream) else self.stream
+                    plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+                return False
+        return True
+
+
+@dataclass
+class Upstream:
+    """Where the modes are served: those over TLS on a port each."""
+
+    plain: int
+    over_tls: dict[str, int]
+
+    def base_url(self, mode: Mode) -> str:
+        if mode.tls:
+            return f"https://localhost:{self.over_tls[mode.name]}/v1"
+        return f"http://127.0.0.1:{self.plain}/v1"
+
+
+@asynccontextmanager
+async def open_upstream(ca: trustme.CA, note: Callable[[str, list[str] | None], None]) -> AsyncGenerator[Upstream]:
+    """Serve every mode; `note` is told of requests and of the ends of plays."""
+    made: Counter[str] = Counter()
+    contexts = _contexts(ca)
+
+    async def serve_plain(stream: trio.SocketStream) -> None:
+        await _serve(stream, Connection(stream, made, note).serve)
+
+    async def serve_tls(mode: Mode, stream: trio.SocketStream) -> None:
+        if mode.tls == "raw":
+            await _serve(stream, partial(_play_raw, mode, Connection(stream, made, note)))
+            return
+        over = trio.SSLStream(stream, contexts[mode.tls], server_side=True, https_compatible=True)
+        if mode.tls == "good":
+            await _serve(over, Connection(over, made, note).serve)
+            return
+        note(mode.name, [])
+        await _serve(over, Connection(over, made, note).serve)
+        note(mode.name, None)
+
+    async with trio.open_nursery() as nursery:
+
+        async def listen(handler: Callable[[trio.SocketStream], Any]) -> int:
+            listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            nursery.start_soon(trio.serve_listeners, handler, listeners)
+            port: int = listeners[0].socket.getsockname()[1]
+            return port
+
+        ports = {mode.name: await listen(partial(serve_tls, mode)) for mode in MODES if mode.tls}
+        yield Upstream(await listen(serve_plain), ports)
+        nursery.cancel_scope.cancel()
+
+
+async def _serve(stream: Stream, serve: Callable[[], Any]) -> None:
+    try:
+        await serve()
+    except* (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass  # the client has gone
+    finally:
+        await trio.aclose_forcefully(stream)
+
+
+async def _play_raw(mode: Mode, connection: Connection) -> None:
+    if await connection.stream.receive_some(LISTENING):
+        await connection.play(mode.name, mode.name, [], mode.plays)
+
+
+def _contexts(ca: trustme.CA) -> dict[str, ssl.SSLContext]:
+    old = ca.issue_cert(
+        "localhost", not_before=datetime(2020, 1, 1, tzinfo=UTC), not_after=datetime(2021, 1, 1, tzinfo=UTC)
+    )
+    made: dict[str, ssl.SSLContext] = {}
+    for name, cert in {
+        "good": ca.issue_cert("localhost"),
+        "wrong name": ca.issue_cert("api.example.com"),
+        "expired": old,
+        "untrusted": trustme.CA().issue_cert("localhost"),
+    }.items():
+        made[name] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        cert.configure_cert(made[name])
+    return made
+
+
+async def main() -> None:
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(sys.argv[1])
+
+    def say(*what: object) -> None:
+        sys.stdout.write(json.dumps(what) + "\n")
+        sys.stdout.flush()
+
+    async with open_upstream(ca, say) as upstream:
+        say(upstream.plain, upstream.over_tls)
+        await trio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
+
+
+if __name__ == "__main__":
+    trio.run(main)
