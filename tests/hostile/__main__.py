@@ -41,4 +41,6 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(trio.run(upstream_table.main, *sys.argv[2:3]) if sys.argv[1:2] == ["upstream"] else trio.run(main))
+    if sys.argv[1:2] == ["upstream"]:
+        sys.exit(trio.run(upstream_table.main, " ".join(sys.argv[2:])))
+    sys.exit(trio.run(main))

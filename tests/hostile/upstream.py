@@ -13,23 +13,21 @@ import struct
 import sys
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 import trio
 import trustme
 
 from responses_mcp.testing import bodies
 from responses_mcp.testing.http1 import Request, RequestParser
-from tests.hostile.upstream_api import API
-from tests.hostile.upstream_http import HTTP
+from tests.hostile import upstream_api, upstream_http
 from tests.hostile.upstream_modes import HANG, RESET, Mode, Play, Times, reply
-from tests.responses_api.network import Stream
+from tests.responses_api.network import Stream, listening
 
-MODES = [*HTTP, *API]
+MODES = [mode for group in (*upstream_http.GROUPS, *upstream_api.GROUPS) for mode in group.modes]
 BY_NAME = {mode.name: mode for mode in MODES}
 LISTENING = 64 * 1024
 AT_ONCE = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)  # a close throws the connection away
@@ -89,21 +87,18 @@ class Connection:
         self.made[turn] += 1
         self.note(name, members)
         goes_on = False
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._watch, nursery.cancel_scope)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch, nursery.cancel_scope)
+            with suppress(trio.BrokenResourceError):
                 goes_on = await self._perform(play)
-                nursery.cancel_scope.cancel()
-        finally:
-            self.note(name, None)
+            nursery.cancel_scope.cancel()
+        self.note(name, None)
         return goes_on
 
     async def _watch(self, playing: trio.CancelScope) -> None:
-        try:
+        with suppress(trio.BrokenResourceError):
             while data := await self.stream.receive_some(LISTENING):
                 self.parser.receive_data(data)
-        except trio.BrokenResourceError:
-            pass
         playing.cancel()
 
     async def _perform(self, play: Play) -> bool:
@@ -145,64 +140,42 @@ class Upstream:
 async def open_upstream(ca: trustme.CA, note: Callable[[str, list[str] | None], None]) -> AsyncGenerator[Upstream]:
     """Serve every mode; `note` is told of requests and of the ends of plays."""
     made: Counter[str] = Counter()
-    contexts = _contexts(ca)
-
-    async def serve_plain(stream: trio.SocketStream) -> None:
-        await _serve(stream, Connection(stream, made, note).serve)
-
-    async def serve_tls(mode: Mode, stream: trio.SocketStream) -> None:
-        if mode.tls == "raw":
-            await _serve(stream, partial(_play_raw, mode, Connection(stream, made, note)))
-            return
-        over = trio.SSLStream(stream, contexts[mode.tls], server_side=True, https_compatible=True)
-        if mode.tls == "good":
-            await _serve(over, Connection(over, made, note).serve)
-            return
-        note(mode.name, [])
-        await _serve(over, Connection(over, made, note).serve)
-        note(mode.name, None)
-
-    async with trio.open_nursery() as nursery:
-
-        async def listen(handler: Callable[[trio.SocketStream], Any]) -> int:
-            listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-            nursery.start_soon(trio.serve_listeners, handler, listeners)
-            port: int = listeners[0].socket.getsockname()[1]
-            return port
-
-        ports = {mode.name: await listen(partial(serve_tls, mode)) for mode in MODES if mode.tls}
-        yield Upstream(await listen(serve_plain), ports)
-        nursery.cancel_scope.cancel()
-
-
-async def _serve(stream: Stream, serve: Callable[[], Any]) -> None:
-    try:
-        await serve()
-    except* (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # the client has gone
-    finally:
-        await trio.aclose_forcefully(stream)
-
-
-async def _play_raw(mode: Mode, connection: Connection) -> None:
-    if await connection.stream.receive_some(LISTENING):
-        await connection.play(mode.name, mode.name, [], mode.plays)
-
-
-def _contexts(ca: trustme.CA) -> dict[str, ssl.SSLContext]:
-    old = ca.issue_cert(
-        "localhost", not_before=datetime(2020, 1, 1, tzinfo=UTC), not_after=datetime(2021, 1, 1, tzinfo=UTC)
-    )
-    made: dict[str, ssl.SSLContext] = {}
-    for name, cert in {
+    certificates = {
         "good": ca.issue_cert("localhost"),
         "wrong name": ca.issue_cert("api.example.com"),
-        "expired": old,
+        "expired": ca.issue_cert(
+            "localhost", not_before=datetime(2020, 1, 1, tzinfo=UTC), not_after=datetime(2021, 1, 1, tzinfo=UTC)
+        ),
         "untrusted": trustme.CA().issue_cert("localhost"),
-    }.items():
-        made[name] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        cert.configure_cert(made[name])
-    return made
+    }
+    contexts = {name: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for name in certificates}
+    for name, certificate in certificates.items():
+        certificate.configure_cert(contexts[name])
+
+    async def serve(stream: Stream) -> None:
+        await Connection(stream, made, note).serve()
+
+    async def serve_raw(mode: Mode, stream: Stream) -> None:
+        if await stream.receive_some(LISTENING):
+            await Connection(stream, made, note).play(mode.name, mode.name, [], mode.plays)
+
+    async def serve_distrusted(mode: Mode, stream: Stream) -> None:
+        note(mode.name, [])
+        try:
+            await serve(stream)
+        finally:
+            note(mode.name, None)
+
+    async with AsyncExitStack() as stack:
+        plain = await stack.enter_async_context(listening(serve))
+        ports: dict[str, int] = {}
+        for mode in MODES:
+            if mode.tls:
+                serve_it = (
+                    serve if mode.tls == "good" else partial(serve_raw if mode.tls == "raw" else serve_distrusted, mode)
+                )
+                ports[mode.name] = await stack.enter_async_context(listening(serve_it, contexts.get(mode.tls)))
+        yield Upstream(plain, ports)
 
 
 async def main() -> None:

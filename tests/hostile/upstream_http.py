@@ -99,11 +99,7 @@ for coding in ("gzip, chunked", "identity", "chunked, identity", "x"):
     ends(f"transfer coding {coding}", FAILED, head(f"Transfer-Encoding: {coding}") + chunk(JSON) + b"0\r\n\r\n", CLOSE)
 ends("neither length nor chunks", FINE, head() + JSON, CLOSE)
 ends("chunks of a byte", FINE, head(CHUNKED) + chunks(JSON, 1) + b"0\r\n\r\n")
-ends(
-    "chunks of a byte, 20,000 of them",
-    FINE,
-    head(CHUNKED) + chunks(b" " * 20_000, 1) + chunk(JSON) + b"0\r\n\r\n",
-)
+ends("20,000 chunks of a byte", FINE, head(CHUNKED) + chunks(b" " * 20_000 + JSON, 1) + b"0\r\n\r\n")
 EXTENDED = b"".join(b"1;name=value\r\n%c\r\n" % byte for byte in JSON)
 ends("an extension with each chunk", FINE, head(CHUNKED) + EXTENDED + b"0;last\r\n\r\n")
 ends("an extension for ever", FAILED, head(CHUNKED) + b"5;a=", Times(b"x" * 4096))
@@ -131,7 +127,7 @@ cut("late", FINE, OK[:100], 0.2, OK[100:])
 cut("a byte a second", LATE, OK[:200], *(b" ", 1.0) * 30, seconds=1)
 cut("a stream closed within an event", PAID, *stream(CREATED, COMPLETED[:-50], last=(CLOSE,)))
 cut("a stream reset within an event", PAID, *stream(CREATED, COMPLETED[:-50], 0.05, last=(RESET,)))
-cut("a stream reset behind its end", FINE, *stream(CREATED, COMPLETED, 0.05, last=(RESET,)))
+cut("a stream reset behind its end", rf"{FINE}|{PAID}", *stream(CREATED, COMPLETED, 0.05, last=(RESET,)))
 cut("a stream silent within an event", LATE, *stream(CREATED, COMPLETED[:-50], last=(HANG,)), seconds=1)
 
 kinds = Group("bodies of another kind")
@@ -155,14 +151,8 @@ for name, body in {
 kinds("a pad 100,000 deep", rf"{FINE}|{NO_JSON}", reply(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"," + JSON[1:]))
 kinds("no member at all", FAILED, reply({}))
 kinds("a chat completion", FAILED, reply({"choices": [{"message": {"content": "Fine."}}]}))
-for name, output in {
-    "null": None,
-    "a string": "Fine.",
-    "an object": {},
-    "lists": [[[]]],
-    "a message of numbers": [{"type": "message", "content": [1]}],
-}.items():
-    kinds(f"an output that is {name}", FAILED, reply({"status": "completed", "output": output}))
+for output in ("null", '"Fine."', "{}", "[[[]]]", '[{"type": "message", "content": [1]}]'):
+    kinds(f"an output that is {output}", FAILED, reply(b'{"status": "completed", "output": %b}' % output.encode()))
 kinds("the output twice", FINE, reply(b'{"output": [{"type": "refusal"}],' + JSON[1:]))
 kinds("NaN and Infinity", rf"{FINE}|{NO_JSON}", reply(b'{"a": [NaN, Infinity, -Infinity],' + JSON[1:]))
 kinds("a number of a million digits", rf"{FINE}|{NO_JSON}", reply(b'{"a":' + b"7" * 1_000_000 + b"," + JSON[1:]))
@@ -195,9 +185,7 @@ packed("gzip in gzip, told once", FAILED, reply(gzip.compress(gzip.compress(JSON
 packed("deflate", FAILED, reply(zlib.compress(JSON), "Content-Encoding: deflate"))
 packed("brotli", FAILED, reply(JSON, "Content-Encoding: br"))
 packed("a bomb of 1 GB", LONG, *lasting(BEGUN, MEGABYTE, 1000, b"", GZIP))
-packed(
-    "a bomb of 4 GB in two chunks", LONG, head(GZIP, CHUNKED) + chunk(BEGUN), Times(chunk(MEGABYTE * 2000), 2), CLOSE
-)
+packed("a bomb of 2 GB in a chunk", LONG, head(GZIP, CHUNKED) + chunk(BEGUN) + chunk(MEGABYTE * 2000), CLOSE)
 packed("a bomb of an error", FAILED, *lasting(BEGUN, MEGABYTE, 1000, b"", GZIP, status=400))
 packed("a stream", FINE, reply(gzip.compress(CREATED + COMPLETED), GZIP, kind="text/event-stream"))
 packed("a stream cut", FAILED, reply(gzip.compress(CREATED + COMPLETED)[:-60], GZIP, kind="text/event-stream"))
@@ -243,18 +231,12 @@ behind("a second one behind a stream", FINE, *stream(CREATED, COMPLETED, last=(b
 behind("a second one behind a stream, later", FINE, *stream(CREATED, COMPLETED, last=(b"0\r\n\r\n", 0.05, WRONG)))
 behind("one behind a 204", FAILED, b"HTTP/1.1 204 No Content\r\n\r\n" + WRONG)
 behind("one behind an error", FAILED, reply(error(), status=400) + WRONG)
-behind(
-    "one behind an error that is asked again",
-    FINE,
-    reply(error(), "Retry-After-Ms: 9", status=503) + WRONG,
-    then=(OK,),
-    requests=2,
-)
+behind("one behind a 503", FINE, reply(error(), "Retry-After-Ms: 9", status=503) + WRONG, then=OK)
 behind("a 1xx", FINE, OK + b"HTTP/1.1 100 Continue\r\n\r\n")
 behind("a 408, and the end", FINE, OK, 0.05, reply(error(), "Connection: close", status=408), CLOSE)
 behind("a line end", FINE, OK + b"\r\n")
 behind("the end", FINE, OK, CLOSE)
-behind("a reset", FINE, OK, 0.05, RESET)
+behind("a reset", rf"{FINE}|{PAID}", OK, 0.05, RESET)
 behind("more than the length says", FINE, OK + b"}" * 100)
 behind("more for ever", FINE, OK, Times(b"x" * 4096))
 
@@ -277,4 +259,4 @@ tls("half a reply", PAID, OK[:-100], CLOSE, tls="good")
 tls("half a reply, reset", PAID, OK[:-100], 0.05, RESET, tls="good")
 tls("half a stream", PAID, *stream(CREATED, last=(CLOSE,)), tls="good")
 
-HTTP = [each for group in (heads, ends, cut, kinds, packed, many, behind, tls) for each in group.modes]
+GROUPS = (heads, ends, cut, kinds, packed, many, behind, tls)

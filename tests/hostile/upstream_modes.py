@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -67,9 +66,13 @@ class Group:
     name: str
     modes: list[Mode] = field(default_factory=list)
 
-    def __call__(self, name: str, becomes: str, *steps: Step, then: Iterable[Step] | None = None, **more: Any) -> None:
-        plays = (steps,) if then is None else (steps, tuple(then))
-        self.modes.append(Mode(f"{self.name}: {name}".strip(), becomes, plays, **more))
+    def __call__(self, name: str, becomes: str, *steps: Step, then: bytes | None = None, **more: Any) -> None:
+        plays, requests = ((steps,), 1) if then is None else ((steps, (then,)), 2)
+        self.modes.append(Mode(f"{self.name}: {name}".strip(), becomes, plays, **{"requests": requests, **more}))
+
+    def stream(self, name: str, becomes: str, *steps: Step, **more: Any) -> None:
+        """Add a mode whose reply is an event stream that ends as it should."""
+        self(name, becomes, *stream(*steps), **more)
 
 
 # Bytes

@@ -13,7 +13,6 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import trio
@@ -26,92 +25,62 @@ from tests.processes import ROOT, ServerProcess, environment, server_process
 
 SLOWEST_PING = 50.0  # ms
 MOST_GROWTH = 32.0  # MiB
-PING_PAUSE = 0.005  # seconds
+PAUSE = 0.005  # seconds between pings
 TRIES = 3
 SETTLED = 3.0  # seconds for memory and descriptors to come back
-CONFIG = "search: {strict_domains: true}\n"
 
 
-@dataclass
-class Figures:
-    """What was measured while a mode was played, and after it."""
-
-    ping: float  # ms, the slowest
-    growth: float  # MiB
-    left: int  # descriptors
-    tries: int = 1
-
-    def misses(self) -> list[str]:
-        """Return what is beyond its bound."""
-        return [
-            *([f"a ping took {self.ping:.0f} ms"] if self.ping > SLOWEST_PING else []),
-            *([f"{self.growth:.0f} MiB more"] if self.growth > MOST_GROWTH else []),
-            *([f"{self.left} descriptors left"] if self.left > 0 else []),
-        ]
-
-
-class Table:
-    """Prints a line for each mode and keeps what the end of the table says."""
-
-    def __init__(self) -> None:
-        self.all: Counter[str] = Counter()
-        self.good: Counter[str] = Counter()
-        self.ping = self.growth = self.peak = 0.0
-        self.beside: list[str] = []
-
-    def add(self, mode: Mode, outcome: Outcome, figures: Figures) -> None:
-        problems = outcome.problems + figures.misses()
-        self.all[mode.group] += 1
-        self.good[mode.group] += not problems
-        self.ping, self.growth = max(self.ping, figures.ping), max(self.growth, figures.growth)
-        again = f"  (played {figures.tries} times)" if figures.tries > 1 else ""
-        print(
-            f"{'FAIL' if problems else 'ok  '}  {mode.name:<58.58}{outcome.requests:>2} requests {outcome.seconds:>6.2f} s "
-            f"ping {figures.ping:>6.1f} ms {figures.growth:>+6.1f} MiB {figures.left:>+3} fd  {'; '.join(problems)}{again}",
-            flush=True,
-        )
-
-    def end(self) -> int:
-        print()
-        for group, number in self.all.items():
-            print(f"{group:<26} {self.good[group]:>3} of {number}")
-        print(f"{'all':<26} {self.good.total():>3} of {self.all.total()}")
-        print(f"slowest ping {self.ping:.1f} ms, most growth {self.growth:.1f} MiB, peak memory {self.peak:.0f} MiB")
-        print("\n".join(self.beside))
-        return 0 if self.good.total() == self.all.total() and not self.beside else 1
-
-
-async def main(wanted: str = "") -> int:
+async def main(wanted: str) -> int:
     """Play the modes whose names have `wanted` in them; return the exit code."""
-    table = Table()
     alike: dict[tuple[object, ...], list[Mode]] = {}
     for mode in MODES:
         if wanted.lower() in mode.name.lower():
-            alone = mode.name if mode.tls or mode.group == "parameters" else ""
+            alone = mode.name if mode.tls or mode.group == "parameters" else ""  # a port, or a lesson, of its own
             alike.setdefault((mode.seconds, mode.strict, alone), []).append(mode)
+    outcomes: list[tuple[Mode, Outcome]] = []
     with tempfile.TemporaryDirectory() as home:
-        (Path(home) / "strict.yaml").write_text(CONFIG)
-        async with upstream_process(Path(home) / "ca.pem") as (upstream, ledger):
+        async with _upstream(Path(home) / "ca.pem") as (upstream, ledger):
             for modes in alike.values():
-                while modes:
-                    await _serve(modes, Path(home), upstream, ledger, table)
-    return table.end()
+                await _play(modes, Path(home), upstream, ledger, outcomes)
+    every = Counter(mode.group for mode, _ in outcomes)
+    good = Counter(mode.group for mode, outcome in outcomes if not outcome.problems)
+    print("", *(f"{group:<26} {good[group]:>3} of {number}" for group, number in every.items()), sep="\n")
+    print(f"{'all':<26} {good.total():>3} of {every.total()}")
+    ping, growth, peak = (max(getattr(each, name) for _, each in outcomes) for name in ("ping", "growth", "peak"))
+    print(f"slowest ping {ping:.1f} ms, most growth {growth:.1f} MiB, peak {peak:.0f} MiB")
+    return 0 if good == every else 1
+
+
+def _line(mode: Mode, outcome: Outcome) -> str:
+    return (
+        f"{'FAIL' if outcome.problems else 'ok  '}  {mode.name:<58.58}{outcome.requests:>2} requests "
+        f"{outcome.seconds:>6.2f} s  ping {outcome.ping:>6.1f} ms {outcome.growth:>+6.1f} MiB {outcome.left:>+3} fd  "
+        f"{'; '.join(outcome.problems)}{f'  (played {outcome.tries} times)' if outcome.tries > 1 else ''}"
+    )
 
 
 @asynccontextmanager
-async def upstream_process(ca: Path) -> AsyncGenerator[tuple[Upstream, Ledger]]:
+async def _upstream(ca: Path) -> AsyncGenerator[tuple[Upstream, Ledger]]:
     """Start the upstream and keep its ledger."""
     ledger = Ledger()
     command = [sys.executable, "-m", "tests.hostile.upstream", str(ca)]
     process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
-    assert process.stdout is not None
+    lines = process.stdout
+    assert lines is not None
+
+    async def keep(rest: bytes) -> None:
+        async for data in lines:
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                ledger.note(*json.loads(line))
+
     try:
-        rest = b""
-        while b"\n" not in rest:
-            rest += await process.stdout.receive_some()
-        ports, _, rest = rest.partition(b"\n")
+        data = b""
+        while b"\n" not in data:
+            data += await lines.receive_some()
+        ports, _, rest = data.partition(b"\n")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_keep, ledger, process.stdout, rest)
+            nursery.start_soon(keep, rest)
             yield Upstream(*json.loads(ports)), ledger
             nursery.cancel_scope.cancel()
     finally:
@@ -120,15 +89,10 @@ async def upstream_process(ca: Path) -> AsyncGenerator[tuple[Upstream, Ledger]]:
             await process.wait()
 
 
-async def _keep(ledger: Ledger, lines: trio.abc.ReceiveStream, rest: bytes) -> None:
-    async for data in lines:
-        *whole, rest = (rest + data).split(b"\n")
-        for line in whole:
-            ledger.note(*json.loads(line))
-
-
-async def _serve(modes: list[Mode], home: Path, upstream: Upstream, ledger: Ledger, table: Table) -> None:
-    """Play modes, and take them from the list, as long as one server process is good for them."""
+async def _play(
+    modes: list[Mode], home: Path, upstream: Upstream, ledger: Ledger, outcomes: list[tuple[Mode, Outcome]]
+) -> None:
+    """Play modes of one kind; a server process that did not survive one is followed by another."""
     first = modes[0]
     more = {
         "OPENAI_API_KEY": KEY,
@@ -136,59 +100,68 @@ async def _serve(modes: list[Mode], home: Path, upstream: Upstream, ledger: Ledg
         "OPENAI_MAX_RETRIES": "1",
         "SSL_CERT_FILE": str(home / "ca.pem"),
     }
-    arguments = ["--config", str(home / "strict.yaml")] if first.strict else []
-    async with server_process(environment(home, upstream.base_url(first), **more), *arguments) as server:
-        # What the first call costs is no growth, and the connection that it leaves is kept for the next.
-        asker = Asker(server.client, ledger)
-        await (asker.attempt(first) if first.tls else asker.ask(first, "Are you there?"))
-        stuck = False
-        while modes and not stuck:
-            mode = modes.pop(0)
-            outcome, figures = Outcome(0, 0.0), Figures(0.0, 0.0, 0)
-            try:
-                for tries in range(1, TRIES + 1):
-                    outcome, figures = await _measure(server, asker, mode)
-                    figures.tries = tries
-                    if outcome.problems or figures.ping <= SLOWEST_PING:
-                        break
-            except* (Stuck, EOFError, trio.BrokenResourceError) as group:
-                stuck = True
-                outcome.problems += [f"{type(error).__name__}: {error}" for error in group.exceptions]
-            table.add(mode, outcome, figures)
-        table.peak = max(table.peak, _resident(server, peak=True))
-    for trace in (TRACE, "Traceback"):
-        if trace in server.stderr.decode(errors="replace"):
-            table.beside.append(f"stderr of the server for {first.name!r} and its like has {trace!r}")
+    config = home / "config.yaml"
+    config.write_text(f"search: {{strict_domains: {str(first.strict).lower()}}}\n")
+    left = iter(modes)
+    alive = False
+    while not alive:
+        alive = True
+        async with server_process(
+            environment(home, upstream.base_url(first), **more), "--config", str(config)
+        ) as server:
+            asker = Asker(server.client, ledger)
+            for mode in left:
+                outcome = Outcome()
+                try:
+                    for tries in range(1, TRIES + 1):
+                        outcome = await _measured(server, asker, mode)
+                        outcome.tries = tries
+                        if outcome.ping <= SLOWEST_PING or len(outcome.problems) > 1:
+                            break
+                except* (Stuck, EOFError, trio.BrokenResourceError) as group:
+                    outcome.problems += [f"{type(error).__name__}: {error}" for error in group.exceptions]
+                    alive = False
+                said = server.stderr.decode(errors="replace")
+                outcome.problems += [f"stderr has {words!r}" for words in (TRACE, "Traceback") if words in said]
+                print(_line(mode, outcome), flush=True)
+                outcomes.append((mode, outcome))
+                if not alive:
+                    break
 
 
-async def _measure(server: ServerProcess, asker: Asker, mode: Mode) -> tuple[Outcome, Figures]:
+async def _measured(server: ServerProcess, asker: Asker, mode: Mode) -> Outcome:
     # What a first call costs is no growth, and the connection that an ordinary one leaves is kept for the next.
     await (asker.attempt(mode) if mode.tls else asker.ask(mode, "Are you there?"))
     server.client.heard.clear()
-    resident, descriptors = _resident(server), _descriptors(server)
+    (resident, _), descriptors = _memory(server), _descriptors(server)
     pings: list[float] = []
     over = trio.Event()
 
     async def ping() -> None:
         while not over.is_set():
             pings.append(await asker.ping() * 1000)
-            await trio.sleep(PING_PAUSE)
+            await trio.sleep(PAUSE)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ping)
-        try:
-            outcome = await asker.attempt(mode)
-            with trio.move_on_after(SETTLED):
-                while _descriptors(server) > descriptors or _resident(server) - resident > MOST_GROWTH:  # noqa: ASYNC110
-                    await trio.sleep(PING_PAUSE)
-        finally:
-            over.set()
-    return outcome, Figures(max(pings), _resident(server) - resident, _descriptors(server) - descriptors)
+        outcome = await asker.attempt(mode)
+        with trio.move_on_after(SETTLED):
+            while _descriptors(server) > descriptors or _memory(server)[0] - resident > MOST_GROWTH:  # noqa: ASYNC110
+                await trio.sleep(PAUSE)
+        over.set()
+    now, outcome.peak = _memory(server)
+    outcome.ping, outcome.growth, outcome.left = max(pings), now - resident, _descriptors(server) - descriptors
+    if outcome.ping > SLOWEST_PING:
+        outcome.problems.append(f"a ping took {outcome.ping:.0f} ms")
+    if outcome.growth > MOST_GROWTH:
+        outcome.problems.append(f"{outcome.growth:.0f} MiB more")
+    if outcome.left > 0:
+        outcome.problems.append(f"{outcome.left} descriptors left")
+    return outcome
 
 
-def _resident(server: ServerProcess, *, peak: bool = False) -> float:
-    found = memory(server.process.pid)
-    return found[peak] if found else 0.0
+def _memory(server: ServerProcess) -> tuple[float, float]:
+    return memory(server.process.pid) or (0.0, 0.0)
 
 
 def _descriptors(server: ServerProcess) -> int:
