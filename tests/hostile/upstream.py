@@ -146,7 +146,6 @@ async def open_upstream(ca: trustme.CA, note: Callable[[str, list[str] | None], 
         "expired": ca.issue_cert(
             "localhost", not_before=datetime(2020, 1, 1, tzinfo=UTC), not_after=datetime(2021, 1, 1, tzinfo=UTC)
         ),
-        "untrusted": trustme.CA().issue_cert("localhost"),
     }
     contexts = {name: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for name in certificates}
     for name, certificate in certificates.items():

@@ -56,11 +56,10 @@ def ended(kind: str, **members: object) -> bytes:
 
 streams = Group("streams")
 streams.stream("in order", FINE, told(ANSWER))
-streams("without a length", FINE, head(kind="text/event-stream"), told(ANSWER), CLOSE)
 streams.stream("a byte at a time", FINE, *bytewise(COMPLETED))
 for name, end in {"CR alone": "\r", "CRLF": "\r\n"}.items():
     streams.stream(name, FINE, told(ANSWER, end=end))
-    streams.stream(f"{name}, a byte at a time", FINE, *bytewise(CREATED + told(ANSWER, end=end)))
+    streams.stream(f"{name}, a byte at a time", FINE, *bytewise((CREATED + COMPLETED).replace(b"\n", end.encode())))
 MIXED = b"\r" + CREATED.replace(b"\n", b"\r") + b"\n\n\r\n:\r" + told(ANSWER, end="\r\n")
 streams.stream("line ends mixed", FINE, MIXED)
 streams.stream("a byte order mark", FINE, b"\xef\xbb\xbf" + COMPLETED)
@@ -76,7 +75,6 @@ streams.stream("data in many lines", FINE, "".join(f"data: {line}\n" for line in
 streams.stream("unknown events", FINE, event("response.new", x=1), b"retry: 1\nid: 7\nfoo: bar\n\n", COMPLETED)
 streams.stream("retry, and the end", PAID, b"retry: 1\nid: 7\n\n", CREATED)
 streams("JSON named a stream", FINE, reply(ANSWER, kind="text/event-stream"))
-streams("indented JSON named a stream", FINE, reply(LINES.encode(), kind="text/event-stream; charset=utf-8"))
 for kind in ("application/json", "text/plain", "text/html", ""):
     streams(f"a stream named {kind or 'nothing'}", FINE, *stream(told(ANSWER), kind=kind))
 streams("comments first, named JSON", FINE, *stream(b": hi\n\n" * 9, COMPLETED, kind="application/json"))
@@ -95,9 +93,7 @@ streams.stream("an empty end and deltas", FINE, CREATED, delta("Fi"), delta("ne.
 TEXT_DONE = event("response.output_text.done", output_index=0, content_index=0, text="Fine.")
 streams.stream("an empty end and the text done", FINE, TEXT_DONE, EMPTY_END)
 streams.stream("an empty end and nothing", FAILED, CREATED, EMPTY_END)
-for name, response in {"null": None, "a string": "Fine.", "a list": [ANSWER]}.items():
-    streams.stream(f"an end whose response is {name}", FAILED, CREATED, event("response.completed", response=response))
-streams.stream("deltas of numbers", FINE, event("response.output_text.delta", delta=5), COMPLETED)
+streams.stream("an end whose response is null", FAILED, CREATED, event("response.completed", response=None))
 streams.stream("indices without end", FINE, delta("x", 10**300), delta("x", -1), COMPLETED)
 streams.stream("lone surrogates", ANSWERED, delta("Fine\ud800. \udc00"), EMPTY_END)
 BROKEN = {"code": "server_error", "message": "Broke."}
@@ -106,7 +102,6 @@ streams.stream("error with an object", r"error: .*Broke\.", CREATED, event("erro
 streams.stream("an error without a type", r"error: .*Broke\.", b"data: %b\n\n" % dumped({"error": BROKEN}), requests=2)
 streams.stream("failed", r"error: .*Broke\.", CREATED, ended("failed", error=BROKEN), requests=2)
 streams.stream("failed, then fine", FINE, ended("failed", error=BROKEN), then=OK)
-streams.stream("failed without a reason", FAILED, ended("failed", error=None))
 QUOTA = {"code": "insufficient_quota", "message": "You exceeded your current quota."}
 streams.stream("failed for the quota", "error: .*quota", CREATED, ended("failed", error=QUOTA))
 streams.stream("failed for the prompt", FAILED, ended("failed", error={"code": "invalid_prompt"}))
@@ -126,9 +121,6 @@ floods.stream("80,000 deltas", FINE, CREATED, Times(DELTAS, 800), COMPLETED)
 floods.stream("10 MB of comments", FINE, Times(b": still here" * 80 + b"\n", 10_000), COMPLETED)
 floods.stream("1 MB of empty lines", FINE, b"\n" * 1_000_000, COMPLETED)
 floods.stream("10 MB of unknown events", FINE, Times(event("response.new", x="y" * 4000), 2500), COMPLETED)
-ITEM = event("response.output_item.done", item={"x": "y" * 4000})
-floods.stream("10 MB of items", FINE, Times(ITEM, 2500), COMPLETED)
-floods.stream("10,000 broken events", FINE, b'data: {"type": [[[\n\n' * 10_000, COMPLETED)
 floods.stream("9,000 parts", FINE, b"".join(delta("x", n) for n in range(9000)), COMPLETED)
 floods.stream("deltas for ever", LATE, CREATED, Times(DELTAS), seconds=0.5)
 floods.stream("comments for ever", LATE, Times(b":\n" * 4096), seconds=0.5)
@@ -137,7 +129,6 @@ floods.stream("a comment now and then for ever", LATE, Times(b": still here\n\n"
 floods.stream("one event of 50 MB", LONG, b"data: ", Times(b"[" * 50_000, 1000), b"\n\n", COMPLETED)
 floods.stream("one event of 50 MB in lines", LONG, Times(b"data: [1, 2, 3]\n" * 4000, 800), b"\n", COMPLETED)
 floods.stream("an event without end", LONG, b'data: {"a": "', Times(b"x" * 60_000))
-floods.stream("a comment of 50 MB", rf"{LONG}|{FINE}", b": ", Times(b"x" * 50_000, 1000), b"\n", COMPLETED)
 PADDED = event("response.completed", pad=[[]] * 1_700_000, response=ANSWER)
 floods.stream("one event of 7 MB of []", rf"{FINE}|{FAILED}", PADDED)
 
@@ -164,7 +155,6 @@ redirects = Group("redirects")
 for status in (301, 302, 303, 307, 308):
     redirects(f"{status} to itself", REDIRECTED, reply(b"", "Location: /v1/responses", status=status))
 redirects("to another place", REDIRECTED, reply(b"", "Location: http://127.0.0.1:9/", status=307))
-redirects("to a file", REDIRECTED, reply(b"", "Location: file:///etc/passwd", status=302))
 redirects("to nowhere", REDIRECTED, reply(b"", status=301))
 redirects("304", REDIRECTED, b"HTTP/1.1 304 Not Modified\r\n\r\n")
 
@@ -178,13 +168,10 @@ for value in ("0.02", "0", "-5", "nan", "inf", "1e308", "1_000", "\u0661", "soon
 MILLISECONDS = "Retry-After-Ms: 20"
 waits("milliseconds", FINE, reply(error(), MILLISECONDS, status=503), then=OK)
 waits("milliseconds before seconds", FINE, reply(error(), MILLISECONDS, "Retry-After: 3600", status=503), then=OK)
-waits("no milliseconds", FINE, reply(error(), "Retry-After-Ms: -1", "Retry-After: .02", status=503), then=OK)
-waits("seconds twice", FINE, reply(error(), "Retry-After: 0.01", "Retry-After: 0.02", status=429), then=OK)
 for value, asked in {"61": "61 s", "3600": "3600 s", AGES: "a day", "9" * 300: "a day", "9" * 400: "a day"}.items():
     waits(f"{value[:20]} ({len(value)})", f"error: .*{asked}", reply(error(), f"Retry-After: {value}", status=503))
 waits("longer than there is time", "error: .*5 s", reply(error(), "Retry-After: 5", status=429), seconds=1)
 waits("with a refusal", REFUSED, reply(error(), "Retry-After-Ms: 1", status=400))
-waits("with an answer", FINE, reply(ANSWER, "Retry-After-Ms: 1"))
 waits("not to be asked again", FAILED, reply(error(), "X-Should-Retry: false", status=503))
 waits("to be asked again, a 400", REFUSED, reply(error(), "X-Should-Retry: true", status=400))
 
@@ -235,7 +222,6 @@ IN_PASSING = {
     "verbosity in passing": error("Your question about text verbosity is too long."),
     "filters in passing": error("All filters were applied, and this question was blocked."),
     "streaming in passing": error("Questions about streaming are not answered here: field stream of study."),
-    "include in passing": error("The answer would include personal data."),
     "the tools": error("Unsupported parameter: 'tools' is not supported.", param="tools", code="unsupported_parameter"),
     "the model": error("The model 'gpt-5.2' does not exist; its reasoning is not supported.", param="model"),
 }
@@ -286,14 +272,11 @@ for name, answer in {
     echoes(name, becomes, reply(answer))
     echoes.stream(f"{name}, streamed", becomes, told(answer))
 echoes.stream("in two deltas", MASKED, delta(f"Your key is {KEY[:9]}"), delta(KEY[9:]), EMPTY_END)
-echoes("as the model", FINE, reply({**ANSWER, "model": KEY, "id": KEY}))
 echoes.stream("in a failure", MASKED, ended("failed", error={"code": KEY, "message": f"Bad key {KEY}"}))
 for status in (400, 401):
     echoes(f"in a {status}", MASKED, reply(error(f"Bad key {KEY}", code=KEY, param=KEY, type=KEY), status=status))
 echoes("in an id", MASKED, reply(error(), f"X-Request-Id: {KEY}", status=400))
 echoes("in a page", "error: .*may not do this", reply(f"<p>Bearer {KEY}".encode(), status=403))
 echoes("in a redirect", REDIRECTED, reply(b"", f"Location: {LINK}", status=307))
-echoes("in a wait", "error: ", reply(error(), f"Retry-After: {KEY}", status=400))
-echoes("in a header line that is none", FAILED, reply(ANSWER, KEY), CLOSE)
 
 GROUPS = (streams, floods, texts, redirects, waits, statuses, refusals, parameters, echoes)
