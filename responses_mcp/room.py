@@ -32,11 +32,11 @@ class Room:
 
     @asynccontextmanager
     async def reserve(self, size: int) -> AsyncGenerator[None]:
-        """Hold `size` bytes while the block runs, once they fit. More than there will ever be are all there are.
+        """Hold `size` bytes while the block runs, once they fit. More than half of the limit count as half of it.
 
         What the block was for should be queued in the step that leaves it: who waits looks again in the next.
         """
-        size = min(size, self._limit)
+        size = min(size, self._limit // 2)
         await self._take(size, hold=size)
         try:
             yield

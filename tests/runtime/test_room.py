@@ -25,7 +25,7 @@ class Caller:
 
     @property
     def held(self) -> int:
-        return min(self.size, LIMIT)
+        return min(self.size, LIMIT // 2)
 
 
 class Hall:
@@ -56,7 +56,7 @@ class Hall:
                     await caller.done.wait()
                 finally:
                     self.inside.remove(caller)
-            self.unsent += caller.size  # its answer, in the step that leaves
+            self.unsent += caller.held  # its answer, in the step that leaves
 
     def arrive(self, size: int) -> None:
         caller = Caller(size)
