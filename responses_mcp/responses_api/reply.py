@@ -25,7 +25,7 @@ BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
 LARGE_BYTES: Final = 32 * 1024  # of what is being received, above which few should do so at the same time
 _LARGE_KEPT: Final = 1024 * 1024
 _WHOLE_STREAM: Final = 16  # times the bound of an event: no stream of an answer is so long
-# An event stream under another name: no JSON text begins so.
+# An event stream, whatever its name: no JSON text begins so.
 _EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:event|data|id|retry)?:")
 _LONGEST_FIELD: Final = len(b"\xef\xbb\xbfevent:")
 
@@ -73,7 +73,8 @@ class ReplyReader:
         self._body_bytes = 0
         self._events: EventStream | None = None
         self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes)
-        self._sure = False  # what kind of a body it is
+        self._named = False  # an event stream
+        self._sure = False  # of what kind it is
         self._read_bytes = 0
         self._budgeted = 0
 
@@ -109,9 +110,8 @@ class ReplyReader:
             self._is_packed = True
         elif coding not in ("", "identity"):
             raise self._unreadable()
-        if self._is_success and headers.get("content-type", "").lower().startswith("text/event-stream"):
-            self._events = EventStream()
-        self._sure = not self._is_success or self._events is not None
+        self._sure = not self._is_success
+        self._named = headers.get("content-type", "").lower().startswith("text/event-stream")
 
     def feed(self, data: bytes) -> bool:
         """Take the next bytes of the body and tell whether they are enough.
@@ -124,7 +124,8 @@ class ReplyReader:
         if not self._sure:
             data = self._find_kind(data)
         enough = self._keep(data) if self._events is None else self._take(self._events.feed(data))
-        if self._receiving > self._most_bytes or self._read_bytes > _WHOLE_STREAM * self._most_bytes:
+        whole = self._most_bytes * (1 if self._events is None else _WHOLE_STREAM)
+        if self._receiving > self._most_bytes or self._read_bytes > whole:
             raise self._too_long()
         change, self._budgeted = self.held_bytes - self._budgeted, self.held_bytes
         self._budget.change(change)
@@ -132,7 +133,8 @@ class ReplyReader:
 
     def finish(self) -> JsonObject:
         """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else."""
-        response = self.json_object() if self._events is None else self._stream.response()
+        of_events = self._events is not None or (self._named and not self._sure)
+        response = self._stream.response() if of_events else self.json_object()
         check_status(response, self._redact)
         return response
 
@@ -175,7 +177,7 @@ class ReplyReader:
             self._keep(data)
             return b""
         self._sure = True
-        if _EVENTS.match(data):
+        if _EVENTS.match(data) or (self._named and not data.startswith(b"{")):
             self._events = EventStream()
         return data
 

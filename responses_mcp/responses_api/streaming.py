@@ -2,8 +2,8 @@
 
 The result is the Response that the terminal event carries. Only that event is decoded, and those that tell of a phase;
 deltas, of which there are hundreds, are known by their first bytes. Some servers send the terminal event with an empty
-`output`; then the items that were finished stand in for it, and then the texts. Whatever is not understood is passed
-over: new kinds of events appear all the time.
+`output`; then the items that were finished stand in for it, then the texts, and then what the deltas spell. Whatever is
+not understood is passed over: new kinds of events appear all the time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which ho
 _MOST_KEPT = 10_000  # events that may have to stand in for the terminal one
 _LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
 _TYPE = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)"')
+_WRITTEN = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to their square
+_DELTA: Final = "response.output_text.delta"
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 _ITEM, _TEXT, _ANNOTATION = _KEPT = (
     "response.output_item.done",
@@ -41,9 +44,13 @@ def decode(data: bytes) -> object:
     if len(data) - len(data.translate(None, b",[{")) > MOST_VALUES:
         raise ValueError(f"it has more than {MOST_VALUES} values")
     try:
-        return json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        return json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"), parse_int=_integer)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _integer(digits: str) -> int:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else 0
 
 
 class ResponseStream:
@@ -57,9 +64,10 @@ class ResponseStream:
         self._redact = redact
         self._most_bytes = most_bytes
         self._kept: list[tuple[str, bytes]] = []
+        self._written = bytearray()  # by deltas, as JSON has it
         self._end: tuple[str, bytes] | None = None
+        self._events_bytes = 0
         self._writing = False
-        self.kept_bytes = 0
 
     def take(self, event: Event) -> bool:
         """Take the next event and tell whether it was the last of the response."""
@@ -67,9 +75,8 @@ class ResponseStream:
         if kind in _TERMINAL or kind == "error":
             self._end = (kind, event.data)
             return True
-        if kind in _KEPT and len(self._kept) < _MOST_KEPT and self.kept_bytes + len(event.data) <= self._most_bytes:
-            self._kept.append((kind, event.data))
-            self.kept_bytes += len(event.data)
+        if self.kept_bytes + len(event.data) <= self._most_bytes:
+            self._keep(kind, event.data)
         if self._on_phase is not None and (phase := self._phase(kind, event.data)) is not None:
             self._on_phase(phase)
         return False
@@ -97,8 +104,20 @@ class ResponseStream:
             output = [*cast(list[object], output), *self._texts()]
         return {**response, "status": response.get("status") or kind.removeprefix("response."), "output": output}
 
+    @property
+    def kept_bytes(self) -> int:
+        """Return the size of what may have to stand in for the terminal event's output."""
+        return self._events_bytes + len(self._written)
+
+    def _keep(self, kind: str, data: bytes) -> None:
+        if kind == _DELTA and (written := _WRITTEN.search(data)):
+            self._written += written[1]
+        elif kind in _KEPT and len(self._kept) < _MOST_KEPT:
+            self._kept.append((kind, data))
+            self._events_bytes += len(data)
+
     def _phase(self, kind: str, data: bytes) -> str | None:
-        if kind == "response.output_text.delta":
+        if kind == _DELTA:
             before, self._writing = self._writing, True
             return None if before else "writing"
         if kind == "response.web_search_call.searching":
@@ -116,15 +135,17 @@ class ResponseStream:
         return items if any(item.get("type") == "message" for item in items) else [*items, *self._texts()]
 
     def _texts(self) -> list[JsonObject]:
-        """Return the message that the finished texts make, if there are any."""
+        """Return the message that the finished texts make, or else the deltas, if there are any."""
         parts: dict[tuple[int, int], JsonObject] = {}
         for event in self._events(_TEXT):
             part: JsonObject = {"type": "output_text", "text": text_at(event, "text"), "annotations": []}
             parts[_index(event, "output_index"), _index(event, "content_index")] = part
+        if not parts and self._written:  # of which part it is was not kept
+            parts[0, 0] = {"type": "output_text", **_object(b'{"text":"%b"}' % bytes(self._written)), "annotations": []}
         for event in self._events(_ANNOTATION):
             at = _index(event, "output_index"), _index(event, "content_index")
-            if at in parts:
-                parts[at]["annotations"].append(event.get("annotation"))
+            if (cited := parts.get(at) or next(iter(parts.values()), None)) is not None:
+                cited["annotations"].append(event.get("annotation"))
         content = [part for _, part in sorted(parts.items())]
         return [{"type": "message", "role": "assistant", "content": content}] if content else []
 

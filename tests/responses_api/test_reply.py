@@ -44,6 +44,7 @@ WHOLE = {
     "events behind a comment": (b": ping\n\n" + as_events(*stream_events(ANSWER)), {}),
     "events behind a mark": (b"\xef\xbb\xbf" + as_events(*stream_events(ANSWER), named=False), {}),
     "events with an empty end": (as_events(*stream_events(ANSWER, empty_terminal=True)), EVENTS),
+    "JSON under the name of events": (as_json(ANSWER), EVENTS),
 }
 
 
@@ -93,7 +94,7 @@ def test_a_type_may_stand_anywhere_in_an_event(named: bool) -> None:
     assert fed(as_events(*events, named=named), headers=EVENTS).finish() == ANSWER
 
 
-def test_deltas_are_not_decoded_and_not_kept() -> None:
+def test_deltas_are_not_decoded() -> None:
     *before, last = stream_events(ANSWER)
     broken = 'event: response.output_text.delta\ndata: {"type":"response.output_text.delta", no JSON at all\n\n'
     phases: list[str] = []
@@ -102,6 +103,21 @@ def test_deltas_are_not_decoded_and_not_kept() -> None:
     stream.feed(as_events(last))
     assert stream.finish() == ANSWER
     assert phases[-1] == "writing"
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 7])
+def test_deltas_spell_the_text_where_nothing_else_was_finished(chunk: int) -> None:
+    pieces = ["It is \\u65e5", "\\ud83d", '\\udc0d \\"so', "\\\\", "."]
+    deltas = "".join(
+        f'data: {{"type":"response.output_text.delta","item_id":"m","delta":"{piece}","obfuscation":"x"}}\n\n'
+        for piece in pieces
+    )
+    cited = {"type": "response.output_text.annotation.added", "output_index": 4, "annotation": {"n": 1}}
+    end = {"type": "response.incomplete", "response": {"status": "incomplete", "output": []}}
+    response = fed(as_events(deltas, cited, end), chunk, headers=EVENTS).finish()
+    assert response["output"][0]["content"] == [
+        {"type": "output_text", "text": 'It is 日🐍 "so\\.', "annotations": [{"n": 1}]}
+    ]
 
 
 def test_a_last_event_that_is_no_json_is_told_and_not_waited_behind() -> None:
@@ -167,7 +183,7 @@ ROOM = 100_000
         (gzip.compress(b": comment\n\n" * 100_000), {**EVENTS, "content-encoding": "gzip"}),
         (b": comment\n\n" * 200_000, EVENTS),
     ],
-    ids=lambda value: repr(value)[:24],
+    ids=["JSON", "blanks", "packed", "bomb", "event", "open event", "lines", "no lines", "packed events", "comments"],
 )
 def test_a_reply_above_the_bound_is_given_up(data: bytes, headers: dict[str, str], chunk: int) -> None:
     with pytest.raises(UnusableReply, match=r"longer than 100000 bytes.*request\.max_reply_bytes") as caught:
