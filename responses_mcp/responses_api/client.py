@@ -142,6 +142,7 @@ class HttpConnection:
 
 async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom) -> bool:
     """Give `reader` the body, and return whether it was read to its end."""
+    await make_room()
     enough = False
     count = 0
     with trio.CancelScope() as reading:

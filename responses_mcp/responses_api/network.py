@@ -23,6 +23,7 @@ from responses_mcp.errors import ConnectionFailed, UnusableReply, causes, exhaus
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 32 * 1024  # at once: what is done with them holds up everything else
+HEAD_BYTES: Final = 4 * 1024  # at once, before it is known how much is to come
 MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
@@ -115,17 +116,20 @@ class NetworkStream(httpcore.AsyncNetworkStream):
             raise httpcore.WriteError(str(error)) from error
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002
-        """Return what came, at most up to where a reply may end; b"" at the end of the connection."""
+        """Return what came, at most up to where a reply may end; b"" at the end. `max_bytes` are more than that."""
         if not self._network.is_open:
             raise httpcore.ReadError("the connection is closed")
         if self._at == len(self._data):
             try:
-                self._data = bytes(await self._stream.receive_some(min(max_bytes, READ_BYTES)))
+                self._data = bytes(await self._stream.receive_some(HEAD_BYTES if self._in_head else READ_BYTES))
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 raise httpcore.ReadError(str(error)) from error
             self._at = 0
         start, self._at = self._at, self._end()
-        return self._data[start : self._at]
+        data = self._data[start : self._at]
+        if self._at == len(self._data):
+            self._data, self._at = b"", 0
+        return data
 
     def begin_body(self, length: int | None) -> None:
         """Take what follows for a body."""

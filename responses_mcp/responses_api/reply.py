@@ -48,6 +48,21 @@ class ReplyBudget:
             )
 
 
+class _Gzip:
+    """A compressed body, unpacked as it comes."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+    @property
+    def is_whole(self) -> bool:
+        return self._stream.eof
+
+    def unpack(self, data: bytes, most: int) -> bytes:
+        """Return what `data` holds, or of much more the first `most` bytes; the rest is lost. Raises zlib.error."""
+        return b"" if self._stream.eof else self._stream.decompress(data, most)
+
+
 class ReplyReader:
     """Reads one reply: `begin`, `feed` until it has enough or the body ends, and `finish`; a block ends what it holds.
 
@@ -67,12 +82,12 @@ class ReplyReader:
         self._redact = redact
         self.status = 0
         self._headers: Mapping[str, str] = {}
-        self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)  # of gzip
-        self._is_packed = False
+        self._packed: _Gzip | None = None
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
         self._body_bytes = 0
         self._events: EventStream | None = None
         self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes)
+        self._declared = 0
         self._named = False  # an event stream
         self._sure = False  # of what kind it is
         self._read_bytes = 0
@@ -99,18 +114,19 @@ class ReplyReader:
 
     @property
     def is_large(self) -> bool:
-        """Tell whether so much of it is held that few others like it should be read at the same time."""
-        return self._stream.kept_bytes > _LARGE_KEPT or self._receiving > LARGE_BYTES
+        """Tell whether it holds or announces so much that few others like it should be read at the same time."""
+        return max(self._receiving, self._declared) > LARGE_BYTES or self._stream.kept_bytes > _LARGE_KEPT
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Take the head of the reply; names of headers are lower-case."""
         self.status, self._headers = status, headers
         coding = headers.get("content-encoding", "").strip().lower()
         if coding in ("gzip", "x-gzip"):  # not asked for
-            self._is_packed = True
+            self._packed = _Gzip()
         elif coding not in ("", "identity"):
             raise self._unreadable()
         self._sure = not self._is_success
+        self._declared = int(headers.get("content-length", "0"))  # checked by whoever read the head
         self._named = headers.get("content-type", "").lower().startswith("text/event-stream")
 
     def feed(self, data: bytes) -> bool:
@@ -118,18 +134,21 @@ class ReplyReader:
 
         Raises `UnusableReply` for a reply that is too long or compressed in a broken way.
         """
-        if self._is_packed:
-            data = self._unpack(data)
+        if self._packed is not None:
+            try:
+                data = self._packed.unpack(data, self._most_bytes + 1)
+            except zlib.error:
+                raise self._unreadable() from None
         self._read_bytes += len(data)
         if not self._sure:
             data = self._find_kind(data)
         enough = self._keep(data) if self._events is None else self._take(self._events.feed(data))
         whole = self._most_bytes * (1 if self._events is None else _WHOLE_STREAM)
-        if self._receiving > self._most_bytes or self._read_bytes > whole:
+        if self._receiving > self._most_bytes or len(data) > self._most_bytes or self._read_bytes > whole:
             raise self._too_long()
         change, self._budgeted = self.held_bytes - self._budgeted, self.held_bytes
         self._budget.change(change)
-        return enough or self._unpacker.eof
+        return enough or (self._packed is not None and self._packed.is_whole)
 
     def finish(self) -> JsonObject:
         """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else."""
@@ -142,7 +161,7 @@ class ReplyReader:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
         if not self._is_success:
             raise refusal(self.status, self._headers, b"".join(self._body), self._redact)
-        if self._is_packed and not self._unpacker.eof:
+        if self._packed is not None and not self._packed.is_whole:
             raise self._unreadable()
         try:
             value = decode(b"".join(self._body))
@@ -187,18 +206,6 @@ class ReplyReader:
         self._body.append(data)
         self._body_bytes += len(data)
         return not self._is_success and self._body_bytes > LONGEST_READ
-
-    def _unpack(self, data: bytes) -> bytes:
-        if self._unpacker.eof:
-            return b""
-        try:
-            # A few bytes can hold many megabytes.
-            data = self._unpacker.decompress(data, max(1, self._most_bytes + 1 - self._read_bytes))
-        except zlib.error:
-            raise self._unreadable() from None
-        if self._unpacker.unconsumed_tail:
-            raise self._too_long()
-        return data
 
     def _too_long(self) -> UnusableReply:
         return UnusableReply(
