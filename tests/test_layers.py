@@ -133,6 +133,8 @@ def test_exactly_one_module_knows_httpx() -> None:
     assert importers_of("httpx") == {"responses_api.client"}
     # What httpx is made of, for the sockets: a backend of ours is put in where it is meant to be.
     assert importers_of("httpcore") == {"responses_api.client", "responses_api.network"}
+    # And for the fake, at the other end: what h11 itself misreads, no test between the two can find.
+    assert importers_of("h11") == {"testing.fake_api"}
 
 
 def test_exactly_one_module_knows_yaml() -> None:
@@ -141,7 +143,7 @@ def test_exactly_one_module_knows_yaml() -> None:
 
 def test_the_runtime_dependencies_are_all_that_the_package_imports() -> None:
     names = {name.partition(".")[0] for module in FILES for name in imported_by(module) if not is_stdlib(name)}
-    assert names == {"responses_mcp", "trio", "httpx", "httpcore", "yaml"}
+    assert names == {"responses_mcp", "trio", "httpx", "httpcore", "h11", "yaml"}
 
 
 def test_settings_know_neither_trio_nor_httpx_nor_what_uses_them() -> None:

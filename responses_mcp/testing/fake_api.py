@@ -5,7 +5,8 @@
     assert len(api.requests) == 2
 
 It serves ``POST {base_url}/responses`` and ``GET {base_url}/models``, records every request, and notices when
-the peer hangs up before it got its reply. It needs Trio and the standard library only.
+the peer hangs up before it got its reply. It needs Trio, h11 (which comes with httpx) and the standard library only.
+h11 reads the requests; replies are bytes written as they are, so that they may be as wrong as a test wants.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import struct
 import sys
 from collections import deque
 from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+import h11
 import trio
 
 from . import bodies
 from .event_stream import as_stream
-from .http1 import BadRequestError, Request, RequestParser
 from .recorded import EventName, Handler, Observer, RecordedRequest
 from .replies import Ending, Error, Json, Pause, Reply
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeApi", "Handler", "Observer", "RecordedRequest", "answer_by_echo", "open_fake_api"]
 
+MAX_HEAD_BYTES = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024 * 1024
 # How long a peer that broke HTTP gets to read why, in seconds, before its connection is closed.
 REFUSAL_GRACE = 1.0
 # What a peer may send ahead of its replies; more stays in the socket, and its hang-up is not noticed until
@@ -103,43 +107,68 @@ class FakeApi:
         self.connections += 1
         self.open_connections += 1
         try:
-            if await self._converse(stream, RequestParser()) is Ending.RESET:
+            if await self._converse(stream) is Ending.RESET:
                 _reset_on_close(stream)
         finally:
             self.open_connections -= 1
 
-    async def _converse(self, stream: trio.SocketStream, parser: RequestParser) -> Ending:
+    async def _converse(self, stream: trio.SocketStream) -> Ending:
+        ahead = b""
         while True:
+            # One for each request: h11 would want to know what we reply before it reads the next.
+            connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+            if ahead:
+                connection.receive_data(ahead)
             try:
-                request = await _receive_request(stream, parser)
-            except BadRequestError as exc:
-                await _refuse(stream, exc)
+                request = await self._receive(stream, connection)
+            except h11.RemoteProtocolError as exc:
+                await _refuse(stream, exc, tls=connection.trailing_data[0].startswith(b"\x16"))
                 return Ending.CLOSE
             if request is None:
                 return Ending.CLOSE
-            ending = await self._exchange(stream, parser, self._record(request))
-            if ending is not Ending.KEEP_ALIVE or not request.keep_alive:
+            ending = await self._exchange(stream, connection, request)
+            if ending is not Ending.KEEP_ALIVE or connection.their_state is h11.MUST_CLOSE:
                 return ending
+            ahead = connection.trailing_data[0]
 
-    def _record(self, request: Request) -> RecordedRequest:
+    async def _receive(self, stream: trio.SocketStream, connection: h11.Connection) -> RecordedRequest | None:
+        """Record the next whole request, or return None if the peer leaves before. Raises h11.RemoteProtocolError."""
+        head = await _next_event(stream, connection)
+        if not isinstance(head, h11.Request):
+            return None
+        _check(head)
+        body = bytearray()
+        while isinstance(event := await _next_event(stream, connection), h11.Data):
+            body += event.data
+            if len(body) > MAX_BODY_BYTES:
+                message = f"the body is longer than {MAX_BODY_BYTES} bytes"
+                raise h11.RemoteProtocolError(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        if event is None:
+            return None
+        headers: dict[str, str] = {}
+        for name, value in head.headers:
+            key, text = name.decode("ascii"), value.decode("latin-1")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
         recorded = RecordedRequest(
             index=len(self.requests),
-            method=request.method,
-            target=request.target,
-            headers=request.headers,
-            body=request.body,
-            json=_parse_json(request.body),
+            method=head.method.decode("ascii"),
+            target=head.target.decode("ascii"),
+            headers=headers,
+            body=bytes(body),
+            json=_parse_json(body),
             arrived=trio.current_time(),
         )
         self.requests.append(recorded)
         self._tell("request", recorded)
         return recorded
 
-    async def _exchange(self, stream: trio.SocketStream, parser: RequestParser, request: RecordedRequest) -> Ending:
+    async def _exchange(
+        self, stream: trio.SocketStream, connection: h11.Connection, request: RecordedRequest
+    ) -> Ending:
         ending = Ending.CLOSE
         async with trio.open_nursery() as nursery:
             # Who only writes learns of a hang-up with the next write, and a hanging server never writes.
-            nursery.start_soon(self._watch, stream, parser, request, nursery.cancel_scope)
+            nursery.start_soon(self._watch, stream, connection, request, nursery.cancel_scope)
             ending = await self._reply(stream, request)
             nursery.cancel_scope.cancel(reason="the reply is done")
         return ending
@@ -147,11 +176,11 @@ class FakeApi:
     async def _watch(
         self,
         stream: trio.SocketStream,
-        parser: RequestParser,
+        connection: h11.Connection,
         request: RecordedRequest,
         exchange: trio.CancelScope,
     ) -> None:
-        while parser.buffered < MAX_PIPELINED_BYTES:
+        while len(connection.trailing_data[0]) < MAX_PIPELINED_BYTES:
             try:
                 data = await stream.receive_some()
             except trio.BrokenResourceError:
@@ -160,7 +189,7 @@ class FakeApi:
                 self._hang_up(request)
                 exchange.cancel(reason="the peer hung up")
                 return
-            parser.receive_data(data)
+            connection.receive_data(data)
 
     async def _reply(self, stream: trio.SocketStream, request: RecordedRequest) -> Ending:
         chosen = self._choose(request)
@@ -261,18 +290,30 @@ async def open_fake_api(
         del own  # its traceback holds this frame
 
 
-async def _receive_request(stream: trio.SocketStream, parser: RequestParser) -> Request | None:
-    try:
-        while (request := parser.next_request()) is None:
-            if parser.take_continue():
-                await stream.send_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+async def _next_event(stream: trio.SocketStream, connection: h11.Connection) -> h11.Event | None:
+    """Return the next part of a request, None if the peer leaves."""
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        try:
+            if connection.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[], reason="Continue")
+                await stream.send_all(connection.send(go_on) or b"")
             data = await stream.receive_some()
-            if not data:
-                return None
-            parser.receive_data(data)
-    except trio.BrokenResourceError:
-        return None
-    return request
+        except trio.BrokenResourceError:
+            return None
+        if not data:
+            return None
+        connection.receive_data(data)
+    return event if isinstance(event, h11.Event) else None
+
+
+def _check(head: h11.Request) -> None:
+    """Refuse what h11 lets through and no client of the API has a reason to send."""
+    if head.http_version != b"1.1":
+        message = f"HTTP/{head.http_version.decode('ascii')} is not served"
+        raise h11.RemoteProtocolError(message, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+    if {b"content-length", b"transfer-encoding"} <= dict(head.headers).keys():
+        # Two answers to where the body ends are how requests get smuggled.
+        raise h11.RemoteProtocolError("both Transfer-Encoding and Content-Length were sent")
 
 
 async def _send(stream: trio.SocketStream, data: bytes) -> None:
@@ -294,9 +335,10 @@ async def _send(stream: trio.SocketStream, data: bytes) -> None:
         plain.detach()
 
 
-async def _refuse(stream: trio.SocketStream, refusal: BadRequestError) -> None:
+async def _refuse(stream: trio.SocketStream, refusal: h11.RemoteProtocolError, *, tls: bool) -> None:
     """Tell a peer what it broke. Closing with its bytes unread would reset the connection and lose that."""
-    reply = Error(refusal.status, str(refusal), headers={"connection": "close"})
+    message = f"{refusal} (is it a TLS handshake?)" if tls else str(refusal)
+    reply = Error(refusal.error_status_hint, message, headers={"connection": "close"})
     with trio.move_on_after(REFUSAL_GRACE):
         try:
             for step in reply.steps("req_refused"):
@@ -316,7 +358,7 @@ def _reset_on_close(stream: trio.SocketStream) -> None:
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack(layout, 1, 0))
 
 
-def _parse_json(body: bytes) -> Any:
+def _parse_json(body: bytearray) -> Any:
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
