@@ -114,7 +114,7 @@ class FindCache:
         """Return what there is for `request`; `elapsed_ms` is the time that it has taken so far.
 
         The same question comes first, then the most alike one of at least `sim_threshold`. One whose summary is over
-        the limits for gaps or conflicts is not answered: mode `guard_revalidate`, and a new search is due.
+        the limit for gaps is not answered: mode `guard_revalidate`, and a new search is due.
         """
         if self.bypassed(request):
             return Lookup("bypass")
@@ -128,7 +128,7 @@ class FindCache:
                 return Lookup("miss")
             mode, key = "semantic", alike
         entry = self._entries[key]
-        if self._doubtful(entry.payload["summary"]):
+        if entry.payload["summary"]["gap_count"] > self._settings.max_summary_gap >= 0:
             return Lookup("guard_revalidate", score=score)
         self._entries.move_to_end(key)
         saved = max(0, round(entry.elapsed_ms - elapsed_ms))
@@ -180,13 +180,6 @@ class FindCache:
                     if cosine >= best:
                         best, alike = cosine, key
         return round(min(best, 1.0), 4), alike
-
-    def _doubtful(self, summary: dict[str, Any]) -> bool:
-        limits = (
-            (summary["gap_count"], self._settings.max_summary_gap),
-            (summary["conflict_count"], self._settings.max_summary_conflict),
-        )
-        return any(count > limit >= 0 for count, limit in limits)
 
 
 def _key(request: FindRequest, generation: int | str) -> tuple[_Scope, str]:

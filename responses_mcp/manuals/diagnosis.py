@@ -1,17 +1,14 @@
-"""What a find says about itself: how its required terms fared, what is missing, and what to do next.
+"""What a find says about itself: how its required terms fared, and what is missing.
 
 Rules without a source are choices where the contract is silent; their thresholds are fixed.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
-
-from responses_mcp.manuals.words import normalise
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.requests import FindRequest
@@ -25,10 +22,6 @@ _TOP: Final = 5  # rows that a reader looks at
 _FEW: Final = 3  # rows below which something seems to be missing
 _ONE_SIDED: Final = 0.8  # share of rows in one file from which on other files seem to be missing
 _READY: Final = 4  # rows that are enough to answer from, if nothing seems to be missing
-
-_EXHAUSTIVE: Final = re.compile(
-    r"網羅|漏れなく|すべて|全て|全部|全件|包括的|\b(?:exhaustive(?:ly)?|comprehensive(?:ly)?|all of|every)\b"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +165,7 @@ def gap_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [{**nothing, "reason": "gap", "signals": [], "conflict_with": [], "gap_hint": hint}]
 
 
-def summary(
-    rows: Sequence[Row],
-    gaps: Sequence[Row],
-    *,
-    scanned_files: int,
-    scanned_nodes: int,
-    conflicts: Sequence[Row] = (),
-) -> dict[str, Any]:
+def summary(rows: Sequence[Row], gaps: Sequence[Row], *, scanned_files: int, scanned_nodes: int) -> dict[str, Any]:
     """Return `summary`; its counts are those of the rows that `manual_hits` shows."""
     if not rows:
         status = "blocked"
@@ -192,50 +178,10 @@ def summary(
         "scanned_nodes": scanned_nodes,
         "candidates": len(rows),
         "file_bias_ratio": _bias(rows),
-        "conflict_count": len(conflicts),
+        "conflict_count": 0,
         "gap_count": len(gaps),
         "integration_status": status,
     }
-
-
-def exhaustive(query: str) -> bool:
-    """Tell whether a question wants everything that there is, so that reading on is better than a list of hits."""
-    return _EXHAUSTIVE.search(normalise(query)) is not None
-
-
-def next_actions(request: FindRequest, applied: Mapping[str, Any], rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return `next_actions`, the best first. The params of `manual_hits` lack the trace id, which is not known yet."""
-    if rows and exhaustive(request.query):
-        ref = rows[0]["ref"]
-        params: dict[str, Any] = {key: ref[key] for key in ("manual_id", "path", "start_line")}
-        actions = [{"type": "manual_scan", "confidence": 0.7, "params": params}]
-    else:
-        params = {"kind": "integrated_top", "offset": 0}
-        actions = [{"type": "manual_hits", "confidence": 0.7, "params": params}]
-    if applied["required_effect_status"] in ("required_none_matched", "term_dropped_or_weakened"):
-        found = [term for term in applied["required_terms"] if term not in applied["required_terms_missing"]]
-        retry: dict[str, Any] = {"query": request.query, "manual_id": request.manual_id, "use_cache": False}
-        if found:  # otherwise the caller has to think of other terms
-            retry["required_terms"] = found
-        actions.append({"type": "manual_find", "confidence": 0.6, "params": retry})
-    return actions
-
-
-def unscanned_rows(manual_id: str, paths: Iterable[str], reason: str) -> list[dict[str, Any]]:
-    """Return the rows of `manual_hits` kind unscanned: files of the manual that were not looked at, and why."""
-    return [
-        {
-            "manual_id": manual_id,
-            "path": path,
-            "start_line": None,
-            "score": None,
-            "reason": reason,
-            "signals": [],
-            "conflict_with": [],
-            "gap_hint": None,
-        }
-        for path in paths
-    ]
 
 
 def gate_run(

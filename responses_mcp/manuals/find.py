@@ -25,17 +25,11 @@ _FEWEST_SCORED, _SCORED_PER_CANDIDATE = 200, 20  # whoever wants one row wants t
 
 
 def find(
-    request: FindRequest,
-    reader: Reader,
-    settings: ManualsSettings,
-    check: Check,
-    *,
-    unscanned: Sequence[dict[str, Any]] = (),
-    unfinished: bool = False,
+    request: FindRequest, reader: Reader, settings: ManualsSettings, check: Check, *, unfinished: bool = False
 ) -> dict[str, Any]:
-    """Search one manual and return the payload, without what cache and trace add.
+    """Search one manual and return the payload, without what library, cache and trace add.
 
-    `unscanned` are the rows of files that the index does not have; `unfinished` says that time ran out before it had.
+    `unfinished` says that time ran out before the index had every file.
     """
     required = [required_term(text) for text in request.required_terms]
     documents = reader.manual.sections
@@ -80,11 +74,8 @@ def find(
         "manual_id": request.manual_id,
         "applied": applied,
         "summary": diagnosis.summary(rows, gaps, scanned_files=reader.manual.files, scanned_nodes=documents),
-        "next_actions": diagnosis.next_actions(request, applied, rows),
         "candidates": rows,
-        "unscanned": list(unscanned),
         "gaps": gaps,
-        "conflicts": [],
         "gate_runs": [{**run, "cutoff_reason": cutoff} for run in ranking.runs],
         "fusion_debug": _fusion_debug(request.manual_id, ranking, rows),
     }

@@ -20,10 +20,9 @@ _MEASURES: Final = (
     "match_coverage",
     "rank_explain",
 )
-_REMARKS: Final = ("reason", "conflict_with", "gap_hint")  # shown where there is one
 
 
-def page(payload: dict[str, Any], request: HitsRequest, trace_id: str, *, compact: bool) -> dict[str, Any]:
+def page(payload: dict[str, Any], request: HitsRequest, *, compact: bool) -> dict[str, Any]:
     """Return one page of the rows of a kind; past the last row it is empty.
 
     `compact` is the public form, in which candidates and integrated_top say no more than where, how good and why.
@@ -33,14 +32,13 @@ def page(payload: dict[str, Any], request: HitsRequest, trace_id: str, *, compac
     shown = rows[request.offset : request.offset + request.limit]
     shared: dict[str, Any] = {}
     if request.kind == "candidates":
-        manuals = {row["ref"]["manual_id"] for row in rows}
-        if len(manuals) == 1:
-            shared["manual_id"] = manuals.pop()
-        shown = [_candidate(row, named=not shared, compact=compact) for row in shown]
+        if rows:
+            shared["manual_id"] = payload["manual_id"]  # a find stays in its manual
+        shown = [_candidate(row, compact=compact) for row in shown]
     elif request.kind == "integrated_top" and compact:
         shown = [_integrated(row) for row in shown]
     return {
-        "trace_id": trace_id,
+        "trace_id": request.trace_id,
         **shared,
         "kind": request.kind,
         "offset": request.offset,
@@ -50,37 +48,23 @@ def page(payload: dict[str, Any], request: HitsRequest, trace_id: str, *, compac
     }
 
 
-def inline_hits(payload: dict[str, Any], trace_id: str, limit: int) -> dict[str, Any]:
-    """Return the page that an answer of `manual_find` carries along (contract, manual_find, inline_hits)."""
-    request = HitsRequest(trace_id=trace_id, kind="integrated_top", limit=limit)
-    return page(payload, request, trace_id, compact=True)
-
-
 def _rows(payload: dict[str, Any], kind: str) -> Sequence[Any]:
     if kind not in KINDS:
         raise ManualsError("invalid_parameter", f"kind must be one of {', '.join(KINDS)}.", field="kind")
     if kind == "integrated_top":
         kind = "candidates"  # the same rows, shown in full
     source = (payload.get("claim_graph") or {}) if kind in ("claims", "evidences", "edges") else payload
-    rows: Sequence[Any] = source.get(kind, ())
+    rows: Sequence[Any] = source.get(kind, ())  # a find knows of no conflicts
     return rows
 
 
-def _candidate(row: dict[str, Any], *, named: bool, compact: bool) -> dict[str, Any]:
-    keys = ["manual_id"] if named else []
-    keys += ["path", "start_line"] if compact else ["path", "start_line", "signals"]
-    ref = {key: row["ref"][key] for key in keys}
+def _candidate(row: dict[str, Any], *, compact: bool) -> dict[str, Any]:
+    ref = {key: row["ref"][key] for key in ("path", "start_line")}
     if compact:
         return {"ref": ref, "score": row["score"], "matched_tokens": row["matched_tokens"]}
-    remarks = {key: row[key] for key in _REMARKS if row.get(key)}
-    return {"ref": ref, **{key: row[key] for key in _MEASURES if key in row}, **remarks}
+    return {"ref": {**ref, "signals": row["ref"]["signals"]}, **{key: row[key] for key in _MEASURES}}
 
 
 def _integrated(row: dict[str, Any]) -> dict[str, Any]:
     ref = {key: row["ref"][key] for key in ("manual_id", "path", "start_line")}
-    return {
-        "ref": ref,
-        "title": row["ref"]["title"],
-        "score": row["score"],
-        "matched_tokens": row["matched_tokens"],
-    }
+    return {"ref": ref, "title": row["title"], "score": row["score"], "matched_tokens": row["matched_tokens"]}

@@ -135,7 +135,7 @@ class Manuals:
         payload = self._traces.get(request.trace_id)
         if request.kind != "unscanned":
             payload = unpacked(payload)
-        return hits.page(payload, request, request.trace_id, compact=compact)
+        return hits.page(payload, request, compact=compact)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (contract 4).
@@ -156,7 +156,7 @@ class Manuals:
         answer: JsonObject = {"trace_id": trace_id, "applied": payload["applied"]}
         if request.include_claim_graph:
             answer["claim_graph"] = unpacked(payload)["claim_graph"]
-        return {**answer, "summary": payload["summary"], "next_actions": _addressed(payload, trace_id)}
+        return {**answer, "summary": payload["summary"], "next_actions": []}
 
     async def index(self, manual_id: str, *, on_progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Bring the index of one manual up to date; `on_progress` is told how many files are done, and of how many."""
@@ -339,14 +339,6 @@ def _library(settings: ManualsSettings) -> Library:
     from responses_mcp.manuals.library import Library  # noqa: PLC0415  # with SQLite, and in a thread
 
     return Library(settings)
-
-
-def _addressed(payload: JsonObject, trace_id: str) -> list[JsonObject]:
-    """Return the next actions with the trace id, which their hits are found by."""
-    return [
-        {**action, "params": {"trace_id": trace_id, **action["params"]}} if action["type"] == "manual_hits" else action
-        for action in payload["next_actions"]
-    ]
 
 
 def open_manuals(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, Final, overload
+from typing import Any, Final
 
 from responses_mcp.manuals.checks import Check
-from responses_mcp.manuals.diagnosis import unscanned_rows
 
-_SMALL: Final = ("query", "manual_id", "applied", "summary", "next_actions", "unscanned")
+_SMALL: Final = ("query", "manual_id", "applied", "summary", "unscanned")
 _QUICK: Final = 1  # level of compression
 _BLOCK: Final = 1000  # paths
 
@@ -30,8 +29,8 @@ def unpacked(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {**small, **json.loads(zlib.decompress(payload["packed"]).decode("utf-8", "surrogatepass"))}
 
 
-class Unscanned(Sequence[dict[str, Any]]):
-    """The rows of `manual_hits` kind unscanned, which may be 100,000: `reasons` maps paths to reasons."""
+class Unscanned:
+    """The rows of `manual_hits` kind unscanned, which may be 100,000, in slices; `reasons` maps paths to reasons."""
 
     def __init__(self, manual_id: str, reasons: Iterable[tuple[str, str]], check: Check) -> None:
         self.manual_id = manual_id
@@ -47,14 +46,8 @@ class Unscanned(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return self._length
 
-    @overload
-    def __getitem__(self, key: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, key: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        if isinstance(key, slice):
-            return list(self._rows(range(*key.indices(self._length))))
-        return next(self._rows([range(self._length)[key]]))
+    def __getitem__(self, part: slice) -> list[dict[str, Any]]:
+        return list(self._rows(range(*part.indices(self._length))))
 
     def paths(self) -> Iterator[str]:
         """Yield the paths alone."""
@@ -68,7 +61,16 @@ class Unscanned(Sequence[dict[str, Any]]):
             if number != loaded:
                 loaded, texts = number, _texts(self._blocks[number])
             path, reason = texts[2 * within : 2 * within + 2]
-            yield from unscanned_rows(self.manual_id, [path], reason)
+            yield {
+                "manual_id": self.manual_id,
+                "path": path,
+                "start_line": None,
+                "score": None,
+                "reason": reason,
+                "signals": [],
+                "conflict_with": [],
+                "gap_hint": None,
+            }
 
 
 def _texts(block: bytes) -> list[str]:

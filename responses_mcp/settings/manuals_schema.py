@@ -181,7 +181,7 @@ MANUALS: Final[tuple[Setting, ...]] = (
         "manuals.cache.max_summary_conflict",
         -1,
         1_000_000,
-        "A kept result with more conflicts than this is searched again; -1 means never.",
+        "No effect: a search counts no conflicts.",
         "SEM_CACHE_MAX_SUMMARY_CONFLICT",
     ),
     integer("manuals.trace.max_keep", 1, 100_000, "Traces of searches kept at most.", "TRACE_MAX_KEEP"),

@@ -137,7 +137,7 @@ class FindSettings:
 class CacheSettings:
     """Results of manual searches kept for the same question: seconds, how many, and what makes one too poor.
 
-    A kept result with more gaps or conflicts than the maxima is searched again; -1 stands for any number.
+    A kept result with more gaps than the maximum is searched again; -1 stands for any number. No find has conflicts.
     `embedding_provider` names what compares questions by meaning; configuration knows only "none".
     """
 

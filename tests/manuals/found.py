@@ -43,7 +43,7 @@ def row(
     }
 
 
-def payload(*rows: dict[str, Any], gap_count: int = 0, conflict_count: int = 0, **rest: Any) -> dict[str, Any]:
+def payload(*rows: dict[str, Any], gap_count: int = 0, **rest: Any) -> dict[str, Any]:
     """Return what a trace and the cache keep of a find."""
     return {
         "query": "guide",
@@ -55,12 +55,10 @@ def payload(*rows: dict[str, Any], gap_count: int = 0, conflict_count: int = 0, 
             "selected_gate": "g_req",
             "sem_cache_mode": "miss",
         },
-        "summary": {"candidates": len(rows), "gap_count": gap_count, "conflict_count": conflict_count},
-        "next_actions": [],
+        "summary": {"candidates": len(rows), "gap_count": gap_count, "conflict_count": 0},
         "candidates": list(rows),
         "unscanned": [],
         "gaps": [],
-        "conflicts": [],
         "gate_runs": [],
         "fusion_debug": [],
         **rest,

@@ -1,4 +1,4 @@
-"""What a find says about itself: required terms, summary, gaps, next actions."""
+"""What a find says about itself: required terms, summary, gaps."""
 
 from typing import Any
 
@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from responses_mcp.manuals.diagnosis import (
     Required,
     applied,
-    exhaustive,
     gap_rows,
     gate_run,
     guard,
-    next_actions,
     summary,
 )
 from responses_mcp.manuals.requests import FindRequest
@@ -203,76 +201,15 @@ def test_the_summary_has_the_fields_of_the_contract() -> None:
     }
 
 
-@given(paths=st.lists(st.sampled_from("abc"), max_size=12), conflicts=st.integers(0, 3))
-def test_the_summary_counts_the_rows_that_hits_will_show(paths: list[str], conflicts: int) -> None:
+@given(paths=st.lists(st.sampled_from("abc"), max_size=12))
+def test_the_summary_counts_the_rows_that_hits_will_show(paths: list[str]) -> None:
     rows = rows_of(*paths)
     gaps = gap_rows(rows)
-    told = summary(rows, gaps, scanned_files=0, scanned_nodes=0, conflicts=rows_of(*"x" * conflicts))
-    assert (told["candidates"], told["gap_count"], told["conflict_count"]) == (len(rows), len(gaps), conflicts)
+    told = summary(rows, gaps, scanned_files=0, scanned_nodes=0)
+    assert (told["candidates"], told["gap_count"], told["conflict_count"]) == (len(rows), len(gaps), 0)
     most = max((paths.count(path) for path in paths), default=0)
     assert told["file_bias_ratio"] == (round(most / len(paths), 4) if paths else 0)
     assert (told["integration_status"] == "blocked") is (not rows)
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "網羅的に",
-        "漏れなく",
-        "すべて",
-        "全て参照してから",
-        "全部",
-        "全件",
-        "包括的",
-        "Exhaustively list",
-        "comprehensive",
-        "all  of them",
-        "Every step",
-    ],
-)
-def test_a_question_for_everything_is_recognised(query: str) -> None:
-    assert exhaustive(query)
-
-
-@pytest.mark.parametrize("query", ["手順", "all", "everyone", "", "overall office"])
-def test_other_questions_are_not_for_everything(query: str) -> None:
-    assert not exhaustive(query)
-
-
-def actions(query: str, became: Required, *rows: dict[str, Any]) -> list[dict[str, Any]]:
-    request = FindRequest(query=query, manual_id="shop", required_terms=("pay", "card"))
-    return next_actions(request, applied(request, became, (True,)), rows)
-
-
-def test_the_next_action_is_to_look_at_the_hits() -> None:
-    assert actions("how to pay", required(), row()) == [
-        {"type": "manual_hits", "confidence": 0.7, "params": {"kind": "integrated_top", "offset": 0}}
-    ]
-
-
-def test_who_wants_everything_reads_on_from_the_best_hit() -> None:
-    assert actions("支払方法を全て", required(), row("pay.md", 12), row("b.md", 1)) == [
-        {"type": "manual_scan", "confidence": 0.7, "params": {"manual_id": "shop", "path": "pay.md", "start_line": 12}}
-    ]
-
-
-def test_without_a_hit_there_is_nothing_to_read_on_from() -> None:
-    assert [each["type"] for each in actions("支払方法を全て", required())] == ["manual_hits"]
-
-
-def test_weakened_terms_are_to_be_asked_again_with_those_that_are_there() -> None:
-    assert actions("how to pay", required(card=0), row())[1:] == [
-        {
-            "type": "manual_find",
-            "confidence": 0.6,
-            "params": {"query": "how to pay", "manual_id": "shop", "required_terms": ["pay"], "use_cache": False},
-        }
-    ]
-
-
-def test_terms_that_match_nothing_are_not_proposed_again() -> None:
-    retry = actions("how to pay", required(pay=0, card=0, strict=0))[1]
-    assert retry["params"] == {"query": "how to pay", "manual_id": "shop", "use_cache": False}
 
 
 def test_a_gate_run_is_counted_from_its_rows() -> None:

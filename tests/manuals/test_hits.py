@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.manuals.diagnosis import gap_rows, unscanned_rows
+from responses_mcp.manuals.checks import unchecked
+from responses_mcp.manuals.diagnosis import gap_rows
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.hits import inline_hits, page
+from responses_mcp.manuals.hits import page
 from responses_mcp.manuals.kinds import KINDS
+from responses_mcp.manuals.packed import Unscanned
 from responses_mcp.manuals.requests import HitsRequest
 from tests.manuals.found import payload, row
 
@@ -20,7 +22,7 @@ def show(
     found: dict[str, Any], kind: str, *, compact: bool = False, offset: int = 0, limit: int = 50
 ) -> dict[str, Any]:
     request = HitsRequest(trace_id=TRACE, kind=kind, offset=offset, limit=limit)
-    return page(found, request, TRACE, compact=compact)
+    return page(found, request, compact=compact)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,20 +62,6 @@ def test_candidates_are_compressed_and_share_their_manual() -> None:
     ]
 
 
-def test_remarks_on_a_candidate_are_shown_where_there_are_any() -> None:
-    remarks: dict[str, Any] = {"reason": "why", "conflict_with": ["other"], "gap_hint": "look"}
-    item = show(payload(row(**remarks)), "candidates")["items"][0]
-    assert {key: item.get(key) for key in remarks} == remarks
-
-
-def test_candidates_of_several_manuals_name_theirs_each() -> None:
-    found = payload(row("a.md", manual="shop"), row("b.md", manual="bank"))
-    for compact in (True, False):
-        shown = show(found, "candidates", compact=compact, limit=1)
-        assert "manual_id" not in shown
-        assert shown["items"][0]["ref"]["manual_id"] == "shop"
-
-
 def test_public_candidates_say_where_how_good_and_why() -> None:
     shown = show(payload(row("a.md", 7, score=0.5)), "candidates", compact=True)
     assert shown["manual_id"] == "shop"
@@ -98,7 +86,7 @@ def test_integrated_top_is_the_candidates_in_full() -> None:
     assert show(found, "integrated_top")["items"] == found["candidates"]
 
 
-@pytest.mark.parametrize("kind", ["unscanned", "conflicts", "gaps", "gate_runs", "fusion_debug"])
+@pytest.mark.parametrize("kind", ["unscanned", "gaps", "gate_runs", "fusion_debug"])
 @pytest.mark.parametrize("compact", [True, False])
 def test_rows_of_other_kinds_are_shown_as_they_are(kind: str, compact: bool) -> None:
     rows = [{"number": number} for number in range(3)]
@@ -112,18 +100,9 @@ def test_gap_and_unscanned_rows_have_the_fields_of_a_row() -> None:
     gap = gap_rows([])[0]
     assert set(gap) == {"ref", *fields}
     assert (gap["reason"], gap["ref"], gap["path"], gap["start_line"], gap["score"]) == ("gap", None, None, None, None)
-    assert unscanned_rows("shop", ["a.md"], "time_budget") == [
-        {
-            "manual_id": "shop",
-            "path": "a.md",
-            "start_line": None,
-            "score": None,
-            "reason": "time_budget",
-            "signals": [],
-            "conflict_with": [],
-            "gap_hint": None,
-        }
-    ]
+    (unscanned,) = Unscanned("shop", [("a.md", "time_budget")], unchecked)[:]
+    assert set(unscanned) == {"manual_id", *fields}
+    assert (unscanned["reason"], unscanned["manual_id"], unscanned["path"]) == ("time_budget", "shop", "a.md")
 
 
 @pytest.mark.parametrize("kind", ["claims", "evidences", "edges"])
@@ -131,13 +110,6 @@ def test_a_claim_graph_is_shown_in_parts_if_there_is_one(kind: str) -> None:
     graph = {"claims": [1], "evidences": [2, 3], "edges": [4], "facets": [5]}
     assert show(payload(claim_graph=graph), kind)["items"] == graph[kind]
     assert show(payload(claim_graph=None), kind)["items"] == []
-
-
-def test_inline_hits_are_the_first_public_page_of_integrated_top() -> None:
-    found = payload(*(row(f"{number}.md") for number in range(9)))
-    inline = inline_hits(found, TRACE, 5)
-    assert inline == show(found, "integrated_top", compact=True, limit=5)
-    assert (inline["limit"], inline["total"], len(inline["items"])) == (5, 9, 5)
 
 
 @given(

@@ -63,7 +63,7 @@ class Shelf:
     def hits(self, request: HitsRequest, *, compact: bool = False) -> dict[str, Any]:
         if request.trace_id != "t1":
             raise ManualsError("not_found", "trace_id is unknown; run manual_find again.")
-        return page(self.payload, request, request.trace_id, compact=compact)
+        return page(self.payload, request, compact=compact)
 
     async def read(self, request: ReadRequest, *, after: int | None = None) -> tuple[dict[str, Any], ReadEnd]:
         await trio.lowlevel.checkpoint()
@@ -100,9 +100,8 @@ def payload() -> dict[str, Any]:
         "applied": {"required_effect_status": "required_effective", "required_failure_reason": None, "manual_id": "guide"},
         "summary": {"candidates": 7, "gap_count": 0},
         "claim_graph": {"claims": [], "evidences": [], "edges": [], "facets": []},
-        "next_actions": [{"type": "manual_read", "confidence": 0.7, "params": {}}],
         "candidates": [row(f"a{number}.md", number, f"Title {number}", 1 / number) for number in range(1, 8)],
-        "unscanned": [], "gaps": [], "conflicts": [], "gate_runs": [], "fusion_debug": [],
+        "unscanned": [], "gaps": [], "gate_runs": [], "fusion_debug": [],
     }  # fmt: skip
 
 
