@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 _KEY_FORM: Final = r"\bsk-[A-Za-z0-9_\-]{8,}"
 _OPAQUE: Final = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{24,}"
@@ -29,6 +30,14 @@ class Raw(NamedTuple):
 
 
 Part = str | Raw
+
+
+def place(path: Path, line: int = 0, column: int = 0) -> tuple[Part, ...]:
+    """Return a file, and a line and column in it if known (counted from 1), as message parts."""
+    parts: tuple[Part, ...] = (Raw(str(path), quoted=False, limit=300),)
+    if line:
+        parts = (*parts, f" line {line}")
+    return (*parts, f" column {column}") if column else parts
 
 
 def looks_like_key(text: str) -> bool:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from responses_mcp.settings import schema
 from responses_mcp.settings.files import absolute, expanded
 from responses_mcp.settings.setting import Setting
-from responses_mcp.settings.values import Refusal, from_text, from_yaml
-from responses_mcp.settings.yaml_file import ConfigFile, Given
+from responses_mcp.settings.values import Given, Refusal, from_text, from_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from responses_mcp.settings.findings import Findings, Part
+    from responses_mcp.settings.yaml_file import ConfigFile
 
 
 class Layers:

@@ -34,10 +34,13 @@ from responses_mcp.settings.model import (
     TraceSettings,
 )
 from responses_mcp.settings.values import OFF, ON, Refusal, from_text
-from responses_mcp.settings.yaml_file import ConfigFile, Given, read_config
+from responses_mcp.settings.yaml_file import read_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from responses_mcp.settings.values import Given
+    from responses_mcp.settings.yaml_file import ConfigFile
 
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"

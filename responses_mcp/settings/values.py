@@ -24,6 +24,13 @@ _LONGEST_TEXT: Final = 256
 _LONGEST_PATH: Final = 4096
 
 
+class Given(NamedTuple):
+    """A value from the file and the line it is on. None is YAML's null, kept only under a profile's name."""
+
+    value: object
+    line: int
+
+
 class Odd(NamedTuple):
     """A YAML value that no setting takes: what it is ("a date", "a mapping"), and how it was written."""
 

@@ -9,22 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from responses_mcp.settings.files import Unread, read_text
-from responses_mcp.settings.findings import Raw
+from responses_mcp.settings.findings import place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from responses_mcp.settings.findings import Findings, Part
+    from responses_mcp.settings.values import Given
 
 LIMIT: Final = 128 * 1024
 """Bytes that a configuration file may have; reading more would hold up the start by seconds."""
-
-
-class Given(NamedTuple):
-    """A value from the file and the line it is on. None is YAML's null, kept only under a profile's name."""
-
-    value: object
-    line: int
 
 
 class ConfigFile(NamedTuple):
@@ -41,14 +35,6 @@ class ConfigFile(NamedTuple):
     def where(self, given: Given) -> tuple[Part, ...]:
         """Return the place of a value, as message parts."""
         return place(self.path, given.line)
-
-
-def place(path: Path, line: int = 0, column: int = 0) -> tuple[Part, ...]:
-    """Return a file, and a line and column in it if known (counted from 1), as message parts."""
-    parts: tuple[Part, ...] = (Raw(str(path), quoted=False, limit=300),)
-    if line:
-        parts = (*parts, f" line {line}")
-    return (*parts, f" column {column}") if column else parts
 
 
 def read_config(path: Path, findings: Findings) -> ConfigFile | Unread:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from responses_mcp.settings.findings import Raw
+from responses_mcp.settings.findings import Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
-from responses_mcp.settings.values import Odd, described
-from responses_mcp.settings.yaml_file import Given, place
+from responses_mcp.settings.values import Given, Odd, described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from responses_mcp.settings.findings import Findings
 
-_MOST_MERGED: Final = 20_000
-_DEEPEST_MERGE: Final = 16
 _MOST_ITEMS: Final = 1_000
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
@@ -89,7 +86,6 @@ class _Walk:
         self.values: dict[str, Given] = {}
         self._path = path
         self._findings = findings
-        self._merges_left = _MOST_MERGED
         self._suggestions_left = _MOST_SUGGESTIONS
 
     def mapping(self, node: yaml.MappingNode, prefix: str) -> None:
@@ -167,14 +163,17 @@ class _Walk:
         near += get_close_matches(key, names, n=1, cutoff=0.6)
         return f"did you mean {near[0]}?" if near else ""
 
-    def _pairs(self, node: yaml.MappingNode, prefix: str, depth: int = 0) -> Iterator[tuple[str, yaml.Node, int]]:
-        """Yield name, value and line of each pair once; a mapping's own pairs win over merged ones (`<<`)."""
+    def _pairs(self, node: yaml.MappingNode, prefix: str) -> Iterator[tuple[str, yaml.Node, int]]:
+        """Yield name, value and line of each pair once. Merge keys are refused: merges of merges grow by powers."""
         seen: set[str] = set()
-        merges: list[yaml.Node] = []
         for key, value in node.value:
             line = key.start_mark.line + 1
             if key.tag == f"{_TAG}merge":
-                merges.append(value)
+                self._problem(
+                    "config file: expected each mapping to hold its own keys, got a merge key (<<)",
+                    line=line,
+                    cure="write the merged keys out",
+                )
             elif not isinstance(key, yaml.ScalarNode) or key.tag != f"{_TAG}str":
                 self._problem(
                     "config file: expected names as keys, got ",
@@ -192,30 +191,6 @@ class _Walk:
             else:
                 seen.add(key.value)
                 yield key.value, value, line
-        for merge in merges:
-            yield from self._merged(merge, prefix, seen, depth)
-
-    def _merged(
-        self, merge: yaml.Node, prefix: str, seen: set[str], depth: int
-    ) -> Iterator[tuple[str, yaml.Node, int]]:
-        sources: list[yaml.Node] = merge.value if isinstance(merge, yaml.SequenceNode) else [merge]
-        for source in sources:
-            if self._merges_left < 0:
-                return
-            # Merges of merges grow by powers, with or without a pair in them, so every visit counts.
-            self._merges_left -= 1 + len(source.value)
-            if not isinstance(source, yaml.MappingNode) or depth == _DEEPEST_MERGE or self._merges_left < 0:
-                self._merges_left = -1
-                self._problem(
-                    "config file: expected << to merge a few mappings, got something else or far too many",
-                    line=source.start_mark.line + 1,
-                    cure="write the keys out",
-                )
-                return
-            for name, value, line in self._pairs(source, prefix, depth + 1):
-                if name not in seen:
-                    seen.add(name)
-                    yield name, value, line
 
     def _problem(self, *parts: str | Raw, line: int, cure: str) -> None:
         self._findings.problem(*parts, " (from ", *place(self._path, line), f"); {cure}.")
