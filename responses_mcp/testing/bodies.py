@@ -9,92 +9,34 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any, cast
 
-from .deviations import (
-    DEVIATIONS,
-    api_source,
-    bare,
-    missing_action,
-    missing_annotations,
-    unknown_annotation,
-    unknown_error_code,
-    unknown_item,
-    usage_without_cache_writes,
-)
-from .items import (
-    Body,
-    answer,
-    cite,
-    container_file_citation,
-    file_citation,
-    file_path,
-    message,
-    output_text,
-    reasoning,
-    refusal_part,
-    response,
-    url_citation,
-    usage,
-    web_search_call,
-)
+from .deviations import DEVIATIONS as DEVIATIONS
+from .deviations import api_source as api_source
+from .deviations import bare as bare
+from .deviations import missing_action as missing_action
+from .deviations import missing_annotations as missing_annotations
+from .deviations import unknown_annotation as unknown_annotation
+from .deviations import unknown_error_code as unknown_error_code
+from .deviations import unknown_item as unknown_item
+from .deviations import usage_without_cache_writes as usage_without_cache_writes
+from .items import Body as Body
+from .items import answer as answer
+from .items import cite as cite
+from .items import container_file_citation as container_file_citation
+from .items import file_citation as file_citation
+from .items import file_path as file_path
 from .items import find_in_page as find_in_page_call
+from .items import message as message
 from .items import open_page as open_page_call
+from .items import output_text as output_text
+from .items import reasoning as reasoning
+from .items import refusal_part as refusal_part
+from .items import response as response
+from .items import url_citation as url_citation
+from .items import usage as usage
+from .items import web_search_call as web_search_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-__all__ = [
-    "DEVIATIONS",
-    "WELL_FORMED",
-    "Body",
-    "answer",
-    "api_source",
-    "astral",
-    "bare",
-    "big",
-    "cancelled",
-    "cite",
-    "commentary_then_final",
-    "container_file_citation",
-    "content_filter",
-    "duplicate_citations",
-    "echo",
-    "empty_output_text",
-    "failed",
-    "failed_search",
-    "file_citation",
-    "file_citations",
-    "file_path",
-    "find_in_page",
-    "in_progress",
-    "incomplete_with_text",
-    "incomplete_without_text",
-    "markers",
-    "message",
-    "missing_action",
-    "missing_annotations",
-    "models",
-    "no_message",
-    "null_usage",
-    "open_page",
-    "output_text",
-    "rate_limited",
-    "reasoning",
-    "refusal",
-    "refusal_part",
-    "response",
-    "searched",
-    "several_messages",
-    "two_parts",
-    "unknown_annotation",
-    "unknown_error_code",
-    "unknown_item",
-    "unsearched",
-    "url_citation",
-    "usage",
-    "usage_without_cache_writes",
-    "utm_urls",
-    "web_search_call",
-]
 
 PEP = "https://peps.python.org/pep-0745/"
 NEWS = "https://docs.python.org/3/whatsnew/3.14.html"

@@ -13,18 +13,6 @@ from .items import Body, answer, response, usage, web_search_call
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "DEVIATIONS",
-    "api_source",
-    "bare",
-    "missing_action",
-    "missing_annotations",
-    "unknown_annotation",
-    "unknown_error_code",
-    "unknown_item",
-    "usage_without_cache_writes",
-]
-
 
 def api_source() -> Body:
     """Return a source without a URL.

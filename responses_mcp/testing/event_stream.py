@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from .items import Body
 
-__all__ = ["as_stream", "stream_events"]
-
 # A short text still comes in a few deltas, and a long one does not come in thousands.
 MOST_DELTAS = 64
 USUAL_DELTA = 24

@@ -12,25 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "Body",
-    "answer",
-    "cite",
-    "container_file_citation",
-    "file_citation",
-    "file_path",
-    "find_in_page",
-    "message",
-    "open_page",
-    "output_text",
-    "reasoning",
-    "refusal_part",
-    "response",
-    "url_citation",
-    "usage",
-    "web_search_call",
-]
-
 Body: TypeAlias = dict[str, Any]
 """A JSON object: a response, an item of its output, a part, an annotation."""
 

@@ -10,8 +10,6 @@ import trio
 
 from .replies import Reply
 
-__all__ = ["EventName", "Handler", "Observer", "RecordedRequest"]
-
 
 @dataclass(eq=False)
 class RecordedRequest:

@@ -12,31 +12,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from . import bodies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = [
-    "Closed",
-    "Drip",
-    "Ending",
-    "Error",
-    "Garbage",
-    "Hang",
-    "Html",
-    "Json",
-    "Pause",
-    "Raw",
-    "Reply",
-    "Reset",
-    "Sse",
-    "Step",
-    "Truncated",
-    "encode_json",
-]
 
 Stage: TypeAlias = Literal["request", "headers", "half_body"]
 
@@ -164,32 +145,30 @@ class Html(Reply):
 
 
 @dataclass(frozen=True)
-class Hang(Reply):
-    """A reply that stops and never goes on, at the stage named by `after`; the connection stays open."""
-
+class _Stopped(Reply):
     after: Stage = "request"
     body: Mapping[str, Any] | None = None
+    ending: ClassVar[Ending]
 
     def steps(self, request_id: str) -> Iterator[Step]:
-        """Yield what is written before the silence, then the silence."""
+        """Yield what is written up to the stage, then the ending."""
         yield from _up_to(self.after, self.body, request_id)
-        yield Ending.HANG
+        yield self.ending
 
 
-@dataclass(frozen=True)
-class Reset(Reply):
+class Hang(_Stopped):
+    """A reply that stops and never goes on, at the stage named by `after`; the connection stays open."""
+
+    ending = Ending.HANG
+
+
+class Reset(_Stopped):
     """A reply that ends in a TCP reset at the stage named by `after`.
 
     Bytes written just before the reset reach a peer on Linux; other systems may drop them.
     """
 
-    after: Stage = "request"
-    body: Mapping[str, Any] | None = None
-
-    def steps(self, request_id: str) -> Iterator[Step]:
-        """Yield what is written before the reset, then the reset."""
-        yield from _up_to(self.after, self.body, request_id)
-        yield Ending.RESET
+    ending = Ending.RESET
 
 
 @dataclass(frozen=True)
