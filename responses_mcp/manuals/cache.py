@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from operator import mul
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from responses_mcp.manuals.traces import completed
 from responses_mcp.manuals.words import normalise
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ class FindCache:
             stale = each[0].manual_id == request.manual_id and each[0].generation != generation
             if stale or each == key:
                 del self._entries[each]
-        self._entries[key] = _Entry(completed(payload), self._now(), elapsed_ms, vector)
+        self._entries[key] = _Entry(payload, self._now(), elapsed_ms, vector)
         while len(self._entries) > self._settings.max_keep:
             self._entries.popitem(last=False)
 

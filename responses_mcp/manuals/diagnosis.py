@@ -157,7 +157,7 @@ def gap_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
         hint = "Nothing was found; use other words, or other required_terms."
     elif len(rows) < _FEW:
         hint = f"Fewer than {_FEW} sections were found; use more general words, or other required_terms."
-    elif len(rows) >= _TOP and _bias(rows) >= _ONE_SIDED:
+    elif len(rows) >= _TOP and bias([row["path"] for row in rows]) >= _ONE_SIDED:
         hint = "Nearly all hits are in one file; name the other subject, or look for other files with manual_toc."
     else:
         return []
@@ -177,44 +177,16 @@ def summary(rows: Sequence[Row], gaps: Sequence[Row], *, scanned_files: int, sca
         "scanned_files": scanned_files,
         "scanned_nodes": scanned_nodes,
         "candidates": len(rows),
-        "file_bias_ratio": _bias(rows),
+        "file_bias_ratio": bias([row["path"] for row in rows]),
         "conflict_count": 0,
         "gap_count": len(gaps),
         "integration_status": status,
     }
 
 
-def gate_run(
-    gate: str,
-    required_terms: Sequence[str],
-    rows: Sequence[Row],
-    *,
-    scoring_mode: str,
-    cutoff_reason: str | None,
-    weight: float,
-    weight_reason: str | None,
-    selected: bool,
-) -> dict[str, Any]:
-    """Return a row of `manual_hits` kind gate_runs: one gate, before fusion, and its weight in it."""
-    return {
-        "gate": gate,
-        "required_terms": list(required_terms),
-        "candidates_count": len(rows),
-        "file_bias_ratio": _bias(rows),
-        "exception_hits": sum("exceptions" in row["ref"]["signals"] for row in rows),
-        "top_score": max((row["score"] for row in rows), default=None),
-        "scoring_mode": scoring_mode,
-        "cutoff_reason": cutoff_reason,
-        "weight": round(weight, 4),
-        "weight_reason": weight_reason,
-        "selected": selected,
-    }
-
-
-def _bias(rows: Sequence[Row]) -> float:
-    """Return the share of the rows that are of the one file with the most."""
-    most = Counter(row["ref"]["path"] for row in rows).most_common(1)
-    return _share(most[0][1], len(rows)) if most else 0.0
+def bias(paths: Sequence[str]) -> float:
+    """Return the share of rows, given by their files, that are of the one file with the most."""
+    return _share(max(Counter(paths).values(), default=0), len(paths))
 
 
 def _share(part: int, whole: int) -> float:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from responses_mcp.manuals.candidates import Reader, candidates
 from responses_mcp.manuals.checks import Check, OutOfTime
-from responses_mcp.manuals.diagnosis import gate_run
+from responses_mcp.manuals.diagnosis import bias
 from responses_mcp.manuals.fusion import blended, reciprocal_ranks, required_gate_weight
 from responses_mcp.manuals.query import RequiredTerm, terms
 from responses_mcp.manuals.scoring import Scored, Scorer, idf
@@ -90,20 +90,8 @@ def rank(query: str, search: Search) -> Ranking:
     ranks = reciprocal_ranks([(ranking, share) for _, ranking, share in gates])
     fused = blended(base, ranks, _GATES_BASE)
     runs = [
-        gate_run(
-            gate,
-            names,
-            [_judged(scored[key]) for key in ranking],
-            scoring_mode="lexical",
-            cutoff_reason=cutoff,
-            weight=share,
-            weight_reason=why,
-            selected=bool(gated) == (gate == "g_req"),
-        )
-        for gate, names, ranking, share, why in (
-            ("g0", [], plain, 1.0, None),
-            ("g_req", [each.text for each in required], gated, weight, reason),
-        )
+        _run("g0", [], [scored[key] for key in plain], 1.0, None, selected=not gated),
+        _run("g_req", required, [scored[key] for key in gated], weight, reason, selected=bool(gated)),
     ]
     return Ranking(scored, fused, by_score(scored, fused), gated, by_words, gates, runs, cutoff)
 
@@ -178,6 +166,26 @@ def _tie(each: Scored) -> tuple[float, int, int, str, int]:
     return (-each.coverage, -len(each.hits), -sum(each.hits.values()), each.row.path, each.row.line)
 
 
-def _judged(each: Scored) -> dict[str, Any]:
-    """Return what the diagnosis of a gate looks at."""
-    return {"ref": {"path": each.row.path, "signals": each.signals}, "score": round(each.score, 4)}
+def _run(
+    gate: str,
+    required: Sequence[RequiredTerm],
+    rows: Sequence[Scored],
+    weight: float,
+    why: str | None,
+    *,
+    selected: bool,
+) -> dict[str, Any]:
+    """Return a row of `manual_hits` kind gate_runs: one gate, before fusion, and its weight in it."""
+    return {
+        "gate": gate,
+        "required_terms": [term.text for term in required],
+        "candidates_count": len(rows),
+        "file_bias_ratio": bias([each.row.path for each in rows]),
+        "exception_hits": sum("exceptions" in each.signals for each in rows),
+        "top_score": max((round(each.score, 4) for each in rows), default=None),
+        "scoring_mode": "lexical",
+        "cutoff_reason": None,  # known when all parts of the question are
+        "weight": round(weight, 4),
+        "weight_reason": why,
+        "selected": selected,
+    }

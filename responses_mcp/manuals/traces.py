@@ -5,25 +5,9 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from responses_mcp.manuals.errors import ManualsError
-
-_DIAGNOSTICS: Final = ("required_", "selected_gate", "gate_selection_reason")
-
-
-def completed(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return `payload` with its required-term and gate diagnostics in `applied` only (contract, manual_find).
-
-    Payloads of an older form have them at top level. What `applied` already says wins. A payload with nothing to move
-    is returned itself.
-    """
-    moved = {key: value for key, value in payload.items() if key.startswith(_DIAGNOSTICS)}
-    if not moved:
-        return payload
-    rest = {key: value for key, value in payload.items() if key not in moved}
-    rest["applied"] = {"selected_gate": "single", "gate_selection_reason": None, **moved, **payload.get("applied", {})}
-    return rest
 
 
 class Traces:
@@ -40,10 +24,10 @@ class Traces:
         self._kept: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()  # the oldest first
 
     def put(self, payload: dict[str, Any]) -> str:
-        """Keep `payload`, as `completed` makes it, and return its trace id of 32 hexadecimal digits."""
+        """Keep `payload` and return its trace id of 32 hexadecimal digits."""
         self._forget()
         trace_id = uuid.uuid4().hex
-        self._kept[trace_id] = (self._now(), completed(payload))
+        self._kept[trace_id] = (self._now(), payload)
         while len(self._kept) > self._max_keep:
             self._kept.popitem(last=False)
         return trace_id

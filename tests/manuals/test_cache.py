@@ -180,15 +180,6 @@ def test_a_search_that_was_cut_short_is_not_kept() -> None:
     assert look(cache).mode == "miss"
 
 
-def test_what_is_kept_has_its_diagnostics_in_applied_only() -> None:
-    cache = cache_with()
-    store(cache, required_top_hits=2)
-    found = look(cache).payload
-    assert found is not None
-    assert "required_top_hits" not in found
-    assert found["applied"]["required_top_hits"] == 2
-
-
 def test_an_answer_lives_from_its_search_on_however_often_it_is_used() -> None:
     clock = Clock()
     cache = cache_with(clock, ttl_sec=10)

@@ -10,7 +10,6 @@ from responses_mcp.manuals.diagnosis import (
     Required,
     applied,
     gap_rows,
-    gate_run,
     guard,
     summary,
 )
@@ -210,30 +209,3 @@ def test_the_summary_counts_the_rows_that_hits_will_show(paths: list[str]) -> No
     most = max((paths.count(path) for path in paths), default=0)
     assert told["file_bias_ratio"] == (round(most / len(paths), 4) if paths else 0)
     assert (told["integration_status"] == "blocked") is (not rows)
-
-
-def test_a_gate_run_is_counted_from_its_rows() -> None:
-    rows = [row("a", score=2.0, signals=("exceptions",)), row("a", score=3.0), row("b")]
-    told = gate_run(
-        "g_req",
-        ("pay",),
-        rows,
-        scoring_mode="lexical",
-        cutoff_reason="dynamic_cutoff",
-        weight=1 / 3,
-        weight_reason=None,
-        selected=True,
-    )
-    assert told == {
-        "gate": "g_req",
-        "required_terms": ["pay"],
-        "candidates_count": 3,
-        "file_bias_ratio": 0.6667,
-        "exception_hits": 1,
-        "top_score": 3.0,
-        "scoring_mode": "lexical",
-        "cutoff_reason": "dynamic_cutoff",
-        "weight": 0.3333,
-        "weight_reason": None,
-        "selected": True,
-    }

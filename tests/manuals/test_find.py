@@ -194,6 +194,26 @@ def test_a_list_that_nothing_ended_says_so() -> None:
     assert found(MANY, "red lamp", "glass")["gate_runs"][0]["cutoff_reason"] == "candidate_cap"
 
 
+def test_a_gate_run_is_counted_from_its_rows() -> None:
+    reader = manual({"a.md": "# Red\nred lamp\n# Except\nred unless blue\n", "b.md": "# Other\nred\n"})
+    plain, required = found(reader, "red", "lamp")["gate_runs"]
+    assert plain == {
+        "gate": "g0",
+        "required_terms": [],
+        "candidates_count": 3,
+        "file_bias_ratio": 0.6667,
+        "exception_hits": 1,
+        "top_score": plain["top_score"],
+        "scoring_mode": "lexical",
+        "cutoff_reason": None,
+        "weight": 1.0,
+        "weight_reason": None,
+        "selected": False,
+    }
+    assert (required["required_terms"], required["candidates_count"], required["selected"]) == (["lamp"], 1, True)
+    assert 0 < required["top_score"] <= plain["top_score"]
+
+
 def test_rows_are_counted_and_explained() -> None:
     row = found(MIXED, "modern catalog", "c++")["candidates"][0]
     assert row["token_hits"] == {"catalog": 1, "modern": 1}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.traces import Traces, completed
+from responses_mcp.manuals.traces import Traces
 from tests.manuals.found import payload
 
 
@@ -67,26 +67,6 @@ def test_reading_a_trace_prolongs_neither_its_life_nor_its_place() -> None:
     traces.get(older)
     traces.put(payload())
     assert (is_kept(traces, older), is_kept(traces, newer)) == (False, True)
-
-
-def test_diagnostics_at_top_level_are_moved_into_applied() -> None:
-    old = payload(required_top_k=5, required_effect_status="required_effective", gate_selection_reason="why")
-    old["applied"] = {"manual_id": "shop", "required_top_k": 3}
-    traces = Traces(100, 1800, Clock())
-    kept = traces.get(traces.put(old))
-    assert kept["applied"] == {
-        "manual_id": "shop",
-        "required_top_k": 3,  # what applied already says wins
-        "required_effect_status": "required_effective",
-        "gate_selection_reason": "why",
-        "selected_gate": "single",  # the gate of payloads from before there were gates
-    }
-    assert not [key for key in kept if key.startswith(("required_", "selected_gate", "gate_selection"))]
-    assert kept["candidates"] is old["candidates"]
-
-
-def test_an_old_payload_without_applied_gets_one() -> None:
-    assert completed({"selected_gate": "g0"}) == {"applied": {"selected_gate": "g0", "gate_selection_reason": None}}
 
 
 @given(
