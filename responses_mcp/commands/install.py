@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import ClientFile
 from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server
+from responses_mcp.commands.configuration import configured
 from responses_mcp.commands.executable import command_of, this_executable
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, remark, run_command, say, write
@@ -20,7 +21,7 @@ from responses_mcp.commands.text_edits import Unmergeable, as_table, edited
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
-from responses_mcp.settings import Settings, load_settings
+from responses_mcp.settings import Settings
 from responses_mcp.settings.files import absolute
 
 _ENTRY: Final = "openai-responses"
@@ -106,18 +107,8 @@ def _settings(options: argparse.Namespace, machine: Machine) -> Settings:
     environ = dict(machine.environ)
     if options.manuals_root is not None:
         environ["MANUALS_ROOT"] = options.manuals_root
-    loaded = load_settings(
-        environ,
-        config_path=options.config,
-        toolsets=options.toolsets,
-        home=Path(machine.home),
-        windows=machine.system == "windows",
-    )
-    for warning in loaded.warnings:
-        remark(warning)
-    if loaded.problems:
-        raise Stop(*loaded.problems, code=WRONG)
-    return loaded.settings
+    windows = machine.system == "windows"
+    return configured(environ, options.config, toolsets=options.toolsets, home=machine.home, windows=windows)
 
 
 def _server(options: argparse.Namespace, machine: Machine, settings: Settings) -> Server:

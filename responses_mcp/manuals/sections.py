@@ -35,13 +35,11 @@ class Heading:
 class Section:
     """A heading with the text up to the next one.
 
-    `line` and `end_line` are 1-based and inclusive. `level` is 0 for the preamble. `crumbs` are the titles of the
-    headings above it, the outermost first. `text` is without the heading's own line, its lines joined by newlines.
+    `line` is 1-based. `crumbs` are the titles of the headings above it, the outermost first. `text` is without the
+    heading's own line, its lines joined by newlines.
     """
 
     line: int
-    end_line: int
-    level: int
     title: str
     crumbs: tuple[str, ...]
     text: str
@@ -113,13 +111,12 @@ def sections(lines: Iterable[str]) -> Iterator[Section]:
     current = Heading(1, 0, "")
     above: list[Heading] = []
     gathered: list[str] = []
-    number = 0
     blank = True  # as far as it is gathered
 
     def section() -> Section:
         title = current.title if current.level else outline.front_title
         crumbs = tuple(each.title for each in above)
-        return Section(current.line, max(number, 1), current.level, title, crumbs, "\n".join(gathered))
+        return Section(current.line, title, crumbs, "\n".join(gathered))
 
     for line in lines:
         found = outline.heading(line)
@@ -135,6 +132,5 @@ def sections(lines: Iterable[str]) -> Iterator[Section]:
             while above and above[-1].level >= found.level:
                 above.pop()
             current, gathered = found, []
-        number += 1
     if current.level or not blank:
         yield section()

@@ -72,7 +72,7 @@ def from_text(setting: Setting, text: str, findings: Findings) -> object:
     Integers and numbers are strict decimal, without an exponent. Returns the value, or a `Refusal`.
     """
     if setting.kind == "integer":
-        return _integer(setting, int(text), text) if re.fullmatch(_DECIMAL, text) else _refused(text, findings)
+        return _number(setting, int(text), text) if re.fullmatch(_DECIMAL, text) else _refused(text, findings)
     if setting.kind == "number":
         return _number(setting, float(text), text) if re.fullmatch(_FRACTION, text) else _refused(text, findings)
     if setting.kind == "boolean":
@@ -92,9 +92,9 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
         return value if isinstance(value, bool) else _refused(value, findings)
     if setting.kind == "integer":
         if isinstance(value, float) and value.is_integer():
-            return _integer(setting, int(value), value)
+            return _number(setting, int(value), value)
         if isinstance(value, int) and not isinstance(value, bool):
-            return _integer(setting, value, value)
+            return _number(setting, value, value)
         return _refused(value, findings)
     if setting.kind == "number":
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -117,10 +117,6 @@ def _refused(value: object, findings: Findings, cure: str = "") -> Refusal:
     if isinstance(value, str) and re.search(PLACEHOLDER, value):
         return Refusal((Raw(value), ", a placeholder left unfilled"), cure=cure)
     return Refusal(described(value), cure=cure)
-
-
-def _integer(setting: Setting, number: int, written: object) -> int | Refusal:
-    return number if setting.low <= number <= setting.high else Refusal(described(written))
 
 
 def _number(setting: Setting, number: float, written: object) -> float | Refusal:

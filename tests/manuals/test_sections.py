@@ -81,7 +81,7 @@ def test_code_between_single_marks_is_no_fence() -> None:
 )
 def test_front_matter_has_no_headings_and_names_the_preamble(front: str, title: str) -> None:
     first, second = sections(f"{front}\n# One\ntext".split("\n"))
-    assert (first.line, first.level, first.title) == (1, 0, title)
+    assert (first.line, first.title) == (1, title)
     assert (second.title, second.text) == ("One", "text")
 
 
@@ -111,8 +111,8 @@ def test_a_section_knows_the_headings_above_it() -> None:
 
 def test_a_section_runs_to_the_next_heading_of_any_level() -> None:
     first, second = sections(["# A", "one", "", "### B", "two", ""])
-    assert (first.line, first.end_line, first.text) == (1, 3, "one\n")
-    assert (second.line, second.end_line, second.text) == (4, 6, "two\n")
+    assert (first.line, first.text) == (1, "one\n")
+    assert (second.line, second.text) == (4, "two\n")
 
 
 def test_a_title_of_spaces_and_marks_is_read_in_time() -> None:
@@ -131,21 +131,15 @@ LINES = st.lists(
 @given(LINES)
 def test_every_line_is_in_one_section_in_order(lines: list[str]) -> None:
     found = list(sections(lines))
-    rejoined: list[str] = []
-    for each in found:
-        assert each.line == len(rejoined) + 1 or not rejoined
-        rejoined += [""] * (each.line - 1 - len(rejoined))
-        heads = [lines[each.line - 1]] if each.level else []
-        rejoined += heads + (each.text.split("\n") if each.end_line - each.line + 1 > len(heads) else [])
-        assert each.end_line == len(rejoined)
-    skipped = found[0].line - 1 if found else len(lines)
-    assert all(not line.strip() for line in lines[:skipped])
-    assert rejoined[skipped:] == lines[skipped:]
+    heads = {each.line for each in headings(lines)}
+    ends = [*(each.line - 1 for each in found), len(lines)]
+    for each, end in zip(found, ends[1:], strict=True):
+        assert each.text == "\n".join(lines[each.line - (each.line not in heads) : end])
+    assert all(not line.strip() for line in lines[: ends[0]])
 
 
 @given(LINES)
 def test_sections_begin_at_the_headings(lines: list[str]) -> None:
-    heads = [(each.line, each.level, each.title) for each in headings(lines)]
-    found = [(each.line, each.level, each.title) for each in sections(lines) if each.level]
-    assert found == heads
-    assert heads == sorted(set(heads))
+    heads = {each.line: each.title for each in headings(lines)}
+    assert {each.line: each.title for each in sections(lines) if each.line in heads} == heads
+    assert list(heads) == sorted(heads)
