@@ -75,6 +75,11 @@ class Network(httpcore.AsyncNetworkBackend):
         """Tell whether there is a connection."""
         return self._socket is not None
 
+    @property
+    def has_more(self) -> bool:
+        """Tell whether bytes have been received that were not handed on yet."""
+        return self._stream is not None and self._stream.has_more
+
     def begin_body(self, length: int | None) -> None:
         """Say that the head of a reply has been read, and the length of its body if that is known beforehand."""
         if self._stream is not None:
@@ -119,7 +124,7 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         """Return what came, at most up to where a reply may end; b"" at the end. `max_bytes` are more than that."""
         if not self._network.is_open:
             raise httpcore.ReadError("the connection is closed")
-        if self._at == len(self._data):
+        if not self.has_more:
             try:
                 self._data = bytes(await self._stream.receive_some(HEAD_BYTES if self._in_head else READ_BYTES))
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
@@ -127,9 +132,14 @@ class NetworkStream(httpcore.AsyncNetworkStream):
             self._at = 0
         start, self._at = self._at, self._end()
         data = self._data[start : self._at]
-        if self._at == len(self._data):
+        if not self.has_more:
             self._data, self._at = b"", 0
         return data
+
+    @property
+    def has_more(self) -> bool:
+        """Tell whether bytes have been received that were not handed on yet."""
+        return self._at < len(self._data)
 
     def begin_body(self, length: int | None) -> None:
         """Take what follows for a body."""
@@ -137,7 +147,7 @@ class NetworkStream(httpcore.AsyncNetworkStream):
 
     async def is_silent(self) -> bool:
         """Tell whether nothing has come that was not handed on."""
-        if self._at < len(self._data):
+        if self.has_more:
             return False
         # TLS may have read more from the socket than it has given out.
         with trio.move_on_after(0):
@@ -157,7 +167,7 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         timeout: float | None = None,  # noqa: ASYNC109, ARG002
     ) -> NetworkStream:
         """Return the stream within TLS. Raises `ConnectionFailed`."""
-        if self._at < len(self._data):
+        if self.has_more:
             raise httpcore.RemoteProtocolError("bytes before the TLS handshake")
         return await self._network.start_tls(self._stream, ssl_context, server_hostname)
 

@@ -22,7 +22,7 @@ import trio
 import trustme
 
 from responses_mcp.testing import bodies
-from responses_mcp.testing.http1 import Request, RequestParser
+from tests.bench.upstream import Requests
 from tests.hostile import upstream_api, upstream_http
 from tests.hostile.upstream_modes import HANG, RESET, Mode, Play, Times, reply
 from tests.responses_api.network import Stream, listening
@@ -61,11 +61,12 @@ class Connection:
         self.stream = stream
         self.made = made
         self.note = note
-        self.parser = RequestParser()
+        self.requests = Requests()
+        self.ahead: list[tuple[bytes, bytes]] = []
 
     async def serve(self) -> None:
         while (request := await self._request()) is not None:
-            body = json.loads(request.body)
+            body = json.loads(request)
             question = body["input"].partition("\n")[0]
             turn, _, name = question.partition(": ")
             mode = BY_NAME[name] if turn.startswith("play ") else None
@@ -73,13 +74,13 @@ class Connection:
             if not await self.play(question, name if mode else question, sorted(body), plays):
                 return
 
-    async def _request(self) -> Request | None:
-        while (request := self.parser.next_request()) is None:
+    async def _request(self) -> bytes | None:
+        while not self.ahead:
             data = await self.stream.receive_some(LISTENING)
             if not data:
                 return None
-            self.parser.receive_data(data)
-        return request
+            self.ahead += self.requests.feed(bytes(data))
+        return self.ahead.pop(0)[1]
 
     async def play(self, turn: str, name: str, members: list[str], plays: tuple[Play, ...]) -> bool:
         """Play to the end, or until the client is gone; tell whether the connection goes on."""
@@ -98,7 +99,7 @@ class Connection:
     async def _watch(self, playing: trio.CancelScope) -> None:
         with suppress(trio.BrokenResourceError):
             while data := await self.stream.receive_some(LISTENING):
-                self.parser.receive_data(data)
+                self.ahead += self.requests.feed(bytes(data))
         playing.cancel()
 
     async def _perform(self, play: Play) -> bool:
