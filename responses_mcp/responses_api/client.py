@@ -120,7 +120,7 @@ class HttpConnection:
         chunks = aiter(cast(httpx.AsyncByteStream, response.stream))
         whole = False
         try:
-            whole = await self._feed(chunks, reader, make_room)
+            whole = await _feed(chunks, reader, make_room)
         finally:
             if not whole:
                 self._network.close()
@@ -131,35 +131,6 @@ class HttpConnection:
                 await response.aclose()
         return whole
 
-    async def _feed(self, chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom) -> bool:
-        """Give `reader` the body, and return whether it was read to its end."""
-        await make_room()
-        pieces: list[bytes] = []
-        count, enough = 0, False
-        with trio.CancelScope() as reading:
-            try:
-                async for chunk in chunks:
-                    pieces.append(chunk)
-                    count += 1
-                    if count % CHUNKS_AT_ONCE == 0:
-                        await trio.lowlevel.checkpoint()
-                    elif self._network.has_more:
-                        continue  # events are short, and cost less in one go
-                    if not enough:
-                        enough = reader.feed(b"".join(pieces))
-                        if enough:
-                            reading.deadline = trio.current_time() + LAST_BYTES
-                        else:
-                            await make_room()
-                    pieces.clear()
-                if not enough and pieces:
-                    reader.feed(b"".join(pieces))
-            except httpx.TransportError:
-                if not enough:
-                    raise
-                return False
-        return not reading.cancelled_caught
-
     async def is_silent(self) -> bool:
         """Tell whether nothing has come since the last reply, not even the end of the connection."""
         return await self._network.is_silent()
@@ -167,6 +138,30 @@ class HttpConnection:
     def close(self) -> None:
         """Close the socket, at once."""
         self._network.close()
+
+
+async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom) -> bool:
+    """Give `reader` the body, and return whether it was read to its end."""
+    await make_room()
+    count, enough = 0, False
+    with trio.CancelScope() as reading:
+        try:
+            async for chunk in chunks:
+                count += 1
+                if count % CHUNKS_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+                if enough:
+                    continue
+                enough = reader.feed(chunk)
+                if enough:
+                    reading.deadline = trio.current_time() + LAST_BYTES
+                else:
+                    await make_room()
+        except httpx.TransportError:
+            if not enough:
+                raise
+            return False
+    return not reading.cancelled_caught
 
 
 class _Transport(httpx.AsyncHTTPTransport):

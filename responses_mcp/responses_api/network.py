@@ -75,11 +75,6 @@ class Network(httpcore.AsyncNetworkBackend):
         """Tell whether there is a connection."""
         return self._socket is not None
 
-    @property
-    def has_more(self) -> bool:
-        """Tell whether bytes have been received that were not handed on yet."""
-        return self._stream is not None and self._stream.has_more
-
     def begin_body(self, length: int | None) -> None:
         """Say that the head of a reply has been read, and the length of its body if that is known beforehand."""
         if self._stream is not None:
