@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from responses_mcp.commands.text_edits import Edit, Unmergeable, as_table, edited, newline_of
+from responses_mcp.commands.text_edits import STRING, Edit, Unmergeable, as_table, edited, newline_of
 
 Dialect = Literal["json", "json with comments", "jsonc"]
 """What a client reads: plain JSON, comments too, or comments and trailing commas."""
 
 _UNIT: Final = "  "
+_WIDEST: Final = 1000  # characters of indentation
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
-_STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_COMMENT: Final = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
-_TRAILING_COMMA: Final = re.compile(rf"{_STRING}|,(?=[ \t\r\n]*[}}\]])", re.DOTALL)
+# What is kept comes as the group: strings, and a comment that never ends.
+_COMMENT: Final = re.compile(rf"//[^\r\n]*|/\*.*?\*/|({STRING}|/\*.*)", re.DOTALL)
+_TRAILING_COMMA: Final = re.compile(rf",(?=[ \t\r\n]*[}}\]])|({STRING})", re.DOTALL)
 _REST_OF_LINE: Final = re.compile(r"(?:[ \t]*/\*[^\r\n]*?\*/)*(?:[ \t]*//[^\r\n]*)?")
 
 
@@ -141,8 +142,8 @@ class JsonDocument:
 
     def _indent_before(self, at: int) -> str | None:
         """Return the blanks from the start of the line up to there; None if there is more than blanks."""
-        before = self._text[self._text.rfind("\n", 0, at) + 1 : at]
-        return before if not before.strip(" \t") and at - len(before) > 0 else None
+        start = self._text.rfind("\n", max(at - _WIDEST, 0), at) + 1
+        return before if start and not (before := self._text[start:at]).strip(" \t") else None
 
     def _indent_of_line(self, at: int) -> str:
         line = self._text[self._text.rfind("\n", 0, at) + 1 : at]
@@ -174,7 +175,7 @@ class JsonDocument:
 
 def _without(pattern: re.Pattern[str], text: str) -> str:
     """Return the text with blanks in place of what the pattern finds outside of strings."""
-    return pattern.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\r\n]", " ", found[0]), text)
+    return pattern.sub(lambda found: found[1] or re.sub(r"[^\r\n]", " ", found[0]), text)
 
 
 def _object_in(text: str) -> dict[str, Any]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
+
+STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
+"""A string of JSON or TOML on one line, with DOTALL; one that never ends is one too, so that nobody looks again."""
 
 
 class Unmergeable(Exception):  # the cause, as the second half of a sentence

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, time
 from typing import Any, Final, NamedTuple, cast
 
-from responses_mcp.commands.text_edits import Edit, Unmergeable, as_table, edited, newline_of
+from responses_mcp.commands.text_edits import STRING, Edit, Unmergeable, as_table, edited, newline_of
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN: Final = re.compile(
-    r'"""[^\\]*?(?:\\.[^\\]*?)*?""""{0,2}|' + r"'''.*?''''{0,2}|" + r'"[^"\\]*(?:\\.[^"\\]*)*"|' + r"'[^']*'|"
+    r'"""[^\\]*?(?:\\.[^\\]*?)*?(?:""""{0,2}|\Z)|' + rf"'''.*?(?:''''{{0,2}}|\Z)|{STRING}|'[^']*(?:'|\Z)|"
     r"#[^\n]*|[\[\]{}\n]|[^\s\"'#\[\]{}]+",
     re.DOTALL,
 )
@@ -109,16 +109,16 @@ def _sections(text: str) -> Iterator[_Section]:
             continue
         if token[0] == "[" and fresh:
             if path is not None:
-                yield _Section(path, start, end)
+                yield _Section(path, start, _end_of_line(text, end))
             start = token.start()
             at = end = _end_of_line(text, start)
             path = _path(text[start:end])
             continue
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         fresh = False
-        end = _end_of_line(text, at)
+        end = at
     if path is not None:
-        yield _Section(path, start, end)
+        yield _Section(path, start, _end_of_line(text, end))
 
 
 def _end_of_line(text: str, at: int) -> int:

@@ -23,7 +23,8 @@ _VERB: Final = (
     r"|一緒|一致|等し"
 )
 _AND: Final = rf" ?(?:と|及び|および|又は|または|もしくは) ?(?!{_VERB})"
-_LISTED: Final = re.compile(rf"(?P<items>{_ITEM}(?:(?:、 ?|{_AND}){_ITEM})*{_AND}{_ITEM})(?P<rest>.*)")
+# Each item with what follows it is taken once and for all: names are nouns too, and lists would be read in 2**n ways.
+_LISTED: Final = re.compile(rf"(?P<items>(?>{_ITEM}(?:、 ?|{_AND}))*{_ITEM}{_AND}{_ITEM})(?P<rest>.*)")
 _BETWEEN: Final = re.compile(rf"{_AND}|、 ?")
 
 _QUOTES: Final = re.compile("[「」『』]")

@@ -20,8 +20,8 @@ _UTM_BEFORE_MORE = re.compile(rf"(?<=[?&]){_UTM}&")
 _UTM_AT_THE_END = re.compile(rf"[?&]{_UTM}(?![A-Za-z0-9_%+~-]|\.[A-Za-z0-9])")
 # A header, what stands on its line, and all up to empty lines that no list item follows, or to the end.
 _SOURCES_BLOCK = re.compile(
-    r"^[ \t>#*_-]*Sources[ \t*_]*[:：](?s:.*?)(?<=\S)[^\S\n]*"  # the full-width colon is meant
-    r"(?=\n[^\S\n]*\n\s*+(?![-*+•・]|[0-9]+[.)])|\s*\Z)",
+    r"^[ \t>#*_-]*Sources[ \t*_]*[:：](?s:.*?)(?<=\S)[^\S\n]*+"  # the full-width colon is meant
+    r"(?=\n[^\S\n]*\n\s*+(?![-*+•・]|[0-9]+[.)])|\s*+\Z)",
     re.MULTILINE,
 )
 _LOOKED_THROUGH = 256 * 1024  # characters at the end of an answer in which its block is looked for

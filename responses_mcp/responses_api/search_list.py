@@ -21,13 +21,13 @@ from responses_mcp.responses_api.web_pages import shown
 
 LONGEST_TITLE = 300  # characters
 LONGEST_SNIPPET = 1_000
-_LONGEST_TEXT = 256 * 1024  # characters of an answer that are looked at
+_LONGEST_TEXT = 256 * 1024  # characters of an answer that are looked at, and of all objects in it, within each other
 _LONGEST_ITEM = 16 * 1024
 _MOST_ITEMS = 500  # objects in it; a search is asked for 50
 
 # Within an object only: a quotation mark in the words around it begins no string. A string that never ends is one too.
 _MARK = re.compile(r'[{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-_REPAIRED = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")|,(?=\s*[}\]])', re.DOTALL)
+_REPAIRED = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})|\\')
 _EMPTY_LIST = re.compile(r"\[\s*\]")
 _LINK = re.compile(r"\[[^\[\]]*\]\((\S+)\)")
@@ -87,7 +87,7 @@ def is_empty_list(text: str) -> bool:
 def _objects_in(text: str) -> Iterator[str]:
     """Yield the text of each object that ends, the inner before the outer. One pass, whatever the text is."""
     starts: list[int] = []
-    place = 0
+    place, left = 0, _LONGEST_TEXT
     while True:
         if not starts:
             place = text.find("{", place)
@@ -101,7 +101,8 @@ def _objects_in(text: str) -> Iterator[str]:
             starts.append(mark.start())
         elif mark[0] == "}":
             start = starts.pop()
-            if place - start <= _LONGEST_ITEM:
+            if place - start <= min(_LONGEST_ITEM, left):
+                left -= place - start
                 yield text[start:place]
 
 

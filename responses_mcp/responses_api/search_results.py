@@ -21,8 +21,9 @@ from responses_mcp.responses_api.shapes import answer_parts, as_object, joined, 
 from responses_mcp.responses_api.web_pages import host_of, page_key, shown
 
 _MOST_SEEN = 2_000  # annotations, and sources, that are looked at
+_MOST_CHARACTERS = 256 * 1024  # of the titles and URLs of either, and of claims, which may overlap
 _LONGEST_REFUSAL = 200
-_BULLET = re.compile(r"[\s.,;:。、]*(?:[-*+•>#]+\s+|[0-9]{1,3}[.)]\s+)*")
+_BULLET = re.compile(r"\A[\s.,;:。、]*(?:[-*+•>#]+\s+|[0-9]{1,3}[.)]\s+)*")
 _LINK = re.compile(r"\[[^\[\]]*\]\((?:[^()\s]|\([^()\s]*\))*\)|https?://\S+|[()]")
 
 
@@ -107,13 +108,18 @@ def _check_that_something_was_said(
 def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:
     """Join mentions of one page: the first URL, and the first title and snippet that say anything."""
     pages: dict[str, SearchResult] = {}
+    left = _MOST_CHARACTERS
     for page in islice(mentions, _MOST_SEEN):
+        left -= len(page.title) + len(page.url)
+        if left < 0:
+            break
         url = without_tracking(page.url)
         key = page_key(url)
         if key is None:
             continue
         first = pages.get(key)
-        title = first.title if first is not None and first.title != host_of(first.url) else page.title
+        title = first.title if first is not None and first.title != host_of(first.url) else ""
+        title = title or shown(page.title, LONGEST_TITLE)
         snippet = (first.snippet if first is not None else "") or page.snippet
         url = first.url if first is not None else url
         pages[key] = SearchResult(title or host_of(url), url, snippet)
@@ -128,15 +134,19 @@ def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator
     said = "".join(text_at(part, "text") for part in parts)
     # Behind a mask the words of an annotation are elsewhere, and without it they may be half a secret.
     claims = claims and redact(said) == said
+    left = _MOST_CHARACTERS
     for part in parts:
         text, done = text_at(part, "text"), 0
         for annotation in objects(part.get("annotations"), annotations):
             if annotation.get("type") == "url_citation":
                 start, end = _place(annotation, text)
-                snippet = _claim(text, done, start, end) if claims else ""
+                covered = text[start : min(end, start + 4 * LONGEST_SNIPPET)]
+                left -= len(covered)
+                snippet = _claim(text, done, start, covered) if claims and left > 0 else ""
                 done = max(done, end)
-                title = shown(line_at(annotation, "title", redact), LONGEST_TITLE)
-                yield SearchResult(title, line_at(annotation, "url", redact), snippet)
+                yield SearchResult(
+                    line_at(annotation, "title", redact), line_at(annotation, "url", redact), snippet
+                )
 
 
 def _consulted(searches: list[JsonObject], redact: Redact) -> Iterator[SearchResult]:
@@ -155,14 +165,10 @@ def _place(annotation: JsonObject, text: str) -> tuple[int, int]:
     return start, end
 
 
-def _claim(text: str, done: int, start: int, end: int) -> str:
+def _claim(text: str, done: int, start: int, covered: str) -> str:
     """Return the words that an annotation covers; where they are a mere link, those before it on its line."""
-    covered = _without_bullet(_LINK.sub("", text[start : min(end, start + 4 * LONGEST_SNIPPET)]))
+    covered = _BULLET.sub("", _LINK.sub("", covered))
     if not covered:
         first = min(start, max(done, start - LONGEST_SNIPPET))
-        covered = _without_bullet(text[max(first, text.rfind("\n", first, start) + 1) : start])
+        covered = _BULLET.sub("", text[max(first, text.rfind("\n", first, start) + 1) : start])
     return shown(covered, LONGEST_SNIPPET)
-
-
-def _without_bullet(line: str) -> str:
-    return _BULLET.sub("", line, count=1)

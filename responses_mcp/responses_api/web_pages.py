@@ -64,7 +64,7 @@ def _dns_name(host: str) -> str:
 
 def _escaped(part: str) -> str:
     """Return a path or query in one spelling: what must be escaped is, and in capitals; what need not be is not."""
-    return _ESCAPE.sub(_spelled, quote(part, safe="%/:?#[]@!$&'()*+,;=~"))
+    return quote(_ESCAPE.sub(_spelled, part), safe="%/:?#[]@!$&'()*+,;=~")
 
 
 def _spelled(escape: re.Match[str]) -> str:

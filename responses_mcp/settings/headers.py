@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from responses_mcp.settings.findings import Raw
-from responses_mcp.settings.values import PLACEHOLDER, described, env_name
+from responses_mcp.settings.values import described, env_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +77,6 @@ def _wrong(
         return (*at, expected, "none"), f"set {variable} where the server is started, or remove the header"
     if not value.isascii() or not value.isprintable():
         return (*at, expected, "one with control or non-ASCII characters (not shown)"), f"correct {variable}"
-    if re.fullmatch(PLACEHOLDER, value):
+    if re.fullmatch(r"\$\{[^}]*\}", value):
         return (*at, expected, "a placeholder left unfilled"), f"set {variable} to the value itself"
     return None

@@ -17,8 +17,6 @@ _ENV_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]{0,254}"
 _DOMAIN: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
 ON: Final = frozenset({"1", "true", "yes", "on"})
 OFF: Final = frozenset({"0", "false", "no", "off"})
-PLACEHOLDER: Final = r"\$\{[^}]*\}"
-"""How a variable looks that a client should have filled in and did not."""
 
 _LONGEST_TEXT: Final = 256
 _LONGEST_PATH: Final = 4096
@@ -114,7 +112,7 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
 def _refused(value: object, findings: Findings, cure: str = "") -> Refusal:
     if isinstance(value, str) and (findings.holds_secret(value) or looks_like_key(value)):
         return Refusal(("a value that looks like a key (not shown)",))
-    if isinstance(value, str) and re.search(PLACEHOLDER, value):
+    if isinstance(value, str) and _unfilled(value):
         return Refusal((Raw(value), ", a placeholder left unfilled"), cure=cure)
     return Refusal(described(value), cure=cure)
 
@@ -132,10 +130,10 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | Refusal:
         return text if env_name(text) else Refusal(("other text (not shown)",))
     if not text.strip():
         return Refusal(("empty text",))
-    if setting.kind == "url" and (not _plain_word(text) or re.search(PLACEHOLDER, text)):
+    if setting.kind == "url" and (not _plain_word(text) or _unfilled(text)):
         # Whatever else a URL holds, it may hold credentials.
         return Refusal(("text with blanks, controls or unfilled placeholders (not shown)",))
-    if findings.holds_secret(text) or re.search(PLACEHOLDER, text):
+    if findings.holds_secret(text) or _unfilled(text):
         return _refused(text, findings)
     if setting.kind in {"path", "folder"}:
         # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
@@ -143,6 +141,11 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | Refusal:
     else:
         fits = _plain_word(text)
     return text if fits else _refused(text, findings)
+
+
+def _unfilled(text: str) -> bool:
+    """Tell whether a variable is left in it, `${NAME}`, that a client should have filled in."""
+    return "}" in text.partition("${")[2]
 
 
 def _plain_word(text: str) -> bool:

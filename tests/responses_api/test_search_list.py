@@ -169,3 +169,8 @@ def test_a_list_cut_anywhere_keeps_its_whole_items(length: int) -> None:
 def test_work_is_bounded(text: str) -> None:
     # A timing would depend on the machine. What takes time in proportion to a square would never come back.
     assert len(read(text)) <= 500
+
+
+def test_objects_within_each_other_are_read_as_far_as_they_are_not_longer_than_the_text_may_be() -> None:
+    text = '{"url": "https://a.jp/", "in": ' * 500 + f'"{"x" * 15_000}"' + "}" * 500
+    assert 0 < len(listed_pages(text, today=TODAY)) <= 256 * 1024 // 15_000
