@@ -149,8 +149,10 @@ class StatusLine:
 
 
 def _cut(text: str, most: int) -> str:
-    while columns(text) > most:
-        text = text[:-1]
+    for at, each in enumerate(text):
+        most -= columns(each)
+        if most < 0:
+            return text[:at]
     return text
 
 

@@ -69,7 +69,7 @@ def term(text: str) -> Term:
         ending = "[a-z]{0,6}" if text.isalpha() else ""
         part = re.escape(root)
         # The word comes first and what stands before it second: so it is looked for at the speed of str.find.
-        forms = re.compile(rf"{part}(?<![a-z0-9]{part}){ending}(?![a-z0-9])")
+        forms = re.compile(rf"{part}(?<![a-z0-9](?s:.{{{len(root)}}})){ending}(?![a-z0-9])")
     return Term(text, phrase(tokens), tokens, root, forms)
 
 

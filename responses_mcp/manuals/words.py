@@ -18,6 +18,9 @@ _UNSEEN: Final = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\ud800-\udfff\U000e0000-\U000e01ef]+"
 )
+# Marks on one letter are sorted by NFKC in time in proportion to their square, so it is given pieces. Each ends before
+# a character that joins nothing before it, unless there is none in 500.
+_PIECE: Final = re.compile("(?s:.{1,500})[^\0-\x7f\u3001\u3002\u4e00-\u9fff]{0,500}")
 _DASH: Final = re.compile("[\u2010-\u2015\u2043\u2212]")  # those that NFKC leaves
 
 # Kanji and kana, without the long vowel mark: writers put it or leave it out at will (コレクタ, コレクター).
@@ -41,7 +44,8 @@ def normalise(text: str) -> str:
     if text.isascii():
         folded = text.lower()
     else:
-        folded = _DASH.sub("-", unicodedata.normalize("NFKC", _UNSEEN.sub("", text))).casefold()
+        pieces = (unicodedata.normalize("NFKC", piece) for piece in _PIECE.findall(_UNSEEN.sub("", text)))
+        folded = _DASH.sub("-", "".join(pieces)).casefold()
     return " ".join(folded.split())
 
 

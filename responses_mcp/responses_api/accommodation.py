@@ -42,23 +42,25 @@ _REFUSED = rf"(?:un(?:supported|known|recogni[sz]ed|expected)|extra|{_NOT}|does(
 _WHERE = r"(?: (?:on|with|by|for|in) (?:(?:this|the|your) )?(?:model|endpoint|server|request|object))?"
 _OPEN = r"[\s:=('\"`\[{]{1,5}"
 _VALUE = r"(?:[ =:]{1,2}(?:with |of |value ){0,2}['\"`][\w.-]{1,40}['\"`]|[=:] ?\w{1,20})?"
-# Compiled with the first refusal, not with the first call: that takes 10 ms.
-_NAMED = (
-    # unsupported parameter: NAME, does not support 'NAME', not supported on this model: NAME
-    rf"\b(?:{_REFUSED}|invalid(?: value for)?){_WHERE},?(?: (?:the|these|request|keyword|following)){{0,3}} {_NOUN}"
-    rf"(?: supplied)?{_WHERE}{_OPEN}(?P<name>{_PATHS})",
-    rf"\b{_NOUN} (?:are |is )?{_NOT}{_WHERE}:{_OPEN}(?P<name>{_PATHS})",
-    rf"\b{_REFUSED}(?: the)?[\s:(\[]{{0,3}}['\"`](?P<name>{_PATHS})",
-    rf"\b{_REFUSED}{_WHERE}:? (?P<name>{_PLAIN})",
-    # 'NAME' is not supported, NAME: extra inputs are not permitted
-    rf"(?:['\"`](?P<name>{_PATH})['\"`]|(?P<plain>{_PLAIN}))(?: (?:{_NOUN}|responses))?{_VALUE}[:,]?"
-    rf"(?: (?:is|are|was|were))?(?: currently)?(?: only allowed| {_REFUSED})",
-    rf"(?<![\w./#-])(?P<name>{_PATH}): extra inputs",
-    # Where validators say that the fault is.
-    rf"\bvalidation errors? for \w{{1,60}} (?P<name>{_PATH})",
-    rf"\b(?:loc|param)['\"]?: ?[(\[]?['\"](?P<name>{_PATH})(?=['\"])",
-    r"\bverified to (?P<name>stream)\b",
-)
+_NAMED = [
+    re.compile(pattern)
+    for pattern in (
+        # unsupported parameter: NAME, does not support 'NAME', not supported on this model: NAME
+        rf"\b(?:{_REFUSED}|invalid(?: value for)?){_WHERE},?(?: (?:the|these|request|keyword|following)){{0,3}} {_NOUN}"
+        rf"(?: supplied)?{_WHERE}{_OPEN}(?P<name>{_PATHS})",
+        rf"\b{_NOUN} (?:are |is )?{_NOT}{_WHERE}:{_OPEN}(?P<name>{_PATHS})",
+        rf"\b{_REFUSED}(?: the)?[\s:(\[]{{0,3}}['\"`](?P<name>{_PATHS})",
+        rf"\b{_REFUSED}{_WHERE}:? (?P<name>{_PLAIN})",
+        # 'NAME' is not supported, NAME: extra inputs are not permitted
+        rf"(?:['\"`](?P<name>{_PATH})['\"`]|(?P<plain>{_PLAIN}))(?: (?:{_NOUN}|responses))?{_VALUE}[:,]?"
+        rf"(?: (?:is|are|was|were))?(?: currently)?(?: only allowed| {_REFUSED})",
+        rf"(?<![\w./#-])(?P<name>{_PATH}): extra inputs",
+        # Where validators say that the fault is.
+        rf"\bvalidation errors? for \w{{1,60}} (?P<name>{_PATH})",
+        rf"\b(?:loc|param)['\"]?: ?[(\[]?['\"](?P<name>{_PATH})(?=['\"])",
+        r"\bverified to (?P<name>stream)\b",
+    )
+]
 _FIRST = re.compile(r"[#$./]*(?:['\"]?body\W+)?(\w++)(?!-| \w)")
 _LINK = re.compile(r"(?<![\w./#-])[\w.-]++:?/[^\s'\"]*+")
 _CONTENT_CODE = re.compile(r"prompt|policy|content_filter|moderation|safety")
@@ -140,7 +142,7 @@ def _told(error: UpstreamError) -> tuple[str, str]:
 
 def _refused_members(error: UpstreamError) -> frozenset[str]:
     param, said = _told(error)
-    found = (match[match.lastgroup or 0] for pattern in _NAMED for match in re.finditer(pattern, said))
+    found = (match[match.lastgroup or 0] for pattern in _NAMED for match in pattern.finditer(said))
     paths = [param] if param else [path for names in found for path in re.split(r", (?:and )?| and ", names)]
     firsts = (_FIRST.match(path.strip("'\"`")) for path in paths)
     return frozenset(_ALSO_CALLED.get(first[1], first[1]) for first in firsts if first) & _OPTIONAL

@@ -144,9 +144,7 @@ def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator
                 left -= len(covered)
                 snippet = _claim(text, done, start, covered) if claims and left > 0 else ""
                 done = max(done, end)
-                yield SearchResult(
-                    line_at(annotation, "title", redact), line_at(annotation, "url", redact), snippet
-                )
+                yield SearchResult(line_at(annotation, "title", redact), line_at(annotation, "url", redact), snippet)
 
 
 def _consulted(searches: list[JsonObject], redact: Redact) -> Iterator[SearchResult]:

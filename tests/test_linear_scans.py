@@ -1,0 +1,276 @@
+"""Everything that goes through the text of others takes time in proportion to it, and nobody waits for it."""
+
+import io
+import logging
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.commands.asking import for_reading
+from responses_mcp.commands.json_merge import JsonDocument
+from responses_mcp.commands.terminal import StatusLine
+from responses_mcp.commands.text_edits import Edit, Unmergeable, edited
+from responses_mcp.commands.toml_merge import TomlDocument
+from responses_mcp.errors import UpstreamError
+from responses_mcp.manuals import decomposition, diagnosis
+from responses_mcp.manuals.checks import unchecked
+from responses_mcp.manuals.claims import claim_graph
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.intake import Hashed, entries, indexed
+from responses_mcp.manuals.paths import parse_child_id, parts_of
+from responses_mcp.manuals.query import required_term, term, terms
+from responses_mcp.manuals.requests import parse_find
+from responses_mcp.manuals.sections import headings, sections
+from responses_mcp.manuals.texts import lines
+from responses_mcp.manuals.words import asked, foldable, normalise, runs, spaced
+from responses_mcp.protocol.framing import MessageReader
+from responses_mcp.protocol.jsonrpc import decode, encode, replace_lone_surrogates
+from responses_mcp.redaction import Redactor
+from responses_mcp.responses_api.citations import Citation, with_sources, without_markers, without_tracking
+from responses_mcp.responses_api.reading import read_answer
+from responses_mcp.responses_api.search_list import is_empty_list, listed_pages
+from responses_mcp.responses_api.search_results import read_results
+from responses_mcp.responses_api.web_pages import page_key, shown
+from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
+from responses_mcp.settings.policy_file import instructions_from
+from responses_mcp.settings.yaml_file import read_config
+from responses_mcp.testing import Json, bodies, open_fake_api
+from responses_mcp.testing.client import connected_client
+from tests.debug_lines import configured
+from tests.growth import Hostile, superlinear
+from tests.test_linear_time import FRAGMENTS
+from tests.test_streamed_calls import pointing_at
+
+TODAY = "2026-11-22"
+WAIT = 5.0  # seconds; reading the answers below took longer than anybody waits
+
+HEADS = ("", "Sources: x", '{"url": "', "```\n", "---\ntitle: ", "Content-Length: ")
+REPEATED = (
+    *FRAGMENTS, '{"a":', "{'a': ", "[[], ", '"', '"""', "Sources:\n", "# a\n", "a: 1\n", "a: {", "? ", "&a ", "*a ", "<<: ", "- - ", "| ",
+    "%41", "%c3%a4", "é", "e\u0301", "\u0316\u0300", "\ud800", "ー", "亜と", "a、", "a or ", "ﾞ", "a.", "k1 = [1, {}]\n", "[a.b]\n",
+    "Content-Length: 3\r\n\r\n", "\\u3042", "\r", "\r\n", "\x00", "\x1b[", "$", "${", "((a)", "[](a)", "sk-aaaaaaaaaaaaaaaa ",
+)  # fmt: skip
+TEXTS = [Hostile(head, repeated, '"}]') for head, repeated in product(HEADS, REPEATED)]
+
+
+def response(text: str, annotations: list[Any]) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": annotations}
+    search = {"type": "web_search_call", "status": "completed", "action": {"url": "https://a.jp/"}}
+    return {"status": "completed", "output": [search, {"type": "message", "content": [part]}]}
+
+
+def cited(text: str) -> list[Any]:
+    """Return as many annotations as fit the text, each of which covers all that follows it."""
+    cite = {"type": "url_citation", "end_index": len(text), "title": "t"}
+    return [{**cite, "url": f"https://a.jp/{at}", "start_index": at} for at in range(0, min(len(text), 4000), 2)]
+
+
+def long_citations(text: str) -> list[Any]:
+    pieces = [text[at : at + 4000] for at in range(0, len(text), 4000)]
+    return [{"type": "url_citation", "url": f"https://a.jp/{each}", "title": each} for each in pieces]
+
+
+def answer(text: str) -> None:
+    read_answer(response(text, cited(text[:4000])), model="m", max_citations=10, date=TODAY)
+
+
+def search(text: str, annotations: list[Any]) -> None:
+    read_results(response(text, annotations), limit=50, today=TODAY)
+
+
+def log_line(text: str) -> None:
+    with configured(redact=Redactor("canary-secret")) as handler:
+        handler.format(logging.LogRecord("responses_mcp", logging.INFO, "", 0, "heard %s", (text,), None))
+
+
+def file_of(text: str) -> io.BytesIO:
+    handle = io.BytesIO(text.encode("utf-8", "replace"))
+    handle.name = "a file"
+    return handle
+
+
+def rows(path: str) -> Callable[[str], object]:
+    return lambda text: [
+        indexed(path, row.title, row.crumbs, row.body) for row in entries(path, Hashed(file_of(text), 2**24), unchecked)
+    ]
+
+
+def feed(text: str, size: int, limit: int = 0) -> None:
+    reader, data = MessageReader(limit), text.encode("utf-8", "replace")
+    for at in range(0, len(data), size):
+        reader.feed(data[at : at + size])
+    reader.feed_eof()
+
+
+def merge(text: str, dialect: Any) -> None:
+    document = JsonDocument(text, container="mcpServers", name="a", dialect=dialect)
+    edited(text, document.edits({"command": "c", "args": []}))
+
+
+def merge_toml(text: str) -> None:
+    document = TomlDocument(text, container="mcp_servers", name="a")
+    edited(text, document.edits({"command": "c", "args": []}))
+
+
+def question(text: str) -> None:
+    request = parse_find({"manual_id": "m", "query": text, "required_terms": [text[:1000]]})
+    for each in request.required_terms:
+        required_term(each).hits(foldable(normalise(text)))
+    ref = {"title": text, "path": "a.md", "start_line": 1, "signals": []}
+    claim_graph(text, "m", [{"score": 1.0, "matched_tokens": [], "ref": ref}], decomposition.sub_queries(text, 3))
+    diagnosis.exhaustive(text)
+
+
+def patient(scan: Callable[[str], object]) -> Callable[[str], None]:
+    """Let a scan refuse what it is given."""
+
+    def work(text: str) -> None:
+        with suppress(Unmergeable, ManualsError, UpstreamError, UnicodeError):
+            scan(text)
+
+    return work
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_a_terminal(text: str) -> None:
+    with redirect_stdout(Terminal()), redirect_stderr(Terminal()):
+        for_reading(text)
+        with StatusLine() as status:
+            status.show(text)
+
+
+SCANS: dict[str, Callable[[str], object]] = {
+    "an answer": answer,
+    "the block of sources": lambda text: with_sources(text, (Citation("https://a.jp/", None, TODAY),), TODAY),
+    "tracking in URLs": without_tracking,
+    "marks of citations": without_markers,
+    "what is shown of a page": lambda text: shown(text, len(text)),
+    "the key of a page": page_key,
+    "a list of pages": lambda text: listed_pages(text, today=TODAY),
+    "an empty list": is_empty_list,
+    "results with long citations": lambda text: search("", long_citations(text)),
+    "secrets": Redactor(["canary-secret", "a" * 1000, "Bearer aaaaaaaaaaaa"]),
+    "a log line": log_line,
+    "a payload": lambda text: decode(text.encode("utf-8", "replace")),
+    "a message": encode,
+    "lone surrogates": replace_lone_surrogates,
+    "spacing": spaced,
+    "a name of a file": parts_of,
+    "an id of a file": lambda text: parse_child_id(f"file::m::{text}"),
+    "an edited text": lambda text: edited(text, [Edit(at, at + 1, "b") for at in range(0, len(text), 50)]),
+    "what looks like a key": looks_like_key,
+    "what is masked": lambda text: masked(text, ["canary-secret"]),
+    "what is printable": printable,
+}
+# What takes longer for a character, or never meets more than so many.
+SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
+    "input at once": (2**18, lambda text: feed(text, 2**20)),
+    "input in pieces": (2**18, lambda text: feed(text, 1000)),
+    "rows of JSON": (2**18, rows("a.json")),
+    "folding": (2**18, lambda text: foldable(normalise(text))),
+    "reading on a terminal": (2**18, on_a_terminal),
+    "words": (2**18, lambda text: (runs(text), asked(text))),
+    "input byte by byte": (2**18, lambda text: feed(text, 1)),
+    "input that is too long": (2**18, lambda text: feed(text, 10, 1000)),
+    "headings": (2**18, lambda text: list(headings(lines(file_of(text), unchecked, longest=1000)))),
+    "sections": (2**18, lambda text: list(sections(text.split("\n")))),
+    "rows of Markdown": (2**18, rows("a.md")),
+    "a question": (2**14, question),
+    "terms": (2**14, lambda text: [each.hits(text) for each in terms(text)]),
+    "parts of a question": (2**14, lambda text: decomposition.sub_queries(text, 9)),
+}
+OPENINGS = ("", "{", "{\n  ", '{"mcpServers": {', '{"mcpServers": {"a": {', '{"mcpServers": {"a": {"b": [')
+MEMBERS = (
+    '"k": 1, ',
+    '"k":1,\n',
+    '"\\"k": "\\"", ',
+    '"k": [{}], // a\n',
+    '"k": "',
+    '/* */"k": 1,',
+    "/*",
+    "//",
+    ",",
+    "[], ",
+    "1, ",
+    " ",
+    "\n",
+)
+FILES = [
+    Hostile(head, each, f"{tail}\n") for head, each, tail in product(OPENINGS, MEMBERS, ('"z": 0}}', "0]}}}", '"'))
+]
+ITEMS = ("1, ", "[], ", "{}, ", "'a', ", '"\\"", ', "'''a''', ", '"""\\""\\""""\n, ', "# a\n", " ", "\n")
+TABLES = [Hostile(f"[mcp_servers.a]\nb = [{start}", each, f"{start}]\n") for start, each in product(("", "'''"), ITEMS)]
+MERGES: dict[str, tuple[list[Hostile[str]], Callable[[str], object]]] = {
+    "JSON": (FILES, lambda text: merge(text, "json")),
+    "JSON with comments": (FILES, lambda text: merge(text, "json with comments")),
+    "JSON with commas": (FILES, lambda text: merge(text, "jsonc")),
+    "JSON on one line": ([Hostile("{", '"k":1,', '"mcpServers": {"a": {\n}}}')], lambda text: merge(text, "json")),
+    "TOML": (TABLES, merge_toml),
+    "TOML on one line": ([Hostile("[mcp_servers.a]\nb = [", "[],", "]\n")], merge_toml),
+}
+
+
+@pytest.mark.parametrize(
+    ("longest", "scan"),
+    [*((2**20, each) for each in SCANS.values()), *SHORT_SCANS.values()],
+    ids=[*SCANS, *SHORT_SCANS],
+)
+def test_a_scan_takes_time_in_proportion_to_its_text(longest: int, scan: Callable[[str], object]) -> None:
+    assert superlinear(patient(scan), TEXTS, shortest=256, longest=longest) is None
+
+
+def test_many_citations_of_the_same_words_are_read_in_time_in_proportion_to_the_text() -> None:
+    texts = [Hostile("", each, "") for each in ("a", "[](", "- ", "https://a?")]
+    assert superlinear(lambda text: search(text, cited(text)), texts, shortest=1024, longest=2**18) is None
+
+
+@pytest.mark.parametrize(("texts", "merge"), MERGES.values(), ids=MERGES)
+def test_a_file_of_a_client_is_changed_in_time_in_proportion_to_its_text(
+    texts: list[Hostile[str]], merge: Callable[[str], object]
+) -> None:
+    shortest, longest = (256, 2**18) if len(texts) > 1 else (2**18, 2**20)
+    assert superlinear(patient(merge), texts, shortest=shortest, longest=longest) is None
+
+
+def test_a_word_of_a_question_that_repeats_itself_is_found_in_time_in_proportion_to_the_text() -> None:
+    def work(text: str) -> None:
+        word = text[: len(text) // 2]
+        assert term(word).hits(text) == 0
+
+    assert superlinear(work, [Hostile("", "a", "")], shortest=256, longest=2**16) is None
+
+
+def test_a_file_of_settings_is_read_in_time_in_proportion_to_its_text(tmp_path: Path) -> None:
+    def work(text: str) -> None:
+        path = tmp_path / "a file"
+        path.write_text(text.encode("utf-8", "replace").decode(), newline="")
+        read_config(path, Findings())
+        instructions_from(path, "append", (), Findings())
+
+    # At brackets PyYAML looks back over a thousand characters, which would hide all else.
+    texts = [Hostile("a: ", each, "\n") for each in REPEATED if not {*each} & {*"[{"}]
+    assert superlinear(work, texts, shortest=1024, longest=2**16) is None
+
+
+# Through the front
+
+
+async def test_a_ping_is_answered_while_an_answer_of_blanks_behind_a_header_is_read() -> None:
+    body = bodies.answer(
+        "Sources: x" + " " * 48_000 + ".", searches=[bodies.web_search_call(["why"], ["https://a.jp/"])]
+    )
+    with trio.fail_after(WAIT):
+        async with open_fake_api(Json(body)) as api, connected_client(pointing_at(api.base_url)) as client:
+            call = await client.start_call("answer", {"query": "Why?"})
+            await api.wait_requests(1)
+            await client.ask("ping")
+            await client.response(call)
