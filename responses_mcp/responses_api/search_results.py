@@ -24,7 +24,7 @@ _MOST_SEEN = 2_000  # annotations, and sources, that are looked at
 _MOST_CHARACTERS = 256 * 1024  # of the titles and URLs of either, and of claims, which may overlap
 _LONGEST_REFUSAL = 200
 _BULLET = re.compile(r"\A[\s.,;:。、]*(?:[-*+•>#]+\s+|[0-9]{1,3}[.)]\s+)*")
-_LINK = re.compile(r"\[[^\[\]]*\]\((?:[^()\s]|\([^()\s]*\))*\)|https?://\S+|[()]")
+_LINK = re.compile(r"\[[^\[\]]*\]\((?:[^()\s]++|\([^()\s]*+\))*\)|https?://\S+|[()]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _TRACKING = re.compile(
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-_ADDRESS = r"\((?:[^()\s]|\([^()\s]*\))+\)"
+_ADDRESS = r"\((?:[^()\s]++|\([^()\s]*+\))+\)"
 # Links in parentheses are how models cite: they name a page that the result names already.
 _CITED = re.compile(rf" ?\((?:\[[^\[\]]*\]{_ADDRESS}[,;\s]*)+\)")
 _LINK = re.compile(rf"\[([^\[\]]*)\]{_ADDRESS}")
