@@ -173,4 +173,4 @@ def test_work_is_bounded(text: str) -> None:
 
 def test_objects_within_each_other_are_read_as_far_as_they_are_not_longer_than_the_text_may_be() -> None:
     text = '{"url": "https://a.jp/", "in": ' * 500 + f'"{"x" * 15_000}"' + "}" * 500
-    assert 0 < len(listed_pages(text, today=TODAY)) <= 256 * 1024 // 15_000
+    assert 0 < len(listed_pages(text, today=TODAY, redact=str)) <= 256 * 1024 // 15_000
