@@ -9,6 +9,8 @@ from typing import Any, cast
 from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redact
 
+_LONGEST_TEXT = 1_100_000  # characters: more than an answer may have, so that what is too long is seen
+_LONGEST_SECRET = 4 * 1024  # characters at the end of a text that was cut, which may be half of one
 _LONGEST_LINE = 8 * 1024  # characters; few servers take a longer address
 
 
@@ -24,7 +26,9 @@ def answer_parts(items: list[JsonObject], most: int) -> Iterator[JsonObject]:
 def joined(parts: list[JsonObject], kind: str, member: str, redact: Redact) -> str:
     """Join one member of all parts of a kind, such as the `text` of `output_text`, to a text that may be shown."""
     # Joined first: a secret may have been cut between two parts, and a character into its two surrogates.
-    return redact(replace_lone_surrogates("".join(text_at(part, member) for part in parts if part.get("type") == kind)))
+    text = "".join(text_at(part, member) for part in parts if part.get("type") == kind)
+    shown = redact(replace_lone_surrogates(text[:_LONGEST_TEXT]))
+    return shown if len(text) <= _LONGEST_TEXT else shown[:-_LONGEST_SECRET]
 
 
 def as_object(value: Any) -> JsonObject:
