@@ -51,7 +51,7 @@ class Network(httpcore.AsyncNetworkBackend):
         except trio.TooSlowError as error:
             raise _too_slow() from error
         except OSError as error:
-            raise unreachable(error) from error
+            raise _unreachable(error) from error
         # What a router has forgotten is noticed before the next question is sent into nothing.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._stream = NetworkStream(self, self._socket)
@@ -108,7 +108,7 @@ class NetworkStream(httpcore.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109, ARG002
         """Send all of it."""
-        self._heads, self._in_head, self._left = 0, True, None
+        self._heads, self._in_head, self._left, self._handed = 0, True, None, b""
         try:
             if buffer:  # else a cancel would find httpcore within a generator that it does not end
                 await self._stream.send_all(buffer)
@@ -141,10 +141,10 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         self._in_head, self._left = False, length
 
     async def is_silent(self) -> bool:
-        """Tell whether nothing has come that was not handed on."""
-        if self.has_more:
-            return False
-        # TLS may have read more from the socket than it has given out.
+        """Tell whether nothing has come that was not handed on; what is on the socket does not count."""
+        if self.has_more or not isinstance(self._stream, trio.SSLStream):
+            return not self.has_more
+        # It may have read more from the socket than it has given out.
         with trio.move_on_after(0):
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self._stream.receive_some(1)
@@ -201,7 +201,7 @@ def tls_error(error: BaseException) -> ssl.SSLError | None:
     return next((each for each in causes(error) if isinstance(each, ssl.SSLError)), None)
 
 
-def unreachable(error: OSError) -> ConnectionFailed:
+def _unreachable(error: OSError) -> ConnectionFailed:
     """Return the error for a connection, or a look-up, that the system refused."""
     if (shortage := exhausted(error)) is not None:
         return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
