@@ -54,7 +54,7 @@ class Network(httpcore.AsyncNetworkBackend):
             raise _unreachable(error) from error
         # What a router has forgotten is noticed before the next question is sent into nothing.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._stream = NetworkStream(self, self._socket)
+        self._stream = NetworkStream(self, self._socket, is_tls=False)
         return self._stream
 
     async def start_tls(self, below: trio.abc.Stream, context: ssl.SSLContext, host: str | None) -> NetworkStream:
@@ -67,7 +67,7 @@ class Network(httpcore.AsyncNetworkBackend):
             raise _too_slow() from error
         except trio.BrokenResourceError as error:
             raise _no_tls(error) from error
-        self._stream = NetworkStream(self, stream)
+        self._stream = NetworkStream(self, stream, is_tls=True)
         return self._stream
 
     @property
@@ -96,9 +96,10 @@ class Network(httpcore.AsyncNetworkBackend):
 class NetworkStream(httpcore.AsyncNetworkStream):
     """The bytes of one connection, or of the TLS within it."""
 
-    def __init__(self, network: Network, stream: trio.abc.Stream) -> None:
+    def __init__(self, network: Network, stream: trio.abc.Stream, *, is_tls: bool) -> None:
         self._network = network
         self._stream = stream
+        self._is_tls = is_tls
         self._data = b""  # received and not handed on, from `_at`
         self._at = 0
         self._handed = b""  # the last two bytes handed on
@@ -142,9 +143,9 @@ class NetworkStream(httpcore.AsyncNetworkStream):
 
     async def is_silent(self) -> bool:
         """Tell whether nothing has come that was not handed on; what is on the socket does not count."""
-        if self.has_more or not isinstance(self._stream, trio.SSLStream):
+        if self.has_more or not self._is_tls:
             return not self.has_more
-        # It may have read more from the socket than it has given out.
+        # TLS may have read more from the socket than it has given out.
         with trio.move_on_after(0):
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self._stream.receive_some(1)

@@ -56,9 +56,9 @@ class ConnectionPool:
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         """Send one request and give its reply to `reader`, see `connections.Connections`."""
         async with self._slots:
-            # A cancel may have come between the release of this place and now: it must not cost a connection.
-            await trio.lowlevel.checkpoint_if_cancelled()
             await make_room()
+            # A cancel may have come since this place, or the room, was given: it must not cost a connection.
+            await trio.lowlevel.checkpoint_if_cancelled()
             connection = await self._take()
             in_order = False
             try:
