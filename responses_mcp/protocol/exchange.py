@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from responses_mcp.protocol.era import Era
+from responses_mcp.protocol.eras import Era
 from responses_mcp.protocol.jsonrpc import JsonObject, RequestId, RequestKey
 from responses_mcp.protocol.outcome import ToolFailure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, JsonObject, RpcError
+from responses_mcp.protocol.jsonrpc import JsonObject, RpcError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,6 @@ class ToolFailure:
 @dataclass(frozen=True, slots=True)
 class Crash:
     """A bug of ours ended the call. The client learns no more than that."""
-
-    @property
-    def error(self) -> RpcError:
-        """Return the neutral error that says so."""
-        return RpcError(INTERNAL_ERROR, "Internal error")
 
 
 Outcome = ToolSuccess | ToolFailure | Crash

@@ -20,7 +20,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from responses_mcp.protocol.era import Era
+from responses_mcp.protocol.eras import Era, LegacyEra, ModernEra, check_envelope, envelope_of
 from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool, Pending, Subscription
 from responses_mcp.protocol.framing import FramingFault, MessageReader, Payload, encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import (
@@ -43,8 +43,6 @@ from responses_mcp.protocol.jsonrpc import (
     result_message,
     result_message_bytes,
 )
-from responses_mcp.protocol.legacy import LegacyEra
-from responses_mcp.protocol.modern import ModernEra, check_envelope, envelope_of, missing_envelope
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.outcome import Outcome
 
@@ -197,22 +195,10 @@ class Session:
         if request.method == "initialize" and (not modern or "protocolVersion" in request.params):
             self._initialized = True
             self._reply(request, self._legacy.initialize())
-        elif modern:
+        elif modern or request.method == "server/discover":
             self._serve_modern(request)
-        else:
-            self._serve_legacy(request)
-
-    def _serve_legacy(self, request: Request) -> None:
-        if request.method == "ping":
-            self._reply(request, self._legacy.empty())
-        elif request.method == "server/discover":
-            # Known to the modern era alone, and without an envelope it is none of that era.
-            self._queue(error_message(request.id, missing_envelope(request.params)))
-        elif request.method not in ("tools/list", "tools/call"):
-            self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
-        elif not self._initialized:
-            cure = "send initialize first, or carry the 2026-07-28 _meta fields"
-            self._refuse(request, INVALID_PARAMS, f"Invalid params: {cure}")
+        elif request.method == "ping":
+            self._reply(request, {})  # clients refuse any member in it
         else:
             self._serve_tools(request, self._legacy)
 
@@ -223,12 +209,17 @@ class Session:
             self._reply(request, self._modern.discover())
         elif request.method == "subscriptions/listen":
             self._open_subscription(request)
-        elif request.method not in ("tools/list", "tools/call"):
-            self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
         else:
             self._serve_tools(request, self._modern)
 
     def _serve_tools(self, request: Request, era: Era) -> None:
+        if request.method not in ("tools/list", "tools/call"):
+            self._refuse(request, METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
+            return
+        if era is self._legacy and not self._initialized:
+            cure = "send initialize first, or carry the 2026-07-28 _meta fields"
+            self._refuse(request, INVALID_PARAMS, f"Invalid params: {cure}")
+            return
         if request.method == "tools/list":
             # It never changes, and to serialise it is most of the work of answering.
             if (listed := self._listed.get(era)) is None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from responses_mcp.protocol.eras import PREFIX
 from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
-from responses_mcp.protocol.modern import PREFIX
 from responses_mcp.protocol.outcome import Crash, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 

@@ -1,20 +1,30 @@
-"""The 2026-07-28 shape of our results, and the envelope that makes a request one of that era.
+"""What an era of the protocol decides: the shape of our results, and nothing about when they are sent.
 
-There is no handshake: every request says in `params._meta` which revision it speaks and what its client can do, and
-no request depends on an earlier one (spec 2026-07-28, basic/lifecycle and server/discover).
+The server speaks two, on one stream and in any mixture; every message is served by the era it belongs to. 2025-06-18,
+the legacy one, is entered with `initialize` (contract 2 and 11). In 2026-07-28, the modern one, there is no handshake:
+every request says in `params._meta`, its envelope, which revision it speaks and what its client can do, and no request
+depends on an earlier one (spec 2026-07-28, basic/lifecycle and server/discover).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
-from responses_mcp.protocol.era import SERVER_NAME, call_result
-from responses_mcp.protocol.jsonrpc import INVALID_PARAMS, JsonObject, RequestId, RpcError
-from responses_mcp.protocol.outcome import Outcome
+from responses_mcp.protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    JsonObject,
+    RequestId,
+    RpcError,
+)
+from responses_mcp.protocol.outcome import Crash, Outcome, ToolFailure, ToolSuccess
 
-PROTOCOL_VERSION: Final = "2026-07-28"
-SUPPORTED_VERSIONS: Final = (PROTOCOL_VERSION,)
+SERVER_NAME: Final = "openai-responses-mcp"
+LEGACY_VERSION: Final = "2025-06-18"
+MODERN_VERSION: Final = "2026-07-28"
+SUPPORTED_VERSIONS: Final = (MODERN_VERSION,)
 UNSUPPORTED_VERSION: Final = -32022
 
 PREFIX: Final = "io.modelcontextprotocol/"
@@ -38,8 +48,8 @@ def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
     """Return what is wrong with a request's envelope: its shape first, then its version; None when it will do."""
     given = params.get("_meta")
     meta: Mapping[str, Any] = cast(Mapping[str, Any], given) if isinstance(given, dict) else {}
-    if not (_VERSION_KEY in meta and _CAPABILITIES_KEY in meta):
-        return missing_envelope(params)
+    if missing := [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]:
+        return RpcError(INVALID_PARAMS, f"Invalid params: params._meta is missing {', '.join(missing)}")
     version, client = meta[_VERSION_KEY], meta.get(_CLIENT_KEY)
     if not isinstance(version, str):
         return _ill_typed(_VERSION_KEY, "a string")
@@ -55,14 +65,6 @@ def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
     return None
 
 
-def missing_envelope(params: Mapping[str, Any]) -> RpcError:
-    """Return the error for a request whose envelope lacks what every one must have, naming what is missing."""
-    given = params.get("_meta")
-    meta: Mapping[str, Any] = cast(Mapping[str, Any], given) if isinstance(given, dict) else {}
-    missing = [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]
-    return RpcError(INVALID_PARAMS, f"Invalid params: params._meta is missing {', '.join(missing)}")
-
-
 def _is_implementation(value: object) -> bool:
     if not isinstance(value, dict):
         return False
@@ -74,10 +76,67 @@ def _ill_typed(key: str, expected: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Invalid params: params._meta.{key} must be {expected}")
 
 
+def _call_result(outcome: Outcome) -> JsonObject | RpcError:
+    """Shape the end of a call as a result of `tools/call`, which both eras have; a crash is an error in both.
+
+    Error results carry no structured content: clients would hold it against the tool's output schema.
+    """
+    if isinstance(outcome, Crash):
+        return RpcError(INTERNAL_ERROR, "Internal error")
+    result: JsonObject = {"content": [{"type": "text", "text": outcome.text}]}
+    if isinstance(outcome, ToolSuccess):
+        if outcome.structured is not None:
+            result["structuredContent"] = outcome.structured
+        result["isError"] = False
+    else:
+        result["isError"] = True
+    return result
+
+
+class LegacyEra:
+    """Shapes results for clients that began with `initialize`. Nothing of a later revision is in them.
+
+    `errors_as_results` gives tool failures the form of later revisions, a result with `isError`, for the clients that
+    do not show `error.data` to anybody. `instructions`, if given, tell the client's model when to use the tools.
+    """
+
+    remembers = True  # a request may depend on what an earlier one did
+
+    def __init__(self, version: str, *, errors_as_results: bool = False, instructions: str | None = None) -> None:
+        self._version = version
+        self._errors_as_results = errors_as_results
+        self._instructions = instructions
+
+    def initialize(self) -> JsonObject:
+        """Answer `initialize`; the version is pinned, whatever the client asks for (contract 11)."""
+        result: JsonObject = {
+            "protocolVersion": LEGACY_VERSION,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": SERVER_NAME, "version": self._version},
+        }
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return result
+
+    def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
+        """Answer `tools/list`, in one page: some clients read no second one."""
+        return {"tools": list(definitions)}
+
+    def unknown_tool(self, name: str) -> RpcError:  # noqa: ARG002  # the contract's words name no tool
+        """Refuse a call of a tool that does not exist (contract, appendix B)."""
+        return RpcError(METHOD_NOT_FOUND, "Unknown tool")
+
+    def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
+        """Shape the end of a call: a result, or the error that the contract wants."""
+        if isinstance(outcome, ToolFailure) and outcome.error is not None and not self._errors_as_results:
+            return outcome.error
+        return _call_result(outcome)
+
+
 class ModernEra:
     """Shapes results for requests that carry an envelope. Every result says that it is complete and who we are."""
 
-    remembers: ClassVar = False  # every request stands for itself
+    remembers = False  # every request stands for itself
 
     def __init__(self, version: str, *, instructions: str | None = None) -> None:
         self._server = {"name": SERVER_NAME, "version": version}
@@ -100,7 +159,7 @@ class ModernEra:
 
     def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
         """Shape the end of a call: tool failures are results, so that the model can read and mend them."""
-        shaped = call_result(outcome)
+        shaped = _call_result(outcome)
         return shaped if isinstance(shaped, RpcError) else self._complete(shaped)
 
     def acknowledged(self, subscription: RequestId) -> JsonObject:
@@ -119,3 +178,6 @@ class ModernEra:
 
     def _complete(self, result: JsonObject) -> JsonObject:
         return {"resultType": "complete", **result, "_meta": {_SERVER_KEY: self._server}}
+
+
+Era = LegacyEra | ModernEra
