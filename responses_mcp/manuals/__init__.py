@@ -1,1 +1,19 @@
 """Retrieval over a folder of manuals: Markdown and JSON files, searched and read off the event loop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+KINDS: Final = (
+    "candidates",
+    "unscanned",
+    "conflicts",
+    "gaps",
+    "integrated_top",
+    "claims",
+    "evidences",
+    "edges",
+    "gate_runs",
+    "fusion_debug",
+)
+"""The kinds of rows that `manual_hits` shows (contract, manual_hits). Here, because a start needs nothing else."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.kinds import KINDS
 from responses_mcp.manuals.requests import HitsRequest
 
 if TYPE_CHECKING:

@@ -13,19 +13,17 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.candidates import Counts, Reader
-from responses_mcp.manuals.checks import Check, unchecked
+from responses_mcp.manuals.checks import Check, Turns, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.find import find
 from responses_mcp.manuals.folder import Folder
 from responses_mcp.manuals.index import Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
-from responses_mcp.manuals.listing import list_children
+from responses_mcp.manuals.listing import list_children, table_of_contents
 from responses_mcp.manuals.packed import Unscanned, packed
 from responses_mcp.manuals.query import terms
 from responses_mcp.manuals.reading import ReadEnd, read, scan
 from responses_mcp.manuals.requests import FindRequest, LsRequest, ReadRequest, ScanRequest, TocRequest
 from responses_mcp.manuals.store import Store, Unusable, index_path, is_broken
-from responses_mcp.manuals.toc import table_of_contents
-from responses_mcp.manuals.turns import Turns
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)

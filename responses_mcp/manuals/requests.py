@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
+from responses_mcp.manuals import KINDS
 from responses_mcp.manuals import arguments as read
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.kinds import KINDS
 from responses_mcp.manuals.paths import ROOT_ID, parts_of
 from responses_mcp.manuals.words import normalise
 

@@ -24,8 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from responses_mcp.manuals.checks import Check, unchecked
-from responses_mcp.manuals.turns import PATIENCE, Turns
+from responses_mcp.manuals.checks import PATIENCE, Check, Turns, unchecked
 from responses_mcp.manuals.words import FOLDING
 
 log = logging.getLogger(__name__)

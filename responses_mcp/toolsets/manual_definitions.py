@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from responses_mcp.manuals.kinds import KINDS
+from responses_mcp.manuals import KINDS
 from responses_mcp.protocol.jsonrpc import JsonObject
 
 # Without readOnlyHint Codex refuses the call and Claude Code runs calls one after the other.

@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 import pytest
 
+from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.fusion import cut_off, spread
 from responses_mcp.manuals.gates import rank
-from responses_mcp.manuals.kinds import KINDS
 from responses_mcp.manuals.manuals import Manuals
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, ReadRequest, parse_find
 from responses_mcp.settings.model import (

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.checks import unchecked
 from responses_mcp.manuals.diagnosis import gap_rows
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.hits import page
-from responses_mcp.manuals.kinds import KINDS
 from responses_mcp.manuals.packed import Unscanned
 from responses_mcp.manuals.requests import HitsRequest
 from tests.manuals.found import payload, row

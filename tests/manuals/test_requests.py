@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.kinds import KINDS
 from responses_mcp.manuals.requests import (
     FindRequest,
     HitsRequest,

@@ -8,8 +8,8 @@ import pytest
 from responses_mcp.manuals.checks import OutOfTime, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.folder import Folder
+from responses_mcp.manuals.listing import table_of_contents
 from responses_mcp.manuals.requests import TocRequest
-from responses_mcp.manuals.toc import table_of_contents
 
 
 def write(root: Path, path: str, text: str = "") -> None:
