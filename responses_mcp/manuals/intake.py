@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NamedTuple, cast
 from responses_mcp.manuals.checks import Check
 from responses_mcp.manuals.paths import file_type
 from responses_mcp.manuals.sections import sections
-from responses_mcp.manuals.texts import lines, pieces
+from responses_mcp.manuals.texts import Lines, spans
 from responses_mcp.manuals.words import foldable, normalise, spaced
 
 _LONGEST_BODY: Final = 16_000  # characters of a row; a longer section has several
@@ -40,10 +40,10 @@ def entries(path: str, source: Hashed, check: Check) -> Iterator[Entry]:
     handle = cast("BinaryIO", source)
     if file_type(path) == "json":
         name = path.rpartition("/")[2]
-        for line, part in _parts(_unescaped(pieces(handle, check)), check):
+        for line, part in _parts(_unescaped(span.text for span in spans(handle, check)), check):
             yield Entry(line, name, "", part)
         return
-    for section in sections(lines(handle, check)):
+    for section in sections(Lines(spans(handle, check))):
         for _, part in _parts([section.text], check):
             yield Entry(section.line, section.title, " > ".join(section.crumbs)[-_LONGEST_CRUMBS:], part)
 

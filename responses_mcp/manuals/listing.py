@@ -18,7 +18,7 @@ from responses_mcp.manuals.folder import Folder
 from responses_mcp.manuals.paths import ROOT_ID, Kind, child_id, file_type, parse_child_id, parts_of
 from responses_mcp.manuals.requests import LsRequest, TocRequest
 from responses_mcp.manuals.sections import headings
-from responses_mcp.manuals.texts import ENOUGH_OF_A_LINE, lines
+from responses_mcp.manuals.texts import ENOUGH_OF_A_LINE, Lines, spans
 
 _SORTED_AT_ONCE: Final = 1024  # names; more would keep all other threads waiting
 _MOST_IN_SCOPE: Final = 200  # files; the contract's hard limit
@@ -121,7 +121,7 @@ def _with_headings(folder: Folder, manual_id: str, path: str, most: int, check: 
         return {"path": path, "headings": [{"title": name, "line_start": 1}]}
     try:
         with folder.open(manual_id, path) as handle:
-            listed = list(islice(headings(lines(handle, check, longest=ENOUGH_OF_A_LINE)), most))
+            listed = list(islice(headings(Lines(spans(handle, check), ENOUGH_OF_A_LINE)), most))
     except ManualsError as error:
         return {**_alone(path), "note": error.message}
     rows = [{"title": each.title, "line_start": each.line} for each in listed]

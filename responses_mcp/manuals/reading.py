@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, TypeVar
+from operator import attrgetter
+from typing import Any, BinaryIO, Final, Literal, TypeVar
 
 from responses_mcp.manuals.checks import Check
 from responses_mcp.manuals.errors import ManualsError
@@ -18,10 +19,11 @@ from responses_mcp.manuals.folder import Folder, Stamp
 from responses_mcp.manuals.paths import file_type, parts_of
 from responses_mcp.manuals.requests import ReadRequest, ScanRequest
 from responses_mcp.manuals.sections import Heading, headings
-from responses_mcp.manuals.texts import ENOUGH_OF_A_LINE, START, Anchor, Lines, Span, spans, worth_keeping
+from responses_mcp.manuals.texts import ENOUGH_OF_A_LINE, START, Anchor, Lines, Span, spans
 
 _T = TypeVar("_T")
 _TRIES: Final = 3  # of a file that changes while it is read
+_BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes from one place at which reading can begin to the next
 _NEAREST: Final = 3  # headings named on either side of a line that is none
 
 
@@ -147,7 +149,7 @@ class _Text:
 
     def page(self, offset: int, most: int, *, beyond_is_empty: bool = False) -> _Page:
         """Return up to `most` characters from `offset` on."""
-        end = self._before(_char, offset)
+        end = self._before("char", offset)
         taken: list[str] = []
         missing = most
         start_line = end.line
@@ -182,7 +184,7 @@ class _Text:
         """Return the place of the first character of a line."""
         if line == 1:
             return 0
-        end = self._before(_line, line - 1)
+        end = self._before("line", line - 1)
         for span in self._spans(end):
             end = span.end
             if 1 < line <= end.line:
@@ -234,14 +236,14 @@ class _Text:
             raise _no_heading(wanted, [*before, *behind])
         return _Section(begun.line, begun.start, lines.length - begun.start)
 
-    def _before(self, key: Callable[[Anchor], int], place: int) -> Anchor:
+    def _before(self, unit: Literal["char", "line"], place: int) -> Anchor:
         """Return the last known place at or before a character or a line."""
-        return self.anchors[max(bisect_right(self.anchors, place, key=key) - 1, 0)]
+        return self.anchors[max(bisect_right(self.anchors, place, key=attrgetter(unit)) - 1, 0)]
 
     def _spans(self, start: Anchor) -> Iterator[Span]:
         self._handle.seek(start.byte)
         for span in spans(self._handle, self._check, start):
-            if worth_keeping(self.anchors, span.start):
+            if span.start.byte - self.anchors[-1].byte >= _BETWEEN_ANCHORS:
                 self.anchors.append(span.start)
             yield span
 
@@ -277,11 +279,3 @@ def _no_heading(wanted: int | None, nearest: list[Heading]) -> ManualsError:
         start_line=wanted,
         nearest=listed,
     )
-
-
-def _char(anchor: Anchor) -> int:
-    return anchor.char
-
-
-def _line(anchor: Anchor) -> int:
-    return anchor.line

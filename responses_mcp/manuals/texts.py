@@ -20,7 +20,6 @@ from responses_mcp.manuals.errors import ManualsError
 
 _SIZE: Final = 128 * 1024  # bytes read at once
 _BOM: Final = codecs.BOM_UTF8
-_BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes
 
 ENOUGH_OF_A_LINE: Final = 64 * 1024
 """Characters at the start of a line that tell whether it is a heading or a code fence."""
@@ -84,24 +83,11 @@ def _read(handle: BinaryIO) -> bytes:
         raise ManualsError("conflict", exhausted(error) or message) from error
 
 
-class Pieces:
-    """The text of a file in pieces of at most 128 Ki characters; `replaced` counts, so far, the bytes replaced."""
-
-    def __init__(self, handle: BinaryIO, check: Check) -> None:
-        self._spans = spans(handle, check)
-        self.replaced = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for span in self._spans:
-            self.replaced += span.replaced
-            yield span.text
-
-
 class Lines:
     """The lines of a text, without their newlines; there is one more than there are newlines, so the last may be "".
 
     A line of more than `longest` characters comes cut to so many; where lines are is not affected. `offset` is the
-    place of the line that came last, in characters; `length` and `replaced` count what was read so far.
+    place of the line that came last, in characters; `length` counts what was read so far.
     """
 
     def __init__(self, pieces: Iterator[Span], longest: int | None = None) -> None:
@@ -109,7 +95,6 @@ class Lines:
         self._longest = longest if longest is not None else sys.maxsize
         self.offset = 0
         self.length = 0
-        self.replaced = 0
 
     def __iter__(self) -> Iterator[str]:
         longest = self._longest
@@ -117,7 +102,6 @@ class Lines:
         kept = size = 0  # characters of the line that has begun: held in `begun`, and in the file
         following = 0  # where the line after the current one starts
         for span in self._spans:
-            self.replaced += span.replaced
             self.length += len(span.text)
             whole = span.text.split("\n")
             last = whole.pop()
@@ -135,16 +119,6 @@ class Lines:
                 kept += len(begun[-1])
         self.offset = following
         yield "".join(begun)
-
-
-def pieces(handle: BinaryIO, check: Check) -> Pieces:
-    """Return the text of a file in pieces, with a count of what was replaced."""
-    return Pieces(handle, check)
-
-
-def lines(handle: BinaryIO, check: Check, *, longest: int | None = None) -> Lines:
-    """Return the lines of a file, each up to `longest` characters of it, with their places."""
-    return Lines(spans(handle, check), longest)
 
 
 class Anchors:
@@ -178,8 +152,3 @@ class Anchors:
             self._known.move_to_end(file)
             while len(self._known) > self._files:
                 self._known.popitem(last=False)
-
-
-def worth_keeping(anchors: list[Anchor], place: Anchor) -> bool:
-    """Tell whether `place` is far enough behind the last of `anchors` to be remembered too."""
-    return place.byte - anchors[-1].byte >= _BETWEEN_ANCHORS

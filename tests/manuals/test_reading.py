@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 def small_pieces(monkeypatch) -> None:
     """Make a file of a few bytes one of many pieces and anchors."""
     monkeypatch.setattr(texts, "_SIZE", 8 + 7)
-    monkeypatch.setattr(texts, "_BETWEEN_ANCHORS", 10)
+    monkeypatch.setattr("responses_mcp.manuals.reading._BETWEEN_ANCHORS", 10)
 
 
 def put(root: Path, data: bytes | str, name: str = "a.md") -> Folder:

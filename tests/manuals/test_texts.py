@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from responses_mcp.manuals import texts
 from responses_mcp.manuals.checks import OutOfTime, unchecked
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.texts import START, Anchor, Anchors, Lines, lines, pieces, spans
+from responses_mcp.manuals.texts import START, Anchor, Anchors, Lines, spans
 
 # What goes wrong at the edge of a piece: bits of characters, line ends, marks.
 AWKWARD = st.lists(
@@ -38,10 +38,11 @@ def text_of(data: bytes) -> str:
 
 @given(AWKWARD | st.binary(), st.integers(1, 9))
 def test_pieces_join_to_the_whole_text_with_every_replacement_counted(data: bytes, most: int) -> None:
-    read = pieces(Small(data, most), unchecked)
-    assert "".join(read) == text_of(data)
+    read = list(spans(Small(data, most), unchecked))
+    assert "".join(span.text for span in read) == text_of(data)
     bare = data.removeprefix(b"\xef\xbb\xbf")
-    assert read.replaced == bare.decode("utf-8", "replace").count("\ufffd") - bare.count(b"\xef\xbf\xbd")
+    counted = sum(span.replaced for span in read)
+    assert counted == bare.decode("utf-8", "replace").count("\ufffd") - bare.count(b"\xef\xbf\xbd")
 
 
 @given(AWKWARD, st.integers(1, 9))
@@ -59,7 +60,7 @@ def test_reading_can_begin_where_any_piece_did(data: bytes, most: int) -> None:
 @given(AWKWARD | st.text().map(str.encode), st.integers(1, 9), st.none() | st.integers(1, 5))
 def test_lines_are_those_of_the_text_each_with_its_place(data: bytes, most: int, longest: int | None) -> None:
     text = text_of(data)
-    read = lines(Small(data, most), unchecked, longest=longest)
+    read = Lines(spans(Small(data, most), unchecked), longest)
     offset = 0
     for expected, line in zip(text.split("\n"), read, strict=True):
         assert line == expected[:longest]
@@ -75,7 +76,7 @@ def test_no_piece_is_longer_than_promised_and_every_piece_is_checked() -> None:
         nonlocal checks
         checks += 1
 
-    sizes = [len(piece) for piece in pieces(io.BytesIO(b"x" * 1_000_000), check)]
+    sizes = [len(span.text) for span in spans(io.BytesIO(b"x" * 1_000_000), check)]
     assert max(sizes) <= 128 * 1024
     assert sum(sizes) == 1_000_000
     assert checks >= len(sizes)
@@ -86,7 +87,7 @@ def test_a_check_that_raises_ends_the_reading() -> None:
         raise OutOfTime
 
     with pytest.raises(OutOfTime):
-        next(iter(lines(io.BytesIO(b"x"), check)))
+        next(spans(io.BytesIO(b"x"), check))
 
 
 def test_a_file_that_fails_in_the_middle_is_a_conflict_that_names_it() -> None:
@@ -97,7 +98,7 @@ def test_a_file_that_fails_in_the_middle_is_a_conflict_that_names_it() -> None:
             raise OSError(5, "Input/output error", "/somewhere/ja/a.md")
 
     with pytest.raises(ManualsError) as caught:
-        list(pieces(Failing(), unchecked))
+        list(spans(Failing(), unchecked))
     assert caught.value.code == "conflict"
     assert "'ja/a.md'" in caught.value.message
     assert "/somewhere" not in caught.value.message
