@@ -18,11 +18,9 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.find import find
 from responses_mcp.manuals.folder import Folder
 from responses_mcp.manuals.index import Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
-from responses_mcp.manuals.listing import list_children, table_of_contents
 from responses_mcp.manuals.packed import Unscanned, packed
 from responses_mcp.manuals.query import terms
-from responses_mcp.manuals.reading import ReadEnd, read, scan
-from responses_mcp.manuals.requests import FindRequest, LsRequest, ReadRequest, ScanRequest, TocRequest
+from responses_mcp.manuals.requests import FindRequest
 from responses_mcp.manuals.store import Store, Unusable, index_path, is_broken
 from responses_mcp.settings.model import ManualsSettings
 
@@ -49,7 +47,7 @@ class Library:
         if settings.root is None:
             raise ManualsError("conflict", "There is no folder of manuals; set manuals.root or MANUALS_ROOT.")
         self._settings = settings
-        self._folder = Folder(Path(settings.root))
+        self.folder = Folder(Path(settings.root))
         self._counts: dict[str, Counts] = {}
         self._turns = Turns()  # to open the index, or to throw it away
         self._store: Store | None = None
@@ -57,29 +55,9 @@ class Library:
         self.age = 0  # how often the index was thrown away or given up
         self.unused: str | None = None  # why the index is kept in memory although a file was wanted
 
-    def children(self, request: LsRequest, check: Check) -> dict[str, Any]:
-        """Answer `manual_ls`."""
-        return list_children(self._folder, request, check)
-
-    def toc(self, request: TocRequest, check: Check) -> dict[str, Any]:
-        """Answer `manual_toc`."""
-        return table_of_contents(self._folder, request, check)
-
-    def read(self, request: ReadRequest, check: Check, after: int | None) -> tuple[dict[str, Any], ReadEnd]:
-        """Answer `manual_read`; `after` continues as a scan from that character."""
-        return read(self._folder, request, check, after=after)
-
-    def scan(self, request: ScanRequest, check: Check) -> dict[str, Any]:
-        """Answer `manual_scan`."""
-        return scan(self._folder, request, check)
-
-    def spelled(self, manual_id: str) -> str:
-        """Return the name of a manual as it is on disk; raises ManualsError when there is none."""
-        return self._folder.require_manual(manual_id)
-
     def compare(self, manual_id: str, check: Check) -> Refresh:
         """Find out what differs between the files of a manual and its index."""
-        return compare(self._opened(check), self._folder, manual_id, check, largest=self._settings.max_file_bytes)
+        return compare(self._opened(check), self.folder, manual_id, check, largest=self._settings.max_file_bytes)
 
     def bring_up(self, refresh: Refresh, check: Check, *, query: str, first: Unscanned | None) -> Iterator[None]:
         """Work off what `compare` found, a little at each step.
@@ -95,7 +73,7 @@ class Library:
             return 1 if words and any(map(path.casefold().__contains__, words)) else 2
 
         largest = self._settings.max_file_bytes
-        return work_off(self._opened(check), self._folder, refresh, check, largest=largest, order=order)
+        return work_off(self._opened(check), self.folder, refresh, check, largest=largest, order=order)
 
     def generation(self, manual_id: str, check: Check) -> int:
         """Return the number of the state that a search would see."""

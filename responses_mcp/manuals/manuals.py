@@ -20,7 +20,9 @@ from responses_mcp.manuals import hits
 from responses_mcp.manuals.cache import Embedding, FindCache
 from responses_mcp.manuals.checks import Check, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.listing import list_children, table_of_contents
 from responses_mcp.manuals.packed import Unscanned, unpacked
+from responses_mcp.manuals.reading import ReadEnd, read, scan
 from responses_mcp.manuals.requests import (
     FindRequest,
     HitsRequest,
@@ -34,7 +36,6 @@ from responses_mcp.manuals.traces import Traces
 if TYPE_CHECKING:
     from responses_mcp.manuals.index import Refresh
     from responses_mcp.manuals.library import Library
-    from responses_mcp.manuals.reading import ReadEnd
     from responses_mcp.settings.model import ManualsSettings
 
 T = TypeVar("T")
@@ -113,22 +114,22 @@ class Manuals:
     async def ls(self, request: LsRequest) -> JsonObject:
         """List manuals, or the children of one or of a folder in one (contract 2)."""
         library = await self._opened()
-        return await self._thread(lambda check: library.children(request, check))
+        return await self._thread(lambda check: list_children(library.folder, request, check))
 
     async def toc(self, request: TocRequest) -> JsonObject:
         """List the files of a manual, with headings when `deep` (contract 3)."""
         library = await self._opened()
-        return await self._thread(lambda check: library.toc(request, check))
+        return await self._thread(lambda check: table_of_contents(library.folder, request, check))
 
     async def read(self, request: ReadRequest, *, after: int | None = None) -> tuple[JsonObject, ReadEnd]:
         """Read a section, or from the character `after` on; tells where it ended (contract 6)."""
         library = await self._opened()
-        return await self._thread(lambda check: library.read(request, check, after))
+        return await self._thread(lambda check: read(library.folder, request, check, after=after))
 
     async def scan(self, request: ScanRequest) -> JsonObject:
         """Read a file piece by piece (contract 7)."""
         library = await self._opened()
-        return await self._thread(lambda check: library.scan(request, check))
+        return await self._thread(lambda check: scan(library.folder, request, check))
 
     def hits(self, request: HitsRequest, *, compact: bool = False) -> JsonObject:
         """Show rows of an earlier find (contract 5); `compact` is the form that clients get."""
@@ -148,7 +149,9 @@ class Manuals:
         first: Unscanned | None = None
         if request.only_unscanned_from_trace_id is not None:
             first = self._traces.get(request.only_unscanned_from_trace_id)["unscanned"]
-        request = replace(request, manual_id=await self._thread(lambda _: library.spelled(request.manual_id)))
+        request = replace(
+            request, manual_id=await self._thread(lambda _: library.folder.require_manual(request.manual_id))
+        )
         if first is not None and first.manual_id != request.manual_id:
             first = None
         payload = await self._mending(library, lambda: self._find(library, request, began, first, on_phase))
@@ -162,7 +165,7 @@ class Manuals:
         """Bring the index of one manual up to date; `on_progress` is told how many files are done, and of how many."""
         began = trio.current_time()
         library = await self._opened()
-        name = await self._thread(lambda _: library.spelled(manual_id))
+        name = await self._thread(lambda _: library.folder.require_manual(manual_id))
         self._states.setdefault(name, _State()).looked = float("-inf")
         changed = 0
 

@@ -22,6 +22,7 @@ from responses_mcp.manuals import manuals as module
 from responses_mcp.manuals import store as store_module
 from responses_mcp.manuals.checks import Check, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.folder import Folder
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.manuals import Manuals
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest
@@ -595,12 +596,12 @@ async def test_closing_does_not_wait_long_for_a_thread_that_hangs(root, monkeypa
     monkeypatch.setattr(module, "_CLOSING", 0.05)
     release, reached = threading.Event(), threading.Event()
 
-    def hang(*_: Any) -> dict[str, Any]:
+    def hang(*_: Any) -> list[str]:
         reached.set()
         release.wait(WAIT)
-        return {}
+        return []
 
-    monkeypatch.setattr(Library, "children", hang)
+    monkeypatch.setattr(Folder, "manuals", hang)
     try:
         async with opened(root) as manuals, trio.open_nursery() as nursery:
             nursery.start_soon(manuals.ls, LsRequest())
