@@ -23,6 +23,7 @@ _DRIVE_ON_WINDOWS: Final = re.compile(r"[A-Za-z]:")
 _NO_NAME_ON_WINDOWS: Final = re.compile(
     r'.*[<>:"|?*\x00-\x1f]|.*[. ]$|(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|$)', re.IGNORECASE | re.DOTALL
 )
+_IN_NO_NAME: Final = re.compile("[\0\ud800-\udfff]")
 _CANNOT_BE_ASKED_FOR: Final = re.compile(r"\A\.|\A\s*\Z|[\\\ud800-\udfff]")
 
 
@@ -50,7 +51,7 @@ def parts_of(path: str, *, windows: bool = os.name == "nt") -> list[str]:
     text = path.replace("\\", "/")
     if len(text) > _LONGEST_PATH:
         raise _invalid("is too long")
-    if "\0" in text or not _encodable(text):
+    if _IN_NO_NAME.search(text):
         raise _invalid("holds characters that no file name has")
     start = text.lstrip()
     if start.startswith("/") or (_DRIVE_ON_WINDOWS if windows else _DRIVE).match(start):
@@ -104,14 +105,6 @@ def parse_child_id(identity: str) -> tuple[Kind, str, str] | None:
     if not mark or not manual_id or not path or child_id(kind, manual_id, path) != identity:
         raise ManualsError("invalid_parameter", "id is damaged; pass an id exactly as manual_ls returned it.")
     return kind, manual_id, path
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _invalid(why: str) -> ManualsError:

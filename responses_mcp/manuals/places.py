@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Final
 
 _JUNCTION: Final = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT of Windows: as good as a symbolic link
 _HAS_DESCRIPTORS: Final = (
@@ -24,55 +24,26 @@ _READ_FOLDER: Final = _READ_ROOT | getattr(os, "O_NOFOLLOW", 0)
 Listing = AbstractContextManager[Iterator[os.DirEntry[str]]]
 
 
-class Place(Protocol):
-    """A folder that is open. Methods take one name in it, and raise `OSError` rather than follow a link."""
-
-    def enter(self, name: str) -> Place:
-        """Open the folder of that name."""
-        ...
-
-    def open(self, name: str) -> int:
-        """Open the file of that name and return its descriptor; it need not be a regular file."""
-        ...
-
-    def mode(self, name: str) -> int:
-        """Return the mode of what has that name; a junction counts as a symbolic link."""
-        ...
-
-    def listing(self) -> Listing:
-        """Return what is in the folder, as `os.scandir` does."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the folder."""
-        ...
-
-
-def open_root(path: str) -> Place:
-    """Open a folder by its path, links in it followed."""
-    return Held(os.open(path, _READ_ROOT)) if _HAS_DESCRIPTORS else Named(os.path.realpath(path))
-
-
 class Held:
     """A folder held by its descriptor: whatever is moved or linked above it meanwhile, names are looked up in it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def enter(self, name: str) -> Held:
+    def enter(self, name: str) -> Place:
         """Open the folder of that name."""
         return Held(os.open(name, _READ_FOLDER, dir_fd=self._descriptor))
 
     def open(self, name: str) -> int:
-        """Open the file of that name and return its descriptor."""
+        """Open the file of that name and return its descriptor; it need not be a regular file."""
         return os.open(name, _READ_FILE, dir_fd=self._descriptor)
 
     def mode(self, name: str) -> int:
-        """Return the mode of what has that name."""
+        """Return the mode of what has that name; a junction counts as a symbolic link."""
         return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode
 
     def listing(self) -> Listing:
-        """Return what is in the folder."""
+        """Return what is in the folder, as `os.scandir` does."""
         return os.scandir(self._descriptor)
 
     def close(self) -> None:
@@ -89,7 +60,7 @@ class Named:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def enter(self, name: str) -> Named:
+    def enter(self, name: str) -> Place:
         """Return the folder of that name."""
         path = self._itself(name)
         if not stat.S_ISDIR(os.lstat(path).st_mode):
@@ -123,3 +94,12 @@ class Named:
         if os.path.normcase(os.path.realpath(path)) != os.path.normcase(path):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         return path
+
+
+Place = Held | Named
+"""A folder that is open. Methods take one name in it, and raise `OSError` rather than follow a link."""
+
+
+def open_root(path: str) -> Place:
+    """Open a folder by its path, links in it followed."""
+    return Held(os.open(path, _READ_ROOT)) if _HAS_DESCRIPTORS else Named(os.path.realpath(path))
