@@ -18,6 +18,8 @@ _ANY_WORD, _ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 120, 80, 80, 40  # rows t
 _MOST_REMEMBERED: Final = 20_000  # counts
 EVERY: Final = 2**62
 """A count without a limit."""
+Counts = OrderedDict[tuple[str, int, str], int]
+"""How many sections have a word, remembered for one state of a manual."""
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
 _BEST: Final = (
@@ -35,28 +37,13 @@ _ROWS: Final = (
 )
 
 
-class Counts:
-    """How many sections have a word, remembered for one state of a manual."""
-
-    def __init__(self) -> None:
-        self._generation: tuple[int, int] | None = None
-        self._known: OrderedDict[tuple[str, int, str], int] = OrderedDict()
-
-    def of(self, manual: Manual) -> OrderedDict[tuple[str, int, str], int]:
-        """Return the counts for this state, which the caller adds to."""
-        if self._generation != (manual.number, manual.generation):
-            self._generation = (manual.number, manual.generation)
-            self._known = OrderedDict()  # a find that still uses the old ones keeps them
-        return self._known
-
-
 class Reader:
     """What a find reads of one manual. `connection` shows one state of the index for as long as it is used."""
 
     def __init__(self, connection: sqlite3.Connection, manual: Manual, counts: Counts) -> None:
         self._connection = connection
         self._table = f"words_{manual.number}"
-        self._counts = counts.of(manual)
+        self._counts = counts
         self.manual = manual
 
     @property

@@ -17,7 +17,7 @@ from responses_mcp.manuals.checks import Check, Turns, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.find import find
 from responses_mcp.manuals.folder import Folder
-from responses_mcp.manuals.index import Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
+from responses_mcp.manuals.index import Manual, Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
 from responses_mcp.manuals.packed import Unscanned, packed
 from responses_mcp.manuals.query import terms
 from responses_mcp.manuals.requests import FindRequest
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 NOT_YET: Final = "time_budget"
 """Why a file is unscanned: the time of the find was over before its turn."""
 
-_MOST_COUNTS: Final = 8  # manuals whose counts of words are remembered
+_MOST_COUNTS: Final = 8  # states of manuals whose counts of words are remembered
 
 
 class Found(NamedTuple):
@@ -48,7 +48,7 @@ class Library:
             raise ManualsError("conflict", "There is no folder of manuals; set manuals.root or MANUALS_ROOT.")
         self._settings = settings
         self.folder = Folder(Path(settings.root))
-        self._counts: dict[str, Counts] = {}
+        self._counts: dict[Manual, Counts] = {}
         self._turns = Turns()  # to open the index, or to throw it away
         self._store: Store | None = None
         self._closed = False
@@ -89,12 +89,11 @@ class Library:
         store = self._opened(check)
         finished = refresh is not None and refresh.finished
         unscanned = Unscanned(request.manual_id, _reasons(refresh), check)
-        counts = self._counts_of(request.manual_id)
         with store.reading(check) as connection:
             manual = manual_of(connection, request.manual_id)
             if manual is not None and (refresh is None or refresh.number == manual.number):
                 check_whole(connection, manual)
-                reader = Reader(connection, manual, counts)
+                reader = Reader(connection, manual, self._counts_of(manual))
                 payload = find(request, reader, self._settings, check, unfinished=not finished)
                 payload["unscanned"] = unscanned
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != NOT_YET
@@ -154,9 +153,9 @@ class Library:
         self.age += 1
         return True
 
-    def _counts_of(self, manual_id: str) -> Counts:
-        counts = self._counts.pop(manual_id, None) or Counts()
-        self._counts[manual_id] = counts  # the last one used comes last
+    def _counts_of(self, manual: Manual) -> Counts:
+        counts = self._counts.pop(manual, None) or Counts()
+        self._counts[manual] = counts  # the last one used comes last
         while len(self._counts) > _MOST_COUNTS:
             self._counts.pop(next(iter(self._counts)), None)
         return counts
