@@ -18,10 +18,10 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.find import find
 from responses_mcp.manuals.folder import Folder
 from responses_mcp.manuals.index import Manual, Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
-from responses_mcp.manuals.packed import Unscanned, packed
 from responses_mcp.manuals.query import terms
 from responses_mcp.manuals.requests import FindRequest
 from responses_mcp.manuals.store import Store, Unusable, index_path, is_broken
+from responses_mcp.manuals.traces import Unscanned, packed
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)

@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from responses_mcp.manuals import hits
 from responses_mcp.manuals.cache import Embedding, FindCache
 from responses_mcp.manuals.checks import Check, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.listing import list_children, table_of_contents
-from responses_mcp.manuals.packed import Unscanned, unpacked
 from responses_mcp.manuals.reading import ReadEnd, read, scan
 from responses_mcp.manuals.requests import (
     FindRequest,
@@ -31,7 +29,7 @@ from responses_mcp.manuals.requests import (
     ScanRequest,
     TocRequest,
 )
-from responses_mcp.manuals.traces import Traces
+from responses_mcp.manuals.traces import Traces, Unscanned, page, unpacked
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.index import Refresh
@@ -136,7 +134,7 @@ class Manuals:
         payload = self._traces.get(request.trace_id)
         if request.kind != "unscanned":
             payload = unpacked(payload)
-        return hits.page(payload, request, compact=compact)
+        return page(payload, request, compact=compact)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (contract 4).

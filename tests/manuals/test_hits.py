@@ -10,9 +10,8 @@ from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.checks import unchecked
 from responses_mcp.manuals.diagnosis import gap_rows
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.hits import page
-from responses_mcp.manuals.packed import Unscanned
 from responses_mcp.manuals.requests import HitsRequest
+from responses_mcp.manuals.traces import Unscanned, page
 from tests.manuals.found import payload, row
 
 TRACE = "0123456789abcdef" * 2

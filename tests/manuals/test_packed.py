@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.checks import OutOfTime, unchecked
-from responses_mcp.manuals.packed import Unscanned, packed, unpacked
+from responses_mcp.manuals.traces import Unscanned, packed, unpacked
 from tests.manuals.found import payload, row
 from tests.manuals.indexed import after
 

@@ -12,10 +12,10 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from responses_mcp.manuals.checks import unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.folder import Folder
-from responses_mcp.manuals.hits import page
 from responses_mcp.manuals.listing import list_children, table_of_contents
 from responses_mcp.manuals.reading import ReadEnd, read, scan
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, ScanRequest, TocRequest
+from responses_mcp.manuals.traces import page
 from responses_mcp.settings.model import ManualsSettings, Settings
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.manuals import ManualsToolset
