@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from responses_mcp.room import Room
 
 
-def _never() -> float:
-    return math.inf
-
-
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """What a tool may know of the call it serves: the id under which the client asked.
@@ -38,7 +34,7 @@ class CallContext:
     request_id: RequestId
     report: Callable[[str], None] | None = None
     memory: dict[str, Any] | None = None
-    deadline: Callable[[], float] = _never
+    deadline: Callable[[], float] = lambda: math.inf
     room: Room | None = None
 
 
@@ -48,10 +44,6 @@ class ToolError(Exception):
     def __init__(self, failure: ToolFailure) -> None:
         super().__init__(failure.text)
         self.failure = failure
-
-
-def _plain_failure(text: str) -> ToolFailure:
-    return ToolFailure(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +63,7 @@ class Tool:
     handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]
     output_schema: JsonObject | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    failure: Callable[[str], ToolFailure] = _plain_failure
+    failure: Callable[[str], ToolFailure] = ToolFailure
 
     def __post_init__(self) -> None:
         for schema in (self.input_schema, self.output_schema or {"type": "object"}):

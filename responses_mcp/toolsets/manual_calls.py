@@ -29,7 +29,6 @@ from responses_mcp.toolsets.base import CallContext
 if TYPE_CHECKING:
     from responses_mcp.manuals.reading import ReadEnd
 
-_MOST_IDS: Final = 50  # manuals named to a client that took the root for one
 _MOST_READS: Final = 256  # files of one client whose last section is remembered
 
 
@@ -78,7 +77,7 @@ async def _ls(manuals: Manuals, context: CallContext, arguments: Mapping[str, An
     if memory is not None:
         memory.listed = True
         if request.id == ROOT_ID:
-            memory.manual_ids = [item["id"] for item in listing["items"][:_MOST_IDS]]
+            memory.manual_ids = [item["id"] for item in listing["items"]]
     return listing
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
+from responses_mcp.protocol.jsonrpc import replace_lone_surrogates
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
 
@@ -37,11 +37,7 @@ class ManualsToolset:
         """Return the six tools in the contract's order."""
         return [
             Tool(
-                name=shown.name,
-                title=shown.title,
-                description=shown.description,
-                input_schema=shown.input_schema,
-                output_schema=shown.output_schema,
+                **shown._asdict(),
                 annotations=ANNOTATIONS,
                 handler=partial(self._call, shown.name),
                 failure=lambda text: _failure(ManualsError("conflict", text)),
@@ -63,7 +59,9 @@ class ManualsToolset:
             result = await CALLS[name](manuals, context, arguments)
         except ManualsError as error:
             raise ToolError(_failure(error)) from error
-        return _success(result)
+        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+        clean = replace_lone_surrogates(text)
+        return ToolSuccess(clean, result if clean == text else json.loads(clean))
 
     def _opened(self) -> Manuals:
         if self._settings.problems:
@@ -73,12 +71,6 @@ class ManualsToolset:
 
             self._manuals = Manuals(self._settings.manuals)
         return self._manuals
-
-
-def _success(result: JsonObject) -> ToolSuccess:
-    text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-    clean = replace_lone_surrogates(text)
-    return ToolSuccess(clean, result if clean == text else json.loads(clean))
 
 
 def _failure(error: ManualsError) -> ToolFailure:
