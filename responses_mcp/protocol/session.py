@@ -142,7 +142,8 @@ class Session:
         pending.finished = True
 
         def answered() -> None:
-            self._release(self._in_flight.pop(pending.key))
+            del self._in_flight[pending.key]
+            self._held_bytes -= pending.size
 
         pending.tickets.append(self._queue(message, answered))
 
@@ -275,7 +276,7 @@ class Session:
         given = params.get("reason")
         reason = given[:200] if isinstance(given, str) else None
         log.debug("cancelled requestId=%s reason=%s", pending.id, reason)
-        self._release(pending)
+        self._held_bytes -= pending.size
         self._withdraw(pending)
         for ticket in pending.refusals:
             self._outbox.withdraw(ticket)
@@ -304,9 +305,6 @@ class Session:
     def _hold(self, pending: Pending) -> None:
         self._in_flight[pending.key] = pending
         self._held_bytes += pending.size
-
-    def _release(self, pending: Pending) -> None:
-        self._held_bytes -= pending.size
 
     def _withdraw(self, pending: Pending) -> None:
         for ticket in pending.tickets:

@@ -95,17 +95,13 @@ async def release(toolsets: Iterable[Toolset], *streams: trio.abc.AsyncResource)
     """Close what a server owns, whatever state it is in; takes at most a second for each of them."""
     for toolset in toolsets:
         with trio.move_on_after(CLOSE_GRACE, shield=True):
-            await _close(toolset)
+            try:
+                await toolset.aclose()
+            except Exception as bug:  # noqa: BLE001  # the other toolsets must be closed too
+                log.error("server: a toolset could not be closed (%s)", type(bug).__name__)  # noqa: TRY400
     with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
         for stream in streams:
             await trio.aclose_forcefully(stream)
-
-
-async def _close(toolset: Toolset) -> None:
-    try:
-        await toolset.aclose()
-    except Exception as bug:  # noqa: BLE001  # the other toolsets must be closed too
-        log.error("server: a toolset could not be closed (%s)", type(bug).__name__)  # noqa: TRY400
 
 
 class _Shell:

@@ -19,14 +19,23 @@ from responses_mcp.runtime.descriptors import needs_threads
 CHUNK = 64 * 1024
 
 
-class ThreadedReceiveStream(trio.abc.ReceiveStream):
-    """Reads a descriptor in worker threads. A cancelled read leaves its thread behind, waiting for input."""
+class _Threaded(trio.abc.AsyncResource):
+    """A descriptor that worker threads read or write."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._closed = False
         # Of its own: threads that others left behind must not keep the wire from being read.
         self._limiter = trio.CapacityLimiter(1)
+
+    async def aclose(self) -> None:
+        """End its use. The descriptor stays open: a thread may still sit in it, and its number must not be reused."""
+        self._closed = True
+        await trio.lowlevel.checkpoint()
+
+
+class ThreadedReceiveStream(_Threaded, trio.abc.ReceiveStream):
+    """Reads a descriptor in worker threads. A cancelled read leaves its thread behind, waiting for input."""
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the next bytes, b"" at the end of input. Raises `trio.ClosedResourceError` once closed."""
@@ -39,20 +48,9 @@ class ThreadedReceiveStream(trio.abc.ReceiveStream):
         except OSError as error:
             raise trio.BrokenResourceError from error
 
-    async def aclose(self) -> None:
-        """Read no more. The descriptor stays open: a thread may still sit in it, and its number must not be reused."""
-        self._closed = True
-        await trio.lowlevel.checkpoint()
 
-
-class ThreadedSendStream(trio.abc.SendStream):
+class ThreadedSendStream(_Threaded, trio.abc.SendStream):
     """Writes a descriptor in worker threads. A cancelled write leaves its thread behind."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._closed = False
-        # Of its own: threads that others left behind must not keep the wire from being read.
-        self._limiter = trio.CapacityLimiter(1)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Write all of `data`. Raises `trio.BrokenResourceError` when nobody reads any more."""
@@ -72,11 +70,6 @@ class ThreadedSendStream(trio.abc.SendStream):
 
     async def wait_send_all_might_not_block(self) -> None:
         """Return at once: nothing is known about how full the other side is."""
-        await trio.lowlevel.checkpoint()
-
-    async def aclose(self) -> None:
-        """Write no more; see `ThreadedReceiveStream.aclose`."""
-        self._closed = True
         await trio.lowlevel.checkpoint()
 
 
