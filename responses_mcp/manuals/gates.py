@@ -25,7 +25,7 @@ Key = tuple[str, int]
 """Path and heading line: what a hit is. A long section has several rows, of which the best stands for it."""
 
 TIME_BUDGET: Final = "time_budget"
-"""Why rows are missing that a search with more time would have looked at."""
+"""Why rows, or files, are missing that a search with more time would have looked at."""
 
 _REFINED: Final = 50  # rows whose phrases and distances are looked at
 _GATES_BASE: Final = 0.65

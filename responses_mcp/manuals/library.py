@@ -17,6 +17,7 @@ from responses_mcp.manuals.checks import Check, Turns, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.find import find
 from responses_mcp.manuals.folder import Folder
+from responses_mcp.manuals.gates import TIME_BUDGET
 from responses_mcp.manuals.index import Manual, Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
 from responses_mcp.manuals.query import terms
 from responses_mcp.manuals.requests import FindRequest
@@ -25,9 +26,6 @@ from responses_mcp.manuals.traces import Unscanned, packed
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
-
-NOT_YET: Final = "time_budget"
-"""Why a file is unscanned: the time of the find was over before its turn."""
 
 _MOST_COUNTS: Final = 8  # states of manuals whose counts of words are remembered
 
@@ -96,7 +94,7 @@ class Library:
                 reader = Reader(connection, manual, self._counts_of(manual))
                 payload = find(request, reader, self._settings, check, unfinished=not finished)
                 payload["unscanned"] = unscanned
-                finished = finished and payload["gate_runs"][0]["cutoff_reason"] != NOT_YET
+                finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
                 return Found(packed(payload), manual.generation, finished)
         if refresh is not None:
             raise Vanished
@@ -209,5 +207,5 @@ def _reasons(refresh: Refresh | None) -> Iterator[tuple[str, str]]:
         return
     # Copied at once: another thread may be working them off.
     stale, unindexed = list(refresh.stale), list(refresh.unindexed.items())
-    yield from ((path, NOT_YET) for path in stale)
+    yield from ((path, TIME_BUDGET) for path in stale)
     yield from unindexed
