@@ -82,11 +82,15 @@ def claim_graph(query: str, manual_id: str, rows: Sequence[Row], sub_queries: Se
     coverages = [[coverage_of(words, hit.text) for hit in hits] for words in map(_words, claims)]
     asked = normalise(query)
     hinted = {facet for facet, hints in _HINTS.items() if hints.search(asked)}
-    chosen = _chosen(query, hinted, hits)
+    chosen = set(hinted)
+    if compares(query):
+        chosen.add("compare")
+    if any(hit.exception for hit in hits):
+        chosen.add("exceptions")
     for facet in _FACETS:
         leanings = [leaning_of(facet, hit, asked=facet in hinted) for hit in hits]
         counts = {"supported": 0, "conflicted": 0, "unresolved": 0}
-        for claim, covered in zip(claims, coverages, strict=True) if facet in chosen else ():
+        for claim, covered in zip(claims, coverages, strict=True) if facet in (chosen or {"unknown"}) else ():
             claim_id = f"claim:{facet}:{len(graph['claims']) + 1}"
             edges: list[dict[str, Any]] = []
             for rank, (hit, leaning, coverage) in enumerate(zip(hits, leanings, covered, strict=True), 1):
@@ -117,15 +121,6 @@ def _hits(rows: Sequence[Row]) -> list[Hit]:
         signals = ref["signals"]
         hits.append(Hit(foldable(normalise(text)), score, "exceptions" in signals, "definition_title" in signals))
     return hits
-
-
-def _chosen(query: str, hinted: set[str], hits: Sequence[Hit]) -> set[str]:
-    chosen = set(hinted)
-    if compares(query):
-        chosen.add("compare")
-    if any(hit.exception for hit in hits):
-        chosen.add("exceptions")
-    return chosen or {"unknown"}
 
 
 def _words(claim: str) -> list[str]:

@@ -14,9 +14,8 @@ from responses_mcp.manuals.claims import claim_graph, empty_graph
 from responses_mcp.manuals.decomposition import sub_queries
 from responses_mcp.manuals.fusion import RRF_K, blended, cut_off, reciprocal_ranks, spread
 from responses_mcp.manuals.gates import TIME_BUDGET, Key, Ranking, Search, by_score, in_order, rank
-from responses_mcp.manuals.query import RequiredTerm, required_term
+from responses_mcp.manuals.query import required_term
 from responses_mcp.manuals.requests import FindRequest
-from responses_mcp.manuals.scoring import Scored
 from responses_mcp.settings.model import ManualsSettings
 
 MOST_RESULTS: Final = 50
@@ -51,7 +50,10 @@ def find(
     cutoff = TIME_BUDGET if unfinished else ranking.cutoff or cutoff
     filtered = strict = len(ranking.required)
     if dropped:
-        strict = sum(_holds(each, required) for each in ranking.scored.values())
+        strict = sum(
+            any(each.required) or any(term.hits(f"{each.title}\n{each.row.body}") for term in required)
+            for each in ranking.scored.values()
+        )
     for text in [text for text, count in freqs.items() if not count]:
         # The index knows words; the term may be a part of one.
         inside = [each.text for each in applied_terms].index(text)
@@ -84,11 +86,6 @@ def find(
         graph = claim_graph(request.query, request.manual_id, rows, parts) if wanted else empty_graph()
         payload["claim_graph"] = graph
     return payload
-
-
-def _holds(scored: Scored, required: Sequence[RequiredTerm]) -> bool:
-    text = f"{scored.title}\n{scored.row.body}"
-    return any(scored.required) or any(each.hits(text) for each in required)
 
 
 def _part(query: str, search: Search) -> Ranking | None:

@@ -120,21 +120,18 @@ def compare(store: Store, folder: Folder, name: str, check: Check, *, largest: i
         manual = begin(store, name, check)
     unreadable: list[str] = []
     refresh = Refresh(name, manual.number, 0, {}, set(), unindexed)
-    stale = refresh.stale
-    files = 0
     try:
         for path, stamp in folder.walk(name, check, unreadable=unreadable):
-            files += 1
+            refresh.files += 1
             if known.pop(path, None) != packed(stamp, largest):
-                stale[path] = stamp
+                refresh.stale[path] = stamp
     except OutOfTime:
         refresh.whole = False
     else:
         # What could not be looked at may still be there.
         hidden = tuple(f"{path}/" if path else "" for path in unreadable)
         refresh.gone = {path for path in known if not f"{path}/".startswith(hidden)}
-    refresh.files = files
-    for path in chain(refresh.gone, stale):
+    for path in chain(refresh.gone, refresh.stale):
         unindexed.pop(path, None)
     unindexed.update(dict.fromkeys(unreadable, UNREADABLE))
     return refresh

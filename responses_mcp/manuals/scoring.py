@@ -28,7 +28,6 @@ _BESIDE: Final = 12
 _POSITIONS: Final = 8  # of a term that closeness looks at
 
 # What the contract calls bonuses are scaled by its LEXICAL_* settings; 1 is the scale of the default.
-_BASE: Final = 1.0
 _COVERAGE: Final = 3.5
 _TITLE: Final = 0.2
 _ABOVE: Final = 0.3
@@ -146,13 +145,13 @@ class Scorer:
                 continue
             if seen:
                 found.hits[term.text] = seen
-                if seen and (term.forms is None or term.text in body or term.text in title):
+                if term.forms is None or term.text in body or term.text in title:
                     whole += weight
             base += weight * count * (_K1 + 1) / (count + stretch)
             covered += weight * share
         total = self._total
         found.coverage = covered / total
-        found.add("tf-idf", _BASE * base / total / (_K1 + 1))
+        found.add("tf-idf", base / total / (_K1 + 1))
         found.add("coverage", self._coverage * found.coverage)
         found.add("title", _TITLE * in_title / total, "anchor")
         found.add("above", _ABOVE * in_above / total)

@@ -40,13 +40,6 @@ class _Conversation:
     manual_ids: list[str] = field(default_factory=list[str])
     reads: OrderedDict[tuple[str, str], ReadEnd] = field(default_factory=OrderedDict[tuple[str, str], "ReadEnd"])
 
-    def remember_read(self, end: ReadEnd) -> None:
-        file = (end.manual_id, end.path)
-        self.reads[file] = end
-        self.reads.move_to_end(file)
-        if len(self.reads) > _MOST_READS:
-            self.reads.popitem(last=False)
-
 
 def _memory(context: CallContext) -> _Conversation | None:
     """Return what is remembered of the client, None where nothing may be."""
@@ -111,10 +104,14 @@ async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     result, end = await manuals.read(request)
     memory = _memory(context)
     if memory is not None:
-        last = memory.reads.get((end.manual_id, end.path))
+        file = (end.manual_id, end.path)
+        last = memory.reads.get(file)
         if last is not None and last.line == end.line:
             result, end = await manuals.read(request, after=last.char_offset)
-        memory.remember_read(end)
+        memory.reads[file] = end
+        memory.reads.move_to_end(file)
+        if len(memory.reads) > _MOST_READS:
+            memory.reads.popitem(last=False)
     return result
 
 
