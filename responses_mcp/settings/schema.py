@@ -11,7 +11,7 @@ from typing import Final
 
 from responses_mcp.settings.manuals_schema import MANUALS
 from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, VERBOSITIES
-from responses_mcp.settings.setting import Setting, choice, integer
+from responses_mcp.settings.setting import Setting, choice, integer, section, switch
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
 """Names that `model_profiles` may hold (contract 3.0, and ours); the first is the one that the others lean on."""
@@ -69,7 +69,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Where the Responses API is. Must be https unless the host is loopback or `openai.allow_http` is true.",
         "OPENAI_BASE_URL",
     ),
-    Setting("openai.allow_http", "boolean", "Let `openai.base_url` be http on a host that is not loopback."),
+    switch("openai.allow_http", "Let `openai.base_url` be http on a host that is not loopback."),
     Setting(
         "openai.headers_env",
         "headers",
@@ -102,9 +102,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         64 * 1024 * 1024,
         "Largest reply that is read, in bytes, behind its compression; of a stream, the largest event.",
     ),
-    Setting(
+    switch(
         "request.trust_env",
-        "boolean",
         "Follow `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without "
         "them there is no proxy, and the certificates of the package certifi are trusted.",
     ),
@@ -125,35 +124,24 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ("replace", "prepend", "append"),
         "How the file meets the built-in policy: in its place, before it, or after it.",
     ),
-    integer(
-        "search.defaults.recency_days",
-        0,
-        36_500,
-        "Hint sent when a call gives none: how many days back counts as recent.",
-        "SEARCH_RECENCY_DAYS",
-    ),
-    integer(
-        "search.defaults.max_results",
-        1,
-        10,
-        "Hint sent when a call gives none: how many results to look at.",
-        "SEARCH_MAX_RESULTS",
+    *section(
+        "search.defaults",
+        "SEARCH",
+        integer("recency_days", 0, 36_500, "Hint sent when a call gives none: how many days back counts as recent."),
+        integer("max_results", 1, 10, "Hint sent when a call gives none: how many results to look at."),
     ),
     Setting("search.defaults.domains", "domains", "Domains to prefer when a call gives none."),
-    Setting("search.strict_domains", "boolean", "Search only the given domains instead of merely preferring them."),
-    integer(
-        "search.timeout_ms",
-        1,
-        86_400_000,
-        "Milliseconds that one try of `chatgpt_o3_search` may take.",
-        "SEARCH_TIMEOUT_MS",
-    ),
-    integer(
-        "search.max_attempts",
-        1,
-        10,
-        "Tries of `chatgpt_o3_search` in all, for rate limits, lost connections and tries that took too long.",
-        "SEARCH_MAX_ATTEMPTS",
+    switch("search.strict_domains", "Search only the given domains instead of merely preferring them."),
+    *section(
+        "search",
+        "SEARCH",
+        integer("timeout_ms", 1, 86_400_000, "Milliseconds that one try of `chatgpt_o3_search` may take."),
+        integer(
+            "max_attempts",
+            1,
+            10,
+            "Tries of `chatgpt_o3_search` in all, for rate limits, lost connections and tries that took too long.",
+        ),
     ),
     *MANUALS,
     Setting(
@@ -167,53 +155,41 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "path",
         "File that receives the debug log too, while it is on; relative to the folder of the YAML file.",
     ),
-    Setting("server.show_config_on_start", "boolean", "Print the effective configuration on stderr, then serve."),
-    Setting(
-        "server.line_mode",
-        "boolean",
-        "Answer in lines of JSON from the start. Only the value 1 of the variable switches it on.",
-        "MCP_LINE_MODE",
-    ),
-    Setting(
-        "server.toolsets",
-        "toolsets",
-        "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, `manuals` "
-        "come with a root. `search` is there only where it is listed. The variable takes names separated by commas.",
-        "MCP_TOOLSETS",
-    ),
-    choice(
-        "server.tool_errors",
-        ("error", "result"),
-        "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`.",
-        "MCP_TOOL_ERRORS",
-    ),
-    Setting(
-        "server.instructions",
-        "boolean",
-        "Tell the client's model, in the handshake, when to prefer these tools to a search of its own.",
-        "MCP_INSTRUCTIONS",
-    ),
-    integer(
-        "server.max_message_bytes",
-        0,
-        _LARGE,
-        "Largest message that is read, in bytes; 0 means no limit.",
-        "MCP_MAX_MESSAGE_BYTES",
-    ),
-    integer(
-        "server.max_unsent_bytes",
-        1,
-        _LARGE,
-        "Bytes of output that may wait for a client that does not read, before calls wait too.",
-        "MCP_MAX_UNSENT_BYTES",
-    ),
-    integer("server.max_in_flight", 1, 1_000_000, "Tool calls accepted at once.", "MCP_MAX_IN_FLIGHT"),
-    integer(
-        "server.drain_timeout_ms",
-        0,
-        3_600_000,
-        "Milliseconds that running calls get to finish after the end of input.",
-        "MCP_DRAIN_TIMEOUT_MS",
+    switch("server.show_config_on_start", "Print the effective configuration on stderr, then serve."),
+    *section(
+        "server",
+        "MCP",
+        switch("line_mode", "Answer in lines of JSON from the start. Only the value 1 of the variable switches it on."),
+        Setting(
+            "toolsets",
+            "toolsets",
+            "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, "
+            "`manuals` come with a root. `search` is there only where it is listed. The variable takes names separated "
+            "by commas.",
+        ),
+        choice(
+            "tool_errors",
+            ("error", "result"),
+            "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`.",
+        ),
+        switch(
+            "instructions",
+            "Tell the client's model, in the handshake, when to prefer these tools to a search of its own.",
+        ),
+        integer("max_message_bytes", 0, _LARGE, "Largest message that is read, in bytes; 0 means no limit."),
+        integer(
+            "max_unsent_bytes",
+            1,
+            _LARGE,
+            "Bytes of output that may wait for a client that does not read, before calls wait too.",
+        ),
+        integer("max_in_flight", 1, 1_000_000, "Tool calls accepted at once."),
+        integer(
+            "drain_timeout_ms",
+            0,
+            3_600_000,
+            "Milliseconds that running calls get to finish after the end of input.",
+        ),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple, cast
 
 from responses_mcp.settings.model import Settings
@@ -81,9 +81,25 @@ def integer(key: str, low: int, high: int, doc: str, env: str | None = None) -> 
     return Setting(key, "integer", doc, env, low, high)
 
 
+def number(key: str, high: int, doc: str) -> Setting:
+    """Return the row of a number that is not negative."""
+    return Setting(key, "number", doc, high=high)
+
+
+def switch(key: str, doc: str, env: str | None = None) -> Setting:
+    """Return the row of what is on or off."""
+    return Setting(key, "boolean", doc, env)
+
+
 def choice(key: str, choices: tuple[str, ...], doc: str, env: str | None = None) -> Setting:
     """Return the row of one word out of a few."""
     return Setting(key, "choice", doc, env, choices=choices)
+
+
+def section(name: str, variables: str, *rows: Setting) -> Iterator[Setting]:
+    """Yield the rows of a section, each with the variable that is named after its key, if it has no other."""
+    for row in rows:
+        yield row._replace(key=f"{name}.{row.key}", env=row.env or f"{variables}_{row.key.upper()}")
 
 
 def value_of(settings: Settings, key: str) -> object:
