@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.settings import schema
 from responses_mcp.settings.files import absolute, expanded
+from responses_mcp.settings.findings import place
 from responses_mcp.settings.setting import Setting
 from responses_mcp.settings.values import Given, Refusal, from_text, from_yaml
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from responses_mcp.settings.files import ConfigFile
     from responses_mcp.settings.findings import Findings, Part
-    from responses_mcp.settings.yaml_file import ConfigFile
 
 
 class Layers:
@@ -27,7 +28,7 @@ class Layers:
     def __init__(
         self,
         environ: Mapping[str, str],
-        file: ConfigFile | None,
+        file: ConfigFile,
         home: Path | None,
         findings: Findings,
         *,
@@ -47,7 +48,7 @@ class Layers:
 
     def given(self, key: str) -> Given | None:
         """Return what the file says for a key."""
-        return self.file.values.get(key) if self.file is not None else None
+        return self.file.values.get(key)
 
     def origin(self, key: str) -> str | Given | None:
         """Return where a key is set, the environment before the file; None if in neither."""
@@ -92,9 +93,7 @@ class Layers:
 
     def where(self, origin: str | Given) -> tuple[Part, ...]:
         """Return the place a value came from, as message parts."""
-        if isinstance(origin, str):
-            return (origin,)
-        return self.file.where(origin) if self.file is not None else ()
+        return (origin,) if isinstance(origin, str) else place(self.file.path, origin.line)
 
     def section(self, name: str) -> dict[str, Any]:
         """Return the decided values right below a section, by their last name."""
@@ -103,16 +102,14 @@ class Layers:
     def source_of(self, origin: str | Given) -> str:
         """Return the place a value came from, as `sources` has it."""
         if isinstance(origin, Given):
-            return self.file.source if self.file is not None else "default"
+            return f"yaml:{self.file.path}"
         if origin.startswith("env "):
             return f"env:{origin.removeprefix('env ')}"
         return f"cli:{origin}" if origin.startswith("--") else origin
 
     def _path(self, text: str, origin: str | Given) -> Path:
         path = expanded(text, self._home, windows=self._windows)
-        if isinstance(origin, Given) and self.file is not None:
-            path = self.file.path.parent / path
-        return path
+        return self.file.path.parent / path if isinstance(origin, Given) else path
 
 
 def _cure(setting: Setting, origin: str | Given) -> str:

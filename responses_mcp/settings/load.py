@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from responses_mcp.settings import schema
-from responses_mcp.settings.files import Unread, absolute, cache_folder, expanded
+from responses_mcp.settings.files import ConfigFile, Unread, absolute, cache_folder, expanded, read_config
 from responses_mcp.settings.findings import Findings, Raw
 from responses_mcp.settings.layers import Layers
 from responses_mcp.settings.model import (
@@ -34,13 +34,9 @@ from responses_mcp.settings.model import (
     TraceSettings,
 )
 from responses_mcp.settings.values import OFF, ON, Refusal, from_text
-from responses_mcp.settings.yaml_file import read_config
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from responses_mcp.settings.values import Given
-    from responses_mcp.settings.yaml_file import ConfigFile
 
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
@@ -130,8 +126,9 @@ def _config_file(
     findings: Findings,
     *,
     windows: bool,
-) -> ConfigFile | None:
+) -> ConfigFile:
     """Read the file: the one asked for, or the first of the usual places that has one (contract 5.2)."""
+    none = ConfigFile(Path(), {})
     if config_path is not None:
         asked = expanded(str(config_path), home, windows=windows)
         found = read_config(asked, findings)
@@ -141,7 +138,7 @@ def _config_file(
                 Raw(str(asked), quoted=False, limit=300),
                 "); correct the path.",
             )
-            return None
+            return none
         return found
     places = [home / ".config" / FOLDER / FILE] if home is not None else []
     if windows and environ.get("APPDATA"):
@@ -150,7 +147,7 @@ def _config_file(
         found = read_config(place, findings)
         if not isinstance(found, Unread):
             return found
-    return None
+    return none
 
 
 def _openai(layers: Layers) -> OpenAISettings:
@@ -278,15 +275,12 @@ def _profiles(layers: Layers) -> Mapping[str, Profile]:
     for name in schema.PROFILES:
         at = f"model_profiles.{name}"
         given = layers.given(at)
-        removed = given is not None and given.value is None
-        if layers.env(schema.BY_KEY[f"{at}.model"].env) or (given is not None and not removed):
-            exists = True
-        else:
-            exists = name == first and not removed
-        if not exists:
-            if removed and given is not None:
+        if not layers.env(schema.BY_KEY[f"{at}.model"].env):
+            if given is None and name != first:
+                continue
+            if given is not None and given.value is None:
                 layers.sources[at] = layers.source_of(given)
-            continue
+                continue
         for field in _PROFILE_FIELDS:
             _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
         profiles[name] = Profile(**layers.section(at))
@@ -303,24 +297,21 @@ def _pick_field(layers: Layers, key: str, fallback: str) -> None:
 
 
 def _policy(layers: Layers) -> PolicySettings:
-    from responses_mcp.settings.policy_file import instructions_from  # noqa: PLC0415
-
     system = SystemPolicy(**layers.section("policy.system"))
     instructions = None
     given = layers.given("policy.system.path")
-    source = layers.given("policy.system.source")
-    if system.source == "file" and system.path is None:
-        where: str | Given = source if source is not None else "default"
-        refusal = Refusal(("none",), expected="the path of a file, because policy.system.source is file")
-        if given is None:
-            layers.problem(
-                "policy.system.path",
-                refusal._replace(cure="add the path or set the source to builtin"),
-                where,
-            )
-    elif system.source == "file" and system.path is not None and given is not None:
+    if given is None and system.source == "file":
+        refusal = Refusal(
+            ("none",),
+            expected="the path of a file, because policy.system.source is file",
+            cure="add the path or set the source to builtin",
+        )
+        layers.problem("policy.system.path", refusal, layers.given("policy.system.source") or "default")
+    elif given is not None and system.path is not None and system.source == "file":
+        from responses_mcp.settings.system_policy import instructions_from  # noqa: PLC0415 - few starts need the text
+
         instructions = instructions_from(Path(system.path), system.merge, layers.where(given), layers.findings)
-    elif system.path is not None and given is not None:
+    elif given is not None and system.path is not None:
         layers.findings.warning(
             "policy.system.path: this file is not used, because policy.system.source is builtin (from ",
             *layers.where(given),

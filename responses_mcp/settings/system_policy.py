@@ -1,15 +1,24 @@
-"""The built-in instructions for the model, and which of several texts applies (contract 4).
+"""The instructions for the model: the built-in policy, a file, or both (contract 4).
 
-Plain text in a module of its own: it is imported by the first call and not by the start, and a constant costs
-less than looking up package data. `SYSTEM_POLICY_REV` changes with the text.
+Plain text in a module of its own: it is imported by the first call, or where a file is merged with it, and a constant
+costs less than looking up package data. `SYSTEM_POLICY_REV` changes with the text.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from responses_mcp.settings.files import Unread, read_text
+from responses_mcp.settings.findings import Raw
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from responses_mcp.settings.findings import Findings, Part
     from responses_mcp.settings.model import PolicySettings
+
+LIMIT: Final = 256 * 1024
+"""Bytes that a policy file may have."""
 
 SYSTEM_POLICY_REV: Final = "2026-11-22 v0.9.0"
 
@@ -71,3 +80,26 @@ Sources:
 def instructions_for(policy: PolicySettings) -> str:
     """Return what the model is told: the text resolved at load, or the built-in one."""
     return SYSTEM_POLICY if policy.instructions is None else policy.instructions
+
+
+def instructions_from(path: Path, merge: str, where: tuple[Part, ...], findings: Findings) -> str | None:
+    """Return the text for the model, or None after adding a problem: a policy file never falls back silently.
+
+    `replace` takes the file as it is; `prepend` and `append` put one blank line between it and the built-in text.
+    """
+    text = read_text(path, LIMIT)
+    if not isinstance(text, Unread) and not text.strip():
+        text = Unread("an empty file")
+    if isinstance(text, Unread):
+        findings.problem(
+            f"policy.system.path: expected a text file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason} at ",
+            Raw(str(path), quoted=False, limit=300),
+            " (from ",
+            *where,
+            "); cure the file or set policy.system.source to builtin.",
+        )
+        return None
+    if merge == "replace":
+        return text
+    own = text.strip("\r\n")
+    return f"{own}\n\n{SYSTEM_POLICY}" if merge == "prepend" else f"{SYSTEM_POLICY}\n\n{own}"
