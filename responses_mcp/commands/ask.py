@@ -9,8 +9,7 @@ from typing import Final
 
 from responses_mcp.answers import open_answers
 from responses_mcp.commands.asking import Tell, call, for_reading, question
-from responses_mcp.commands.configuration import configured
-from responses_mcp.commands.terminal import NAME, run_command, say_json, say_text
+from responses_mcp.commands.terminal import NAME, configured, run_command, say_json, say_text
 from responses_mcp.responses_api.reading import Answer
 
 _EXAMPLES: Final = """\

@@ -1,5 +1,7 @@
 """The MCP clients that are known: where each keeps its servers, what an entry of ours is there, how long it waits.
 
+And the command that starts this program, as the configuration of a client should have it.
+
 What was tried with the real clients, and with which versions: docs/reference/client-setup-claude.md. How long they
 wait is from what their users report: anthropics/claude-code#16837, #22542, #84136; openai/codex#31641, #38689;
 kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 2026-11-21.
@@ -8,12 +10,17 @@ kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 202
 from __future__ import annotations
 
 import math
+import os
+import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
 from responses_mcp.commands.json_merge import Dialect
+from responses_mcp.commands.terminal import NAME
+from responses_mcp.settings.files import absolute
 
 _MORE: Final = 30  # seconds that a client waits longer than the server, so that the server's message arrives
 _FIXED_LIMIT: Final = 60  # seconds of one call in Claude Desktop
@@ -224,3 +231,28 @@ PATIENCE: Final[Mapping[str, Patience]] = {
     ),
 }
 """The clients whose limits are known, the hastiest first."""
+
+
+# The command that starts this program
+
+
+def this_executable() -> Path | None:
+    """Return the absolute path of the script that this installation has, None where there is only the module."""
+    folders = Path(sysconfig.get_path("scripts")), Path(sys.executable).parent
+    return executable(sys.argv[0], *folders, windows=os.name == "nt")
+
+
+def executable(program: str, *folders: Path, windows: bool) -> Path | None:
+    """Return the script that runs as `program`, else that in the first of `folders` that has it.
+
+    Links are not followed: the one in the user's `bin` outlives an update, what it leads to may not.
+    """
+    file = f"{NAME}.exe" if windows else NAME
+    started = Path(program)
+    places = [*([started.with_name(file)] if started.stem == NAME else []), *(folder / file for folder in folders)]
+    return next((absolute(place) for place in places if place.is_file()), None)
+
+
+def command_of(script: Path | None) -> tuple[str, ...]:
+    """Return what starts a script; where there is none, what starts the module."""
+    return (sys.executable, "-m", "responses_mcp") if script is None else (str(script),)

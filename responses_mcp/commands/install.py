@@ -12,11 +12,9 @@ from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import ClientFile
-from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server
-from responses_mcp.commands.configuration import configured
-from responses_mcp.commands.executable import command_of, this_executable
+from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, command_of, this_executable
 from responses_mcp.commands.json_merge import JsonDocument
-from responses_mcp.commands.terminal import NAME, WRONG, Stop, remark, run_command, say, write
+from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, remark, run_command, say, write
 from responses_mcp.commands.text_edits import Unmergeable, as_table, edited
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.errors import exhausted

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import trio
 
-from responses_mcp.commands.configuration import configured
 from responses_mcp.commands.manuals_arguments import HITS, HITS_EACH, parsed
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -21,6 +20,7 @@ from responses_mcp.commands.terminal import (
     WRONG,
     StatusLine,
     Stop,
+    configured,
     remark,
     run_command,
     say,

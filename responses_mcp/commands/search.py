@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from responses_mcp.commands.asking import Tell, call, for_reading, question
-from responses_mcp.commands.configuration import configured
-from responses_mcp.commands.terminal import NAME, remark, run_command, say, say_json, say_text
+from responses_mcp.commands.terminal import NAME, configured, remark, run_command, say, say_json, say_text
 from responses_mcp.responses_api.search_request import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.websearch import SearchResults, open_search
 

@@ -1,4 +1,4 @@
-"""How commands write for people: results to stdout, remarks and progress to stderr; and how commands end.
+"""How commands write for people: results to stdout, remarks and progress to stderr; and how commands begin and end.
 
 A terminal that cannot show a character gets a substitute. A reader who has seen enough (`| head`) is no failure.
 """
@@ -12,10 +12,12 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Any, Final, Self, TextIO
+
+from responses_mcp.settings import Settings, load_settings
 
 OK: Final = 0
 FAILED: Final = 1
@@ -71,6 +73,16 @@ def run_command(work: Callable[[], None]) -> int:
             remark(f"stdout cannot be written to ({unwritten.reason}).")
             return FAILED
     return OK
+
+
+def configured(environ: Mapping[str, str], config_path: str | None, **more: Any) -> Settings:
+    """Load the settings, with what else `load_settings` takes; say what deserves a look. Raises Stop for problems."""
+    loaded = load_settings(environ, config_path=config_path, **more)
+    for warning in loaded.warnings:
+        remark(warning)
+    if loaded.problems:
+        raise Stop(*loaded.problems, code=WRONG)
+    return loaded.settings
 
 
 def say(line: str = "") -> None:

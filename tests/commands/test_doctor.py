@@ -18,8 +18,8 @@ import trustme
 from responses_mcp import cli
 from responses_mcp.commands import doctor
 from responses_mcp.commands.clients import CLIENTS, PATIENCE, Server
-from responses_mcp.commands.doctor import command, network, program
-from responses_mcp.commands.doctor.configuration import check_patience
+from responses_mcp.commands.doctor import network
+from responses_mcp.commands.doctor.configuration import check_patience, check_program
 from responses_mcp.commands.doctor.handshake import Handshake, judged, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.settings import Profile
@@ -233,11 +233,11 @@ def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, 
         (tmp_path / folder / name).touch()
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "uv/archive-v0/x/bin" / name)])
-    found = list(program.check_program())[1]
+    found = list(check_program())[1]
     assert (found.status, "temporary" in found.found) == ("warn", True)
     assert "uv tool install" in str(found.cure)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "lasting/bin" / name)])
-    found = list(program.check_program())[1]
+    found = list(check_program())[1]
     assert (found.status, str(tmp_path / "lasting/bin" / name) in found.found) == ("ok", True)
 
 
@@ -776,7 +776,7 @@ def test_a_ctrl_c_that_comes_in_a_group_is_one(monkeypatch: pytest.MonkeyPatch) 
         await trio.lowlevel.checkpoint()
         raise BaseExceptionGroup("of a nursery", [KeyboardInterrupt()])
 
-    monkeypatch.setattr(command, "_check", interrupted)
+    monkeypatch.setattr(doctor, "_check", interrupted)
     assert doctor.run([]) == 130
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from responses_mcp.commands.executable import command_of, executable, this_executable
+from responses_mcp.commands.clients import command_of, executable, this_executable
 from responses_mcp.commands.terminal import NAME
 
 

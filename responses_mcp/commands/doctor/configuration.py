@@ -1,15 +1,20 @@
-"""What the server is told: the configuration, the key, extra headers, the address, and the folder of manuals."""
+"""What runs and what it is told: the program, its configuration, the key, extra headers, address, folder of manuals."""
 
 from __future__ import annotations
 
 import os
+import platform
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from responses_mcp.commands.clients import Patience, client_limit
+from responses_mcp import __version__
+from responses_mcp.commands.clients import Patience, client_limit, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn, with_cure
+from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import AuthenticationFailed
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.folder import Folder
@@ -19,6 +24,9 @@ from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings
 
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
+
+# Environments that uvx, `uv run --with` and `pipx run` throw away when they like.
+_THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
 
 def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
@@ -119,3 +127,30 @@ def check_patience(timeout_ms: int, clients: Sequence[Patience]) -> Finding:
     waits = ", ".join(f"{client.title} ({client.call:g} s)" for client in hasty)
     cures = (each.call_cure.format(limit=client_limit(timeout_ms)) for each in hasty)
     return warn("time-outs", f"{within}, longer than some wait: {waits}", "; ".join(cures))
+
+
+def check_program() -> Iterator[Finding]:
+    """Say which Python and which executable this is."""
+    implementation, version = platform.python_implementation(), platform.python_version()
+    yield ok("python", f"{implementation} {version} on {platform.platform()}")
+    yield _executable(this_executable())
+
+
+def _executable(path: Path | None) -> Finding:
+    keep = f'install it for good, with "uv tool install {NAME}" or "pipx install {NAME}"'
+    if path is None:
+        return warn(
+            "program",
+            f"{NAME} {__version__}, without an executable of its own",
+            f'{keep}, or give your client the command "{sys.executable}" with the arguments -m responses_mcp --stdio',
+        )
+    what = f"{NAME} {__version__}; the path for your client's configuration is {path}"
+    if _is_temporary(path.resolve()):
+        return warn("program", f"{what}, which is in a folder for temporary files", keep)
+    return ok("program", what)
+
+
+def _is_temporary(path: Path) -> bool:
+    return path.is_relative_to(Path(tempfile.gettempdir()).resolve()) or any(
+        name in path.parts for name in _THROWN_AWAY
+    )
