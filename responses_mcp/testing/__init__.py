@@ -4,50 +4,27 @@ It needs Trio, h11 and the standard library only. See `open_fake_api` for the wa
 answer, and `bodies` for response objects. ``python -m responses_mcp.testing`` serves it as a process.
 """
 
-from . import bodies
-from .event_stream import as_stream, stream_events
-from .fake_api import FakeApi, Handler, Observer, RecordedRequest, answer_by_echo, open_fake_api
-from .replies import (
-    Closed,
-    Drip,
-    Ending,
-    Error,
-    Garbage,
-    Hang,
-    Html,
-    Json,
-    Pause,
-    Raw,
-    Reply,
-    Reset,
-    Sse,
-    Step,
-    Truncated,
-)
-
-__all__ = [
-    "Closed",
-    "Drip",
-    "Ending",
-    "Error",
-    "FakeApi",
-    "Garbage",
-    "Handler",
-    "Hang",
-    "Html",
-    "Json",
-    "Observer",
-    "Pause",
-    "Raw",
-    "RecordedRequest",
-    "Reply",
-    "Reset",
-    "Sse",
-    "Step",
-    "Truncated",
-    "answer_by_echo",
-    "as_stream",
-    "bodies",
-    "open_fake_api",
-    "stream_events",
-]
+from . import bodies as bodies
+from .event_stream import as_stream as as_stream
+from .event_stream import stream_events as stream_events
+from .fake_api import FakeApi as FakeApi
+from .fake_api import Handler as Handler
+from .fake_api import Observer as Observer
+from .fake_api import RecordedRequest as RecordedRequest
+from .fake_api import answer_by_echo as answer_by_echo
+from .fake_api import open_fake_api as open_fake_api
+from .replies import Closed as Closed
+from .replies import Drip as Drip
+from .replies import Ending as Ending
+from .replies import Error as Error
+from .replies import Garbage as Garbage
+from .replies import Hang as Hang
+from .replies import Html as Html
+from .replies import Json as Json
+from .replies import Pause as Pause
+from .replies import Raw as Raw
+from .replies import Reply as Reply
+from .replies import Reset as Reset
+from .replies import Sse as Sse
+from .replies import Step as Step
+from .replies import Truncated as Truncated
