@@ -1,11 +1,41 @@
-"""Which addresses may receive the API key: https, or http on loopback, or http where the user says so."""
+"""What goes to the API and where: which addresses may receive the key, and extra headers, as `openai` sets them.
+
+An address is https, or http on loopback, or http where the user says so. Headers are named by the file, and the
+environment holds their values.
+"""
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from responses_mcp.settings.findings import Raw
-from responses_mcp.settings.values import Refusal
+from responses_mcp.settings.values import Refusal, described, env_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from responses_mcp.settings.findings import Findings, Part
+
+_NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
+
+_OURS: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that belong to the request itself; setting them would break its framing."""
 
 
 def is_loopback(host: str) -> bool:
@@ -48,3 +78,52 @@ def checked_base_url(text: str, *, allow_http: bool) -> str | Refusal:
             cure="use https, or set openai.allow_http: true in the YAML file if that network is yours",
         )
     return text.rstrip("/")
+
+
+def header_values(
+    wanted: Mapping[object, object], environ: Mapping[str, str], findings: Findings, where: tuple[Part, ...]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Resolve `openai.headers_env` to the names as configured and the header values, which are secrets.
+
+    Every header that cannot be sent adds a problem of its own and is left out.
+    """
+    names: dict[str, str] = {}
+    values: dict[str, str] = {}
+    for header, variable in wanted.items():
+        wrong = _wrong(header, variable, environ, {name.lower() for name in names})
+        if wrong is not None:
+            what, cure = wrong
+            findings.problem("openai.headers_env", *what, " (from ", *where, f"); {cure}.")
+            continue
+        value = environ[str(variable)].strip(" ")
+        names[str(header)], values[str(header)] = str(variable), value
+        # "Bearer abc" holds the secret "abc".
+        for secret in (value, *value.split()):
+            findings.keep_secret(secret)
+    return names, values
+
+
+def _wrong(
+    header: object, variable: object, environ: Mapping[str, str], seen: set[str]
+) -> tuple[tuple[Part, ...], str] | None:
+    """Return why a header cannot be sent, and the cure; None if it can."""
+    if not isinstance(header, str) or not re.fullmatch(_NAME, header):
+        return (": expected header names, got ", *described(header)), "correct the name"
+    at = (".", Raw(header, quoted=False))
+    if header.lower() in _OURS:
+        return (*at, ": expected a header that may be set, got one that the request itself needs"), "remove it"
+    if header.lower() in seen:
+        return (*at, ": expected each header once, got it again in other letter case"), "remove one of the two"
+    if not isinstance(variable, str) or not env_name(variable):
+        got: tuple[Part, ...] = ("other text (not shown)",) if isinstance(variable, str) else described(variable)
+        name = "put the value into an environment variable and write its name here"
+        return (*at, ": expected the name of an environment variable, got ", *got), name
+    value = environ.get(variable, "").strip(" ")
+    expected = f": expected a value in the environment variable {variable}, got "
+    if not value:
+        return (*at, expected, "none"), f"set {variable} where the server is started, or remove the header"
+    if not value.isascii() or not value.isprintable():
+        return (*at, expected, "one with control or non-ASCII characters (not shown)"), f"correct {variable}"
+    if re.fullmatch(r"\$\{[^}]*\}", value):
+        return (*at, expected, "a placeholder left unfilled"), f"set {variable} to the value itself"
+    return None

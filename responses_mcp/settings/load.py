@@ -13,26 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from responses_mcp.settings import schema
+from responses_mcp.settings import model, schema
 from responses_mcp.settings.files import ConfigFile, Unread, absolute, cache_folder, expanded, read_config
 from responses_mcp.settings.findings import Findings, Raw
 from responses_mcp.settings.layers import Layers
-from responses_mcp.settings.model import (
-    CacheSettings,
-    FindSettings,
-    LexicalSettings,
-    ManualsSettings,
-    OpenAISettings,
-    PolicySettings,
-    Profile,
-    RequestSettings,
-    SearchDefaults,
-    SearchSettings,
-    ServerSettings,
-    Settings,
-    SystemPolicy,
-    TraceSettings,
-)
 from responses_mcp.settings.values import OFF, ON, Refusal, from_text
 
 if TYPE_CHECKING:
@@ -53,7 +37,7 @@ class LoadedSettings:
     `default`. `problems` (the same as `settings.problems`) make each call fail; `warnings` change nothing.
     """
 
-    settings: Settings
+    settings: model.Settings
     sources: Mapping[str, str]
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -95,14 +79,16 @@ def load_settings(
         if environ.get(name, "").strip():
             findings.warning(f"{name}: v0.9 dropped this variable, so it does nothing (from env {name}); unset it.")
     problems = findings.problems
-    settings = Settings(
+    settings = model.Settings(
         openai=openai,
-        request=RequestSettings(**layers.section("request")),
+        request=model.RequestSettings(**layers.section("request")),
         model_profiles=profiles,
         policy=policy,
-        search=SearchSettings(defaults=SearchDefaults(**layers.section("search.defaults")), **layers.section("search")),
+        search=model.SearchSettings(
+            defaults=model.SearchDefaults(**layers.section("search.defaults")), **layers.section("search")
+        ),
         manuals=manuals,
-        server=ServerSettings(**layers.section("server")),
+        server=model.ServerSettings(**layers.section("server")),
         problems=problems,
     )
     sources = MappingProxyType(layers.sources)
@@ -150,9 +136,9 @@ def _config_file(
     return none
 
 
-def _openai(layers: Layers) -> OpenAISettings:
+def _openai(layers: Layers) -> model.OpenAISettings:
     """Decide the section of secrets first, so that every later message knows what to mask."""
-    from_env = layers.environ.get(OpenAISettings().api_key_env)
+    from_env = layers.environ.get(model.OpenAISettings().api_key_env)
     if from_env:
         layers.findings.keep_secret(from_env)
     for name in ("api_key_env", "headers_env", "allow_http", "base_url"):
@@ -167,7 +153,7 @@ def _openai(layers: Layers) -> OpenAISettings:
     names, headers = _headers(layers)
     if sources["openai.base_url"] != "default":
         _check_base_url(layers)
-    return OpenAISettings(
+    return model.OpenAISettings(
         api_key_env=variable,
         base_url=values["openai.base_url"],
         allow_http=values["openai.allow_http"],
@@ -181,7 +167,7 @@ def _headers(layers: Layers) -> tuple[dict[str, str], dict[str, str]]:
     given = layers.given("openai.headers_env")
     if given is None or layers.sources["openai.headers_env"] == "default":
         return {}, {}
-    from responses_mcp.settings.headers import header_values  # noqa: PLC0415 - most servers have none
+    from responses_mcp.settings.address import header_values  # noqa: PLC0415 - most servers have none
 
     names, headers = header_values(
         layers.values["openai.headers_env"], layers.environ, layers.findings, layers.where(given)
@@ -240,7 +226,7 @@ def _decide_toolsets(layers: Layers, option: str | None) -> None:
         layers.accept(key, rootless, origin)
 
 
-def _manuals(layers: Layers, caches: Path | None) -> ManualsSettings:
+def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
     """Build the section of manuals; with a root, an index folder that nobody named is in the user's caches."""
     values = layers.section("manuals")
     root, origin = values["root"], layers.origin("manuals.root")
@@ -255,22 +241,22 @@ def _manuals(layers: Layers, caches: Path | None) -> ManualsSettings:
             )
         if values["index_dir"] is None and caches is not None:
             values["index_dir"] = str(absolute(caches / FOLDER))
-    return ManualsSettings(
-        lexical=LexicalSettings(**layers.section("manuals.lexical")),
-        find=FindSettings(**layers.section("manuals.find")),
-        cache=CacheSettings(**layers.section("manuals.cache")),
-        trace=TraceSettings(**layers.section("manuals.trace")),
+    return model.ManualsSettings(
+        lexical=model.LexicalSettings(**layers.section("manuals.lexical")),
+        find=model.FindSettings(**layers.section("manuals.find")),
+        cache=model.CacheSettings(**layers.section("manuals.cache")),
+        trace=model.TraceSettings(**layers.section("manuals.trace")),
         **values,
     )
 
 
-def _profiles(layers: Layers) -> Mapping[str, Profile]:
+def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
     """Decide the profiles: one exists if the file holds it or a variable names its model.
 
     The first exists by default too, unless the file removes it with null. Fields that a profile lacks are those of
     the first, with their source.
     """
-    profiles: dict[str, Profile] = {}
+    profiles: dict[str, model.Profile] = {}
     first = schema.PROFILES[0]
     for name in schema.PROFILES:
         at = f"model_profiles.{name}"
@@ -283,7 +269,7 @@ def _profiles(layers: Layers) -> Mapping[str, Profile]:
                 continue
         for field in _PROFILE_FIELDS:
             _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
-        profiles[name] = Profile(**layers.section(at))
+        profiles[name] = model.Profile(**layers.section(at))
     return MappingProxyType(profiles)
 
 
@@ -296,8 +282,8 @@ def _pick_field(layers: Layers, key: str, fallback: str) -> None:
         layers.sources[key] = layers.sources.get(fallback, "default")
 
 
-def _policy(layers: Layers) -> PolicySettings:
-    system = SystemPolicy(**layers.section("policy.system"))
+def _policy(layers: Layers) -> model.PolicySettings:
+    system = model.SystemPolicy(**layers.section("policy.system"))
     instructions = None
     given = layers.given("policy.system.path")
     if given is None and system.source == "file":
@@ -319,4 +305,4 @@ def _policy(layers: Layers) -> PolicySettings:
         )
     for name in ("revision", "sha256", "length"):
         layers.sources[f"policy.instructions.{name}"] = layers.sources["policy.system.source"]
-    return PolicySettings(system=system, instructions=instructions, **layers.section("policy"))
+    return model.PolicySettings(system=system, instructions=instructions, **layers.section("policy"))
