@@ -6,14 +6,13 @@ import argparse
 import os
 import shlex
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 
-from responses_mcp.commands.manuals_arguments import HITS, HITS_EACH, parsed
 from responses_mcp.commands.terminal import (
     FAILED,
     NAME,
@@ -37,36 +36,59 @@ _ALL: Final = 2**53  # rows, or characters
 _PAGE: Final = 50_000  # characters of a file written at once
 _MOST_REQUIRED: Final = 2
 _MOST_LISTED: Final = 20  # files that are not in the index
+_HITS: Final = 10  # shown of one manual
+_HITS_EACH: Final = 3  # shown of each of several manuals
 _WHY: Final = {
     "too_large": "larger than manuals.max_file_bytes",
     "unreadable": "cannot be read",
     "time_budget": "the time was over; allow more with --budget-ms, or run 'manuals index' first",
 }
+_INDEX_EXAMPLE: Final = """\
+example:
+  openai-responses-mcp manuals index --root ~/manuals
+"""
+_FIND_EXAMPLE: Final = """\
+examples:
+  openai-responses-mcp manuals find "How long is a token valid?"
+  openai-responses-mcp manuals find "rotate keys" --manual guide --require keys
+"""
+_READ_EXAMPLE: Final = """\
+examples:
+  openai-responses-mcp manuals read guide auth/tokens.md --line 57
+  openai-responses-mcp manuals read guide errors.json
+"""
+_EXAMPLES: Final = """\
+examples:
+  openai-responses-mcp manuals index --root ~/manuals
+  openai-responses-mcp manuals find "How long is a token valid?"
+  openai-responses-mcp manuals read guide auth/tokens.md --line 57
+"""
 
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
-    options = parsed(argv)
-    return 0 if options.command is None else run_command(lambda: _run(options))
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.command is not None:
+        return run_command(lambda: _run(options))
+    parser.print_help()
+    return 0
 
 
 def _run(options: argparse.Namespace) -> None:
     settings = _settings(options)
     try:
-        trio.run(_with_manuals, _WORK[options.command], settings, options)
+        trio.run(_with_manuals, settings, options)
     except ManualsError as error:
         raise Stop(_for_people(error), code=WRONG if error.code == "invalid_parameter" else FAILED) from error
 
 
-async def _with_manuals(work: _Work, settings: ManualsSettings, options: argparse.Namespace) -> None:
+async def _with_manuals(settings: ManualsSettings, options: argparse.Namespace) -> None:
     manuals = Manuals(settings)
     try:
-        await work(manuals, settings, options)
+        await options.work(manuals, settings, options)
     finally:
         await manuals.aclose()  # shielded, and bounded, within
-
-
-_Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]]
 
 
 # index
@@ -98,7 +120,7 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
 def _say_report(report: IndexReport) -> None:
     out = len(report.unindexed)
     say(
-        f"{report.manual_id}: {_files(report.files)}, {report.changed:,} of them new or changed, "
+        f"{report.manual_id}: {_count(report.files, 'file')}, {report.changed:,} of them new or changed, "
         f"{report.seconds:.1f} s" + (f"; {out:,} not indexed:" if out else "")
     )
     for path, reason in sorted(report.unindexed.items())[:_MOST_LISTED]:
@@ -127,7 +149,7 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     required = options.require or _telling_words(options.query)
     if len(required) > _MOST_REQUIRED:
         raise Stop(f"--require takes one or two words, got {len(required)}.", code=WRONG)
-    limit = options.limit or (HITS if len(names) == 1 else HITS_EACH)
+    limit = options.limit or (_HITS if len(names) == 1 else _HITS_EACH)
     finds: list[dict[str, Any]] = []
     for name in names:
         arguments = {"query": options.query, "manual_id": name, "required_terms": required}
@@ -167,7 +189,7 @@ def _say_found(find: Mapping[str, Any]) -> None:
         say(f"  Not in this manual: {', '.join(applied['required_terms_missing'])}.")
     reasons = [row["reason"] for row in find["unscanned"]["items"]]
     for reason in dict.fromkeys(reasons):
-        say(f"  Not searched: {_files(reasons.count(reason))} ({_WHY.get(reason, reason)}).")
+        say(f"  Not searched: {_count(reasons.count(reason), 'file')} ({_WHY.get(reason, reason)}).")
     for rank, row in enumerate(hits["items"], 1):
         say(f"{rank:3}. {row['title']}")
         place = f"{row['path']}:{row['start_line']}"
@@ -279,12 +301,99 @@ def _for_people(error: ManualsError) -> str:
     return f"{cause}; take one that 'manuals find' shows."
 
 
-def _files(number: int) -> str:
-    return _count(number, "file")
-
-
 def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
-_WORK: Final[Mapping[str, _Work]] = {"index": _index, "find": _find, "read": _read}
+# The command line
+
+
+def _parser() -> argparse.ArgumentParser:
+    def formatted(prog: str) -> argparse.HelpFormatter:
+        return argparse.RawDescriptionHelpFormatter(prog, max_help_position=20)
+
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--root", metavar="DIR", help="folder of manuals, instead of the configured one")
+    shared.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+    shared.add_argument("--json", action="store_true", help="write one JSON document, with all details")
+    parser = argparse.ArgumentParser(
+        prog=f"{NAME} manuals",
+        description="Search and read a folder of manuals, as the manual_* tools do.",
+        epilog=_EXAMPLES,
+        formatter_class=formatted,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+
+    def command(form: str, summary: str, more: str, example: str) -> argparse.ArgumentParser:
+        name, _, arguments = form.partition(" ")
+        return commands.add_parser(
+            name,
+            usage=f"%(prog)s {arguments} [options]",
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}. {more}",
+            epilog=example,
+            parents=[shared],
+            formatter_class=formatted,
+            allow_abbrev=False,
+        )
+
+    index = command(
+        "index [MANUAL ...]",
+        "bring the index of manuals up to date",
+        "Searches do that too.\nCtrl-C keeps what is done; the next run goes on from there.",
+        _INDEX_EXAMPLE,
+    )
+    index.set_defaults(work=_index)
+    index.add_argument("manual", metavar="MANUAL", nargs="*", type=_manual, help="which ones (default: all)")
+    find = command(
+        "find QUERY",
+        "search manuals",
+        "The sections that fit best come first.",
+        _FIND_EXAMPLE,
+    )
+    find.set_defaults(work=_find)
+    find.add_argument("query", metavar="QUERY", help="what to look for: a question, or words")
+    find.add_argument(
+        "--manual", metavar="ID", action="append", type=_manual, help="search this one (default: each of them)"
+    )
+    find.add_argument(
+        "--require",
+        metavar="TERM",
+        nargs="+",
+        action="extend",
+        help="one or two words that hits should have (default: the longest)",
+    )
+    find.add_argument(
+        "--limit",
+        metavar="N",
+        type=_positive,
+        help=f"hits to show (default {_HITS}; {_HITS_EACH} of each if there are several)",
+    )
+    find.add_argument(
+        "--budget-ms", metavar="N", type=_positive, default=60_000, help="milliseconds for each (default 60000)"
+    )
+    read = command(
+        "read MANUAL PATH",
+        "show a section of a manual",
+        "A JSON file is shown from the line on.",
+        _READ_EXAMPLE,
+    )
+    read.set_defaults(work=_read)
+    read.add_argument("manual", metavar="MANUAL", type=_manual, help="which manual")
+    read.add_argument("path", metavar="PATH", help="a file of it, as 'find' shows it")
+    read.add_argument("--line", metavar="N", type=_positive, help="a line of the section (default: the first section)")
+    read.add_argument("--all", action="store_true", help="the whole file, or all from the line on")
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of 1 or more, got {text!r}")
+    return number
+
+
+def _manual(text: str) -> str:
+    """Return the name of a manual; a shell that completes it adds a slash."""
+    return text.rstrip("/" + (os.sep if os.name == "nt" else "")) or text
