@@ -14,12 +14,7 @@ import trio
 from responses_mcp import __version__
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way
-from responses_mcp.errors import (
-    AuthenticationFailed,
-    ConnectionFailed,
-    RateLimited,
-    UpstreamError,
-)
+from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.client import open_connections
 from responses_mcp.responses_api.connections import Request, no_need
@@ -33,9 +28,7 @@ _REPLY: Final = 12.0  # seconds for the list of models
 _ALL: Final = 20.0  # seconds
 
 
-async def ask_for_models(
-    openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool = True
-) -> frozenset[str] | None:
+async def ask_for_models(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool) -> frozenset[str] | None:
     """Go the way to the API and return the models that it lists, None if it did not; takes at most 20 s."""
     with trio.move_on_after(_ALL):
         return await _steps(openai, way, tell, trust_env=trust_env)
@@ -44,30 +37,31 @@ async def ask_for_models(
 
 
 async def _steps(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool) -> frozenset[str] | None:
-    name = await _name(way)
-    tell(name)
-    if name.status == "FAIL":
-        return None
-    connection = await _connection(way)
-    tell(connection)
-    if connection.status == "FAIL":
-        return None
+    for step in (_name, _connection):
+        finding = await step(way)
+        tell(finding)
+        if finding.status == "FAIL":
+            return None
     try:
         headers = credential_headers(openai)
     except AuthenticationFailed:  # the key has a line of its own; the rest of the way can be tried without it
         headers = {}
     redact = Redactor([openai.api_key, *openai.headers.values()])
     reply = ReplyReader(most_bytes=RequestSettings().max_reply_bytes, budget=ReplyBudget(), redact=redact)
+    url = f"{openai.base_url}/models"
+    wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
     try:
-        answered = await _get(f"{openai.base_url}/models", headers, reply, trust_env=trust_env)
+        async with aclosing(await open_connections(url, limit=1, trust_env=trust_env)) as connections:
+            with trio.move_on_after(_REPLY) as waiting:
+                await connections.send(Request("GET", url, wanted), reply, no_need)
     except ConnectionFailed as error:
         tell(_broken(error, way))
         return None
     except UpstreamError as error:
         tell(fail("http", *with_cure(error.message)))
         return None
-    if not answered:
-        tell(fail("http", f"no answer to GET {openai.base_url}/models within {_REPLY:g} s", _who(way)))
+    if waiting.cancelled_caught:
+        tell(fail("http", f"no answer to GET {url} within {_REPLY:g} s", _who(way)))
         return None
     if openai.base_url.startswith("https:"):
         tell(ok("tls", f"the certificate of {urlsplit(openai.base_url).hostname} is trusted"))
@@ -97,16 +91,6 @@ async def _connection(way: Way) -> Finding:
         await trio.aclose_forcefully(stream)
         return ok("tcp", f"{way} accepts connections")
     return fail("tcp", f"{way} did not answer within {_STEP:g} s", _correct(way))
-
-
-async def _get(url: str, headers: dict[str, str], reply: ReplyReader, *, trust_env: bool) -> bool:
-    connections = await open_connections(url, limit=1, trust_env=trust_env)
-    async with aclosing(connections):
-        with trio.move_on_after(_REPLY):
-            wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
-            await connections.send(Request("GET", url, wanted), reply, no_need)
-            return True
-    return False
 
 
 def _correct(way: Way) -> str:

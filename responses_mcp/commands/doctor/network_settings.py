@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.responses_api.client import proxy_for
 
+_PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PORTS: Final = {"http": 80, "https": 443}
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")
 _USELESS: Final = re.compile(r"[/*\s;\[]")
@@ -37,19 +38,19 @@ class Way(NamedTuple):
         return f"{host}:{self.port}" if self.variable is None else f"the proxy {host}:{self.port} ({self.variable})"
 
 
-def check_proxy(url: str, *, trust_env: bool = True) -> tuple[list[Finding], Way | None]:
+def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None]:
     """Say how `url` is reached; no way where the proxy cannot be used. Credentials of the proxy are not shown."""
     parts = urlsplit(url)
     host = parts.hostname or ""
+    direct = Way(host, parts.port or _PORTS[parts.scheme])
     if not trust_env:
-        direct = Way(host, parts.port or _PORTS[parts.scheme])
         return [ok("proxy", "none is used, because request.trust_env is false")], direct
     findings = list(_exceptions())
     proxy = proxy_for(url)
     if proxy is None:
-        named = [name for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY") if _value(name)]
+        named = [name for name in _PROXIES if _value(name)]
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
-        return [ok("proxy", found), *findings], Way(host, parts.port or _PORTS[parts.scheme])
+        return [ok("proxy", found), *findings], direct
     names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
     variable = next((name for name in names if _value(name)), "the system's settings")
     try:
@@ -69,7 +70,7 @@ def check_proxy(url: str, *, trust_env: bool = True) -> tuple[list[Finding], Way
 
 def proxy_secrets() -> Iterator[str]:
     """Yield the passwords of proxies, so that they can be taken out of everything that is said."""
-    for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+    for name in _PROXIES:
         credentials, at, _ = _value(name).rpartition("@")
         if at:
             user, _, password = credentials.rpartition("://")[2].partition(":")
@@ -93,7 +94,7 @@ def _exceptions() -> Iterator[Finding]:
         )
 
 
-def check_certificates(*, trust_env: bool = True) -> Finding:
+def check_certificates(*, trust_env: bool) -> Finding:
     """Load the certificates that are trusted, where a variable names them."""
     if not trust_env:
         return ok("certificates", "those of the package certifi are trusted, because request.trust_env is false")
