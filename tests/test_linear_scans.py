@@ -26,7 +26,7 @@ from responses_mcp.manuals.paths import parse_child_id, parts_of
 from responses_mcp.manuals.query import required_term, term, terms
 from responses_mcp.manuals.requests import parse_find
 from responses_mcp.manuals.sections import headings, sections
-from responses_mcp.manuals.texts import lines
+from responses_mcp.manuals.texts import Lines, spans
 from responses_mcp.manuals.words import asked, foldable, normalise, runs, spaced
 from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode, replace_lone_surrogates
@@ -36,9 +36,9 @@ from responses_mcp.responses_api.reading import read_answer
 from responses_mcp.responses_api.search_list import is_empty_list, listed_pages
 from responses_mcp.responses_api.search_results import read_results
 from responses_mcp.responses_api.web_pages import page_key, shown
+from responses_mcp.settings.files import read_config
 from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
-from responses_mcp.settings.policy_file import instructions_from
-from responses_mcp.settings.yaml_file import read_config
+from responses_mcp.settings.system_policy import instructions_from
 from responses_mcp.testing import Json, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.debug_lines import configured
@@ -182,7 +182,7 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "words": (2**18, lambda text: (runs(text), asked(text))),
     "input byte by byte": (2**18, lambda text: feed(text, 1)),
     "input that is too long": (2**18, lambda text: feed(text, 10, 1000)),
-    "headings": (2**18, lambda text: list(headings(lines(file_of(text), unchecked, longest=1000)))),
+    "headings": (2**18, lambda text: list(headings(Lines(spans(file_of(text), unchecked), longest=1000)))),
     "sections": (2**18, lambda text: list(sections(text.split("\n")))),
     "rows of Markdown": (2**18, rows("a.md")),
     "a question": (2**14, question),
