@@ -163,9 +163,14 @@ def configure(*, debug: bool, debug_file: str | None, redact: Redactor, shown: s
     """
     writers: list[_LineWriter] = []
     if sys.__stderr__ is not None:  # else descriptor 2 is closed, or belongs to something else by now
+        # A descriptor of its own: fd 2 may be pointed elsewhere later, and sys.stderr has buffers and an encoding.
+        own = True
+        try:
+            fd = os.dup(2)
+        except OSError:  # none is left, which has to be told all the same
+            fd, own = 2, False
         with suppress(OSError):
-            # A descriptor of its own: fd 2 may be pointed elsewhere later, and sys.stderr has buffers and an encoding.
-            writers.append(_LineWriter(open(os.dup(2), "wb", buffering=0)))  # noqa: SIM115, PTH123  # closed by it
+            writers.append(_LineWriter(open(fd, "wb", buffering=0, closefd=own)))  # noqa: SIM115  # closed by it
             if shown is not None:
                 writers[0].put(shown.encode() + b"\n")
     problem: str | None = None

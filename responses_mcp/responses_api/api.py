@@ -217,15 +217,8 @@ class ResponsesApi:
             return self._connections
 
     def _log_failure(self, attempt: int, error: UpstreamError) -> None:
-        log.debug(
-            'openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"',
-            attempt,
-            error.status,
-            type(error).__name__,
-            error.code,
-            error.message,
-            error.body or "",
-        )
+        said = (attempt, error.status, type(error).__name__, error.code, error.message, error.body or "")
+        log.debug('openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"', *said)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -165,11 +165,12 @@ class ReplyReader:
             raise self._unreadable()
         try:
             value = decode(b"".join(self._body))
+            if isinstance(value, dict):
+                return cast(JsonObject, value)
+            why = type(value).__name__
         except ValueError as error:
-            raise self._no_object(str(error)) from None
-        if not isinstance(value, dict):
-            raise self._no_object(f"it is {type(value).__name__}")
-        return cast(JsonObject, value)
+            why = str(error)
+        raise not_an_object(self.status, self._headers, b"".join(self._body[:3]), self._redact, why)
 
     @property
     def _is_success(self) -> bool:
@@ -221,6 +222,3 @@ class ReplyReader:
             status=self.status,
             retryable=retryable_status(self.status),
         )
-
-    def _no_object(self, why: str) -> UnusableReply:
-        return not_an_object(self.status, self._headers, b"".join(self._body[:3]), self._redact, why)
