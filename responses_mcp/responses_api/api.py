@@ -202,7 +202,9 @@ class ResponsesApi:
                 # One after the other, and all others in between.
                 async with self._turn:
                     await trio.lowlevel.checkpoint()
-                    return self._read(reader, read)
+                    answer = self._read(reader, read)
+                    await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
+                    return answer
 
     def _read(self, reader: ReplyReader, read: Callable[[JsonObject], T]) -> T:
         response = reader.finish()
