@@ -101,8 +101,7 @@ class ResponsesApi:
             if on_phase is not None:
                 on_phase(self.redact.known(phase))
 
-        heard = None if on_phase is None else tell
-        ask = partial(self._exchange, headers=headers, read=read, on_phase=heard, room=room)
+        ask = partial(self._exchange, headers=headers, read=read, on_phase=on_phase and tell, room=room)
         seconds = self._request.timeout_ms / 1000
         with trio.move_on_after(seconds) as deadline:
             return await self._attempts(body, policy, deadline, tell, ask)
