@@ -5,9 +5,11 @@ Versions of Python and dependencies live in pyproject.toml; this file reads them
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +25,27 @@ nox.options.download_python = "never"
 
 ROOT = Path(__file__).parent
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+
+
+def locked() -> str:
+    """Write what uv.lock says for pip and uv alike, and return where."""
+    lines: list[str] = []
+    for package in tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]:
+        if "registry" in package["source"]:
+            only = " or ".join(f"({marker})" for marker in package.get("resolution-markers", []))
+            lines.append(f"{package['name']}=={package['version']}{f' ; {only}' if only else ''}\n")
+    constraints = ROOT / ".nox" / "locked.txt"
+    constraints.parent.mkdir(exist_ok=True)
+    if not constraints.exists() or constraints.read_text(encoding="utf-8") != "".join(lines):  # another nox may read it
+        constraints.write_text("".join(lines), encoding="utf-8")
+    return constraints.as_uri()  # where a space is no space
+
+
+# Everything is installed as the lock file has it, also what builds are made with; with NEWEST=1, the newest. No lock
+# file is in an unpacked sdist.
+LOCKED = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_CONSTRAINT", "UV_BUILD_CONSTRAINT")
+if (ROOT / "uv.lock").exists() and not os.environ.get("NEWEST"):
+    os.environ.update(dict.fromkeys(LOCKED, locked()))
 
 # Off, because each asks for what would not make the code better:
 NO_FLAKE8_ASYNC = [
@@ -74,7 +97,7 @@ def tests(session: nox.Session) -> None:
     """Run the tests on every supported Python that is installed."""
     session.install("-e", ".", *group("test"))
     elsewhere = ["--ignore=tests/interop"]  # a session of its own
-    session.run("pytest", "-n", "auto", "-m", "not smoke", *elsewhere, *session.posargs)
+    session.run("pytest", "-n", "auto", "--dist", "worksteal", "-m", "not smoke", *elsewhere, *session.posargs)
 
 
 @nox.session(reuse_venv=False)
@@ -150,7 +173,7 @@ MCPB = "@anthropic-ai/mcpb@2.1.2"  # the makers' own validator of bundles
 @nox.session(default=False)
 def bundle(session: nox.Session) -> None:
     """Pack the bundle (.mcpb) into dist/, check it, and start it as a client would; needs the network."""
-    session.install("-e", ".", "uv", *group("test"))
+    session.install("-e", ".", *group("test"))
     for old in Path("dist").glob("*.mcpb"):
         old.unlink()
     session.run("python", "-m", "tests.bundle", "dist")
@@ -182,7 +205,7 @@ def interop(session: nox.Session, clients: str) -> None:
         tests = on_node[clients]
         if missing := [command for command in ("node", "npm") if shutil.which(command) is None]:
             session.skip(f"{' and '.join(missing)} not found; install Node.js with npm to try what needs it")
-    session.install(".", *group("smoke", "interop"), *CLIENTS[clients])
+    session.install(".", *group("smoke", "interop"), *CLIENTS[clients], env=dict.fromkeys(LOCKED))
     results = session.cache_dir / "interop" / f"{clients}.jsonl"
     results.parent.mkdir(parents=True, exist_ok=True)
     results.unlink(missing_ok=True)
@@ -203,9 +226,16 @@ def simulate(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def mutants(session: nox.Session) -> None:
+    """Put faults into the package one by one, and print those that no test notices (see `-- --help`)."""
+    session.install("-e", ".", *group("test"))
+    session.run("python", "-m", "tests.mutants", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure speed and memory, and print a table (see `-- --help`); `-- ends` and `-- kills` measure those."""
-    session.install("-e", ".", *group("test"))
+    session.install("-e", ".", *group("test", *(["plots"] if "--page" in session.posargs else [])))
     module, *options = session.posargs or [""]
     if module in ("ends", "kills"):
         session.run("python", "-m", f"tests.bench.{module}", *options)

@@ -57,7 +57,7 @@ def main() -> None:
     finally:
         if interruptible:
             _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the interpreter's end would print a traceback
-    certificates = getattr(sys.modules.get("responses_mcp.responses_api.client"), "certificates", None)
+    certificates = getattr(sys.modules.get("responses_mcp.responses_api.http.client"), "certificates", None)
     if certificates is not None and not certificates.acquire(timeout=PATIENCE):
         # From a disk that hangs, or a pipe. The interpreter's end would take OpenSSL down under the thread that loads
         # them, which crashes.

@@ -1,4 +1,4 @@
-"""Questions in, answers out: what the `answer*` tools do, without MCP (contract 6).
+"""Questions in, answers out: what the `answer*` tools do, without MCP (spec 6).
 
 Use it as ``async with open_answers(settings) as answers: result = await answers.answer("…", recency_days=7)``.
 """
@@ -12,11 +12,10 @@ from functools import partial
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.citations import Citation
-from responses_mcp.responses_api.dates import today_in_tokyo
-from responses_mcp.responses_api.models import model_traits
-from responses_mcp.responses_api.payload import Question, request_body
-from responses_mcp.responses_api.reading import Answer, read_answer
+from responses_mcp.responses_api.parameters import model_traits
+from responses_mcp.responses_api.request.payload import Question, request_body, today_in_tokyo
+from responses_mcp.responses_api.response.citations import Citation
+from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
 
@@ -77,7 +76,7 @@ class Answers:
             today=date,
             strict_domains=self._settings.search.strict_domains,
         )
-        self._log_request(profile, chosen)
+        _log_request(profile, chosen)
         if on_phase is not None:
             on_phase(f"asking {chosen.model}")
         most = self._settings.policy.max_citations
@@ -99,23 +98,36 @@ class Answers:
             text = SYSTEM_POLICY
         return text
 
-    def _log_request(self, name: str, profile: Profile) -> None:
-        if not log.isEnabledFor(logging.DEBUG):
-            return
-        traits = model_traits(profile.model)
-        supports = f"{{verbosity:{str(traits.verbosity).lower()}, reasoning:{str(traits.reasoning).lower()}}}"
-        log.debug("answer: profile=%s model=%s supports=%s", name, profile.model, supports)
-        log.debug(
-            "answer: request summary tools=web_search(on) reasoning=%s text.verbosity=%s",
-            "on" if traits.reasoning else "off",
-            "on" if traits.verbosity else "off",
-        )
-
     async def aclose(self) -> None:
         """Close all connections."""
         await self._api.aclose()
 
 
+def _log_request(name: str, profile: Profile) -> None:
+    traits = model_traits(profile.model)
+    supports = f"{{verbosity:{str(traits.verbosity).lower()}, reasoning:{str(traits.reasoning).lower()}}}"
+    log.debug("answer: profile=%s model=%s supports=%s", name, profile.model, supports)
+    log.debug(
+        "answer: request summary tools=web_search(on) reasoning=%s text.verbosity=%s",
+        "on" if traits.reasoning else "off",
+        "on" if traits.verbosity else "off",
+    )
+
+
 def open_answers(settings: Settings) -> AbstractAsyncContextManager[Answers]:
-    """Give out an `Answers` that is closed on the way out."""
+    """Open a way to ask questions of the Responses API.
+
+    Args:
+      settings: read by `load_settings`, or made by hand. Nothing is checked and nothing connected before the first
+        question, which raises `ConfigError` if the settings have problems.
+
+    Returns:
+      A context manager that gives an `Answers`. Any number of tasks may ask it at once.
+
+    Raises:
+      Nothing here; see `Answers.answer` for what a question raises.
+
+    Leaving the block closes all idle connections. End the questions first: a connection still in use is closed when its
+    question ends.
+    """
     return aclosing(Answers(settings))

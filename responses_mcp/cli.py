@@ -1,4 +1,4 @@
-"""The command line: serve, show the configuration, or run one of the commands for people (contract 5.5)."""
+"""The command line: serve, show the configuration, or run one of the commands for people (spec 5.5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib import import_module
 
 from responses_mcp import __version__
 from responses_mcp.debuglog import configure
-from responses_mcp.errors import exhausted
+from responses_mcp.errors import AuthenticationFailed, exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 COMMANDS = {
     "ask": "responses_mcp.commands.ask",
     "search": "responses_mcp.commands.search",
-    "demo": "responses_mcp.demo",
+    "demo": "responses_mcp.commands.demo",
     "install": "responses_mcp.commands.install",
     "manuals": "responses_mcp.commands.manuals",
     "doctor": "responses_mcp.commands.doctor",
@@ -86,10 +86,20 @@ def run(argv: Sequence[str]) -> int:
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
     if options.stdio:
         return _serve(loaded, show=options.show_config or loaded.settings.server.show_config_on_start)
-    _tell(show_config(loaded, __version__))
-    for problem in loaded.problems:
-        _tell(f"openai-responses-mcp: {problem}")
+    _tell(configuration_shown(loaded))
     return 2 if loaded.problems else 0
+
+
+def configuration_shown(loaded: LoadedSettings) -> str:
+    """Return the document of `--show-config`, which also says why no call can be made with the key."""
+    from responses_mcp.responses_api.request.credentials import credential_headers  # noqa: PLC0415  # few starts show it
+
+    why = None
+    try:
+        credential_headers(loaded.settings.openai)
+    except AuthenticationFailed as error:
+        why = str(error)
+    return show_config(loaded, __version__, key_problem=why)
 
 
 def _tell(text: str) -> None:
@@ -107,7 +117,7 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
         debug=settings.server.debug,
         debug_file=settings.server.debug_file,
         redact=Redactor([settings.openai.api_key, *settings.openai.headers.values()]),
-        shown=show_config(loaded, __version__) if show else None,
+        shown=configuration_shown(loaded) if show else None,
     )
     for text in (*loaded.problems, *loaded.warnings):
         log.warning("%s", text)
@@ -122,7 +132,7 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
                 prologue_on_descriptors(conversation, wire_in, wire_out)
             import trio  # noqa: PLC0415  # after the first answers
 
-            from responses_mcp.daemon import serve_descriptors  # noqa: PLC0415
+            from responses_mcp.serving import serve_descriptors  # noqa: PLC0415
 
             trio.run(serve_descriptors, wire_in, wire_out, conversation, settings.server)
     except Exception as error:  # told in a line, since clients do not show tracebacks

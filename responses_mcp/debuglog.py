@@ -1,8 +1,11 @@
-"""Where log lines go: stderr, and a file when debugging says so; never stdout (contract 8.1).
+"""Where log lines go: stderr, and a file when debugging says so; never stdout (spec 8.1).
 
 The decision is taken once, by `configure`. Every line passes the redactor. A client that does not drain our stderr
 must not be able to stop us, so each stream has a thread of its own that writes, and lines beyond a bound are dropped
 and counted.
+
+`logging.handlers` has no such queue: the lock of `queue.Queue` is not reentrant, so a signal that closes the log could
+wait for the line that it interrupted, and `QueueListener.stop` waits for its thread without a bound.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class ResponsesMcpError(Exception):
 
 
 class ConfigError(ResponsesMcpError):
-    """The configuration is wrong. `problems` has a sentence for each thing to mend."""
+    """The configuration is wrong. `problems` has a sentence for each thing to correct."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("The configuration has problems: " + " ".join(problems))

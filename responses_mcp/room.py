@@ -1,7 +1,7 @@
 """Room for output that the peer has not read: who may add to it, and when.
 
-Calls wait here before they ask for what would have to wait, so a peer that does not read is not buried in answers. They
-go in the order in which they came, and nobody overtakes: otherwise small answers could keep a large one out for ever.
+Calls wait here before they ask the API, so that answers to a peer that does not read stay bounded. They go on in the
+order in which they came: otherwise small answers could keep a large one waiting for ever.
 """
 
 from __future__ import annotations

@@ -13,10 +13,11 @@ from functools import partial
 
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.responses_api.request.payload import today_in_tokyo
+from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
+from responses_mcp.responses_api.response.search_list import SearchResult
+from responses_mcp.responses_api.response.search_results import SearchResults, read_results
 from responses_mcp.responses_api.retry import RetryPolicy
-from responses_mcp.responses_api.search_request import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
-from responses_mcp.responses_api.search_results import SearchResult, SearchResults, read_results
 from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 
@@ -91,7 +92,21 @@ class WebSearch:
 
 
 def open_search(settings: Settings) -> AbstractAsyncContextManager[WebSearch]:
-    """Give out a `WebSearch` that is closed on the way out."""
+    """Open a web search through the Responses API.
+
+    Args:
+      settings: read by `load_settings`, or made by hand. Nothing is checked and nothing connected before the first
+        search, which raises `ConfigError` if the settings have problems.
+
+    Returns:
+      A context manager that gives a `WebSearch`. Any number of tasks may ask it at once.
+
+    Raises:
+      Nothing here; see `WebSearch.search` for what a search raises.
+
+    Leaving the block closes all idle connections. End the searches first: a connection still in use is closed when its
+    search ends.
+    """
     return aclosing(WebSearch(settings))
 
 
@@ -107,6 +122,6 @@ def retry_policy(search: SearchSettings) -> RetryPolicy:
 
 
 def _worth_repeating(error: UpstreamError) -> bool:
-    # A search is cheap, so it may be paid for twice. 408 and 504 are time-outs that somebody else noticed.
+    # A search is cheap, so it may be billed twice. 408 and 504 are time-outs that somebody else noticed.
     limited_or_lost = isinstance(error, RateLimited | ConnectionFailed) or error.status in (408, 504)
     return error.maybe_paid or (error.retryable and limited_or_lost)

@@ -1,5 +1,6 @@
 """What holds for every test: whatever a server writes to a client of ours fits the schema of its revision."""
 
+import gc
 import importlib.util
 import signal
 from collections.abc import Iterator
@@ -20,6 +21,12 @@ if importlib.util.find_spec("hypothesis") is not None:  # the smoke tests do wit
     # How long an example takes says how busy the machine is; where CI is set, Hypothesis does the same.
     settings.register_profile("busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy")
+
+
+def pytest_collection_finish() -> None:
+    """Freeze all that was imported and collected: a test that collects garbage would look through it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

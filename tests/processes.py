@@ -1,12 +1,16 @@
 """The server as a process of its own, started the way a client starts it."""
 
+import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import IO, Any
 
+import pytest
 import trio
 
 from responses_mcp.testing.client import McpClient
@@ -14,6 +18,25 @@ from responses_mcp.testing.client import McpClient
 COMMAND = [sys.executable, "-m", "responses_mcp"]
 ROOT = Path(__file__).parent.parent
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
+HANDSHAKE = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+CALL = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"answer","arguments":{"query":"x"}}}\n'
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+PONG = '{"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX descriptors and signals")
+
+
+def ids(output: str) -> list[object]:
+    """Return the ids of the messages that a server wrote as lines."""
+    return [json.loads(line)["id"] for line in output.split("\n")[:-1]]
+
+
+def python(code: str) -> list[str]:
+    """Return the command that runs `code`, which usually changes something and ends with `MAIN`."""
+    return [sys.executable, "-c", code]
+
+
+MAIN = "\nfrom responses_mcp.__main__ import main\nmain()\n"
 
 
 def environment(home: Path, base_url: str | None = None, **more: str) -> dict[str, str]:
@@ -21,6 +44,31 @@ def environment(home: Path, base_url: str | None = None, **more: str) -> dict[st
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR") if name in os.environ}
     api = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-test-0123456789abcdef"} if base_url else {}
     return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **api, **more}
+
+
+def run(
+    home: Path,
+    *arguments: str,
+    stdin: bytes | int | IO[Any] | socket.socket = b"",
+    stdout: int | IO[Any] | socket.socket = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+    command: Sequence[str] = COMMAND,
+    base_url: str | None = None,
+    **env: str,
+) -> subprocess.CompletedProcess[str]:
+    """Run the program to its end, with `stdin` as a pipe where it is bytes; what it wrote into pipes is decoded."""
+    given: dict[str, Any] = {"input" if isinstance(stdin, bytes) else "stdin": stdin, "stdout": stdout}
+    done = subprocess.run(
+        [*command, *arguments],
+        **given,
+        stderr=stderr,
+        env=environment(home, base_url, **env),
+        cwd=home,
+        timeout=WAIT,
+        check=False,
+    )
+    said, told = ((piped or b"").decode() for piped in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, said, told)
 
 
 class ServerProcess:

@@ -33,59 +33,59 @@ class Misfit(AssertionError):
     """A message does not fit the schema of its revision."""
 
 
-def check_message(message: Mapping[str, Any], era: str, method: str | None = None) -> None:
-    """Fail unless `message` is one that a server of the revision `era` may write.
+def check_message(message: Mapping[str, Any], revision: str, method: str | None = None) -> None:
+    """Fail unless `message` is one that a server of the revision `revision` may write.
 
     `method` names the request that a result answers; without it, it is guessed from the members of the result.
     """
-    if era not in (LEGACY, MODERN):
-        raise ValueError(f"there is no era {era!r}")
+    if revision not in (LEGACY, MODERN):
+        raise ValueError(f"there is no revision {revision!r}")
     if "method" in message:
-        _check_notification(message, era)
+        _check_notification(message, revision)
     elif "error" in message:
-        _check_error(message, era)
+        _check_error(message, revision)
     else:
-        _check_result(message, era, method)
+        _check_result(message, revision, method)
 
 
-def _check_notification(message: Mapping[str, Any], era: str) -> None:
+def _check_notification(message: Mapping[str, Any], revision: str) -> None:
     name = str(message["method"])
     if "id" in message:
         raise Misfit(f"this server asks its clients nothing: {name}")
-    if (name, era) not in methods.SERVER_NOTIFICATIONS:
-        raise Misfit(f"{era} has no notification {name} of a server")
-    _same(methods.SERVER_NOTIFICATIONS[name, era], message)
+    if (name, revision) not in methods.SERVER_NOTIFICATIONS:
+        raise Misfit(f"{revision} has no notification {name} of a server")
+    _same(methods.SERVER_NOTIFICATIONS[name, revision], message)
 
 
-def _check_error(message: Mapping[str, Any], era: str) -> None:
+def _check_error(message: Mapping[str, Any], revision: str) -> None:
     _same(jsonrpc.JSONRPCError, message)
     if message["id"] is None:
         raise Misfit("no schema admits an id that is null")
     code = message["error"]["code"]
-    if era == MODERN and (-32099 <= code <= -32023 or code == -32002):
-        raise Misfit(f"{era} does not define the error code {code}, and reserves it")
+    if revision == MODERN and (-32099 <= code <= -32023 or code == -32002):
+        raise Misfit(f"{revision} does not define the error code {code}, and reserves it")
     if code == jsonrpc.UNSUPPORTED_PROTOCOL_VERSION:
         data = message["error"].get("data")
         if not isinstance(data, dict) or not isinstance(data.get("requested"), str) or not data.get("supported"):
             raise Misfit(f"the error {code} must tell what was requested and what is supported: {data}")
 
 
-def _check_result(message: Mapping[str, Any], era: str, method: str | None) -> None:
+def _check_result(message: Mapping[str, Any], revision: str, method: str | None) -> None:
     _same(jsonrpc.JSONRPCResponse, {**message, "result": {}} if "result" in message else message)
     result = message["result"]
     if not isinstance(result, dict):
         raise Misfit(f"a result is an object: {result!r}")
     method = method or _answered(result)
-    if (method, era) not in methods.SERVER_RESULTS:
-        raise Misfit(f"{era} has no request {method}")
-    _same(methods.SERVER_RESULTS[method, era], result)
+    if (method, revision) not in methods.SERVER_RESULTS:
+        raise Misfit(f"{revision} has no request {method}")
+    _same(methods.SERVER_RESULTS[method, revision], result)
     if method == "ping" and result.keys() - {"_meta"}:
         raise Misfit(f"clients refuse any member in the answer to ping: {result}")
-    if era == LEGACY:
+    if revision == LEGACY:
         for known, parts in ((OF_TOOL, result.get("tools", [])), (OF_SERVER, [result.get("serverInfo", {})])):
             for part in parts:
                 if unknown := part.keys() - known:
-                    raise Misfit(f"{era} does not know {sorted(unknown)} in {part}")
+                    raise Misfit(f"{revision} does not know {sorted(unknown)} in {part}")
 
 
 def _answered(result: Mapping[str, Any]) -> str:
@@ -149,21 +149,21 @@ class Conversation:
         meta = params.get("_meta") if isinstance(params, dict) else None
         meta = meta if isinstance(meta, dict) else {}
         method = message["method"]
-        era = MODERN if VERSION_KEY in meta and method != "initialize" else LEGACY
+        revision = MODERN if VERSION_KEY in meta and method != "initialize" else LEGACY
         for kind, value in (("id", message.get("id")), ("token", meta.get("progressToken"))):
             if isinstance(value, str | int):
-                self._asked.setdefault((kind, type(value), value), []).append((era, method))
+                self._asked.setdefault((kind, type(value), value), []).append((revision, method))
 
     def check(self, message: Mapping[str, Any]) -> None:
         """Fail unless the server's message fits the revision in which it was asked for."""
         if "error" in message and message.get("id", ...) is None:
             return
         problems = []
-        for era, method in self._possible(message):
+        for revision, method in self._possible(message):
             try:
-                check_message(message, era, method)
+                check_message(message, revision, method)
             except Misfit as misfit:
-                problems.append(f"{era} {method or ''}: {misfit}")
+                problems.append(f"{revision} {method or ''}: {misfit}")
             else:
                 return
         raise Misfit("\n".join(problems))
@@ -173,7 +173,7 @@ class Conversation:
             params = message.get("params")
             value = params.get("progressToken") if isinstance(params, dict) else None
             asked = self._asked.get(("token", type(value), value), [])
-            return {(era, None) for era, _ in asked} or {(LEGACY, None), (MODERN, None)}
+            return {(revision, None) for revision, _ in asked} or {(LEGACY, None), (MODERN, None)}
         value = message.get("id")
         asked = self._asked.get(("id", type(value), value), []) if isinstance(value, str | int) else []
         return set(asked) or {(LEGACY, None), (MODERN, None)}

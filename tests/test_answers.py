@@ -1,6 +1,8 @@
-"""Questions in, answers out, without MCP: profiles, defaults, dates, and what goes to the log (contract 6, 8.1)."""
+"""Questions in, answers out, without MCP: profiles, defaults, dates, and what goes to the log (spec 6, 8.1)."""
 
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -9,22 +11,24 @@ import pytest
 import trio
 
 from responses_mcp.answers import Answers, open_answers
-from responses_mcp.errors import BadArgument, ConfigError, RequestRefused, UnusableReply
-from responses_mcp.responses_api import dates
-from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.errors import BadArgument, ConfigError
+from responses_mcp.responses_api.request import payload as dates
+from responses_mcp.responses_api.request.payload import today_in_tokyo
 from responses_mcp.settings.model import (
     OpenAISettings,
     PolicySettings,
     Profile,
+    RequestSettings,
     SearchDefaults,
     SearchSettings,
     Settings,
 )
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
-from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
+from responses_mcp.testing import FakeApi, Json, Sse, as_stream, bodies, open_fake_api, stream_events
+from responses_mcp.testing.client import McpClient, connected_client
 from tests.debug_lines import configured
 from tests.processes import WAIT
-from tests.responses_api.network import gone
+from tests.responses_api.http.network import gone
 from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
 
 TODAY = "2026-11-22"
@@ -124,13 +128,6 @@ async def test_each_profile_is_used_under_its_name() -> None:
     assert sent(stub).keys() == {"model", "instructions", "input", "tools", "include", "stream", "stream_options"}
 
 
-@pytest.mark.parametrize("profile", ["answer_detailed", "answer_quick"])
-async def test_a_profile_that_is_not_configured_stands_for_answer(profile: str) -> None:
-    answers, stub = asking(profiles(answer=Profile(model="gpt-5.4")))
-    assert (await answers.answer("q", profile=profile)).model == "gpt-5.4"
-    assert sent(stub)["model"] == "gpt-5.4"
-
-
 @pytest.mark.parametrize("profile", ["answer", "answer_detailed", "answer_quick"])
 @pytest.mark.parametrize("settings", [profiles(), profiles(answer_detailed=Profile())], ids=["none", "detailed only"])
 async def test_without_the_answer_profile_every_call_fails_and_names_it(profile: str, settings: Settings) -> None:
@@ -160,14 +157,6 @@ async def test_problems_of_the_configuration_fail_every_call_with_all_of_them() 
     assert stub.sent == []
 
 
-async def test_what_goes_wrong_upstream_is_passed_on() -> None:
-    answers, _ = asking(None, refused(400), ok(bodies.no_message()))
-    with pytest.raises(RequestRefused):
-        await answers.answer("q")
-    with pytest.raises(UnusableReply):
-        await answers.answer("q")
-
-
 async def test_who_watches_is_told_the_model_the_phases_and_nothing_of_the_question() -> None:
     phases: list[str] = []
     with trio.fail_after(WAIT):
@@ -191,18 +180,6 @@ async def test_open_answers_asks_a_server_and_closes_its_connections() -> None:
                 assert result.used_search
                 assert fake.open_connections == 1
             await gone(fake)
-
-
-async def test_open_answers_opens_nothing_until_it_is_asked() -> None:
-    async with open_answers(Settings(openai=OpenAISettings(base_url="http://127.0.0.1:9/v1"))):
-        pass
-
-
-async def test_closing_closes_the_api() -> None:
-    answers, stub = asking()
-    await answers.answer("q")
-    await answers.aclose()
-    assert stub.closed == 1
 
 
 # Dates
@@ -261,3 +238,69 @@ async def test_neither_question_nor_policy_nor_key_is_logged_here_and_nothing_at
     assert "canary" not in err
     assert KEY not in err
     assert bool(err) is debug
+
+
+# Served, with and without a progress token
+
+
+@asynccontextmanager
+async def served(*replies: Any, **request: Any) -> AsyncGenerator[tuple[McpClient, FakeApi]]:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(*replies) as fake:
+            settings = Settings(
+                openai=OpenAISettings(base_url=fake.base_url, api_key=KEY), request=RequestSettings(**request)
+            )
+            async with connected_client(settings) as client:
+                yield client, fake
+
+
+async def ask(client: McpClient, token: str | None = None) -> dict[str, Any]:
+    meta = {} if token is None else {"_meta": {"progressToken": token}}
+    params = {"name": "answer", "arguments": {"query": "Why?"}, **meta}
+    return await client.response(await client.request("tools/call", params))
+
+
+def messages(client: McpClient) -> list[str]:
+    progress = [m["params"] for m in client.heard if m.get("method") == "notifications/progress"]
+    values = [p["progress"] for p in progress]
+    assert values == sorted(set(values))
+    return [p["message"] for p in progress]
+
+
+async def test_with_a_token_the_first_phase_is_told_before_the_answer() -> None:
+    async with served() as (client, fake):
+        answer = await ask(client, "p")
+        assert fake.requests[0].json["stream"] is True
+        assert "Why?" in answer["result"]["structuredContent"]["answer"]
+        assert messages(client)[0] == "asking gpt-5.2"
+        assert client.heard[-1] == answer
+
+
+async def test_without_a_token_the_call_is_streamed_and_nothing_is_told() -> None:
+    async with served() as (client, fake):
+        await ask(client)
+        assert fake.requests[0].json["stream"] is True
+        assert messages(client) == []
+
+
+async def test_phases_of_a_slow_stream_are_told_while_it_runs() -> None:
+    events = [
+        event for event in stream_events(bodies.searched()) if event["type"] != "response.output_text.annotation.added"
+    ]
+    async with served(Sse(events, interval=0.08)) as (client, _):
+        answer = await ask(client, "p")
+        told = messages(client)
+        assert "writing" in told or any(message.startswith("searched") for message in told)
+        assert answer["result"]["structuredContent"]["used_search"]
+
+
+async def test_a_stream_and_a_plain_reply_give_the_same_answer() -> None:
+    async with served(as_stream(bodies.searched()), Json(bodies.searched())) as (client, _):
+        assert (await ask(client, "p"))["result"] == (await ask(client))["result"]
+
+
+async def test_a_stream_without_its_end_is_an_error() -> None:
+    async with served(Sse(stream_events(bodies.searched())[:-1])) as (client, fake):
+        failed = await ask(client, "p")
+        assert failed["error"]["code"] == -32001
+        assert len(fake.requests) == 1

@@ -21,6 +21,7 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Hang, open_fake_api
 from responses_mcp.testing.client import McpClient
 from responses_mcp.toolsets.answer import AnswerToolset
+from tests import published
 from tests.bundle import ROOT, pack
 
 KEY = "sk-bundle-0123456789"
@@ -45,6 +46,18 @@ def files(bundle: Path) -> dict[str, bytes]:
 def manifest(files: dict[str, bytes]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(files["manifest.json"])
     return found
+
+
+def test_what_is_published_beside_the_package_says_what_the_package_says() -> None:
+    # `python -m tests.published` brings the files up to date.
+    texts = {file: file.read_text(encoding="utf-8") for file in published.FILES}
+    assert {file: published.with_facts(text) for file, text in texts.items()} == texts
+
+
+def test_one_command_brings_another_version_into_all_that_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "__version__", "1.2.3")
+    entry, manifest = (json.loads(published.with_facts(file.read_text(encoding="utf-8"))) for file in published.FILES)
+    assert [entry["version"], entry["packages"][0]["version"], manifest["version"]] == ["1.2.3"] * 3
 
 
 def test_packing_twice_gives_the_same_bytes(bundle: Path, tmp_path: Path) -> None:

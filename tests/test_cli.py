@@ -2,32 +2,33 @@
 
 import json
 import os
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
 from responses_mcp import __version__
+from responses_mcp.protocol.framing import encode_frame
 from responses_mcp.testing import Error, Hang, answer_by_echo, open_fake_api
-from tests.processes import COMMAND, WAIT, environment, server_process
+from tests.processes import (
+    COMMAND,
+    HANDSHAKE,
+    MAIN,
+    PING,
+    PONG,
+    WAIT,
+    environment,
+    ids,
+    posix,
+    python,
+    run,
+    server_process,
+)
 
 KEY = "sk-canary-4a7d1ed414474e4033ac29ccb8653d9b"
-
-
-def run(home: Path, *arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        input=stdin,
-        capture_output=True,
-        env=environment(home, **env),
-        cwd=home,
-        timeout=WAIT,
-        check=False,
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def write_config(home: Path, text: str) -> Path:
@@ -62,8 +63,7 @@ def test_a_wrong_command_line_exits_2_and_says_why(tmp_path: Path, arguments: li
 
 
 def test_the_default_list_of_tools_stays_under_4_kb(tmp_path: Path) -> None:
-    lines = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
-    done = run(tmp_path, "--stdio", stdin=lines)
+    done = run(tmp_path, "--stdio", stdin=HANDSHAKE)
     listed = done.stdout.splitlines()[1]
     assert [tool["name"] for tool in json.loads(listed)["result"]["tools"]] == [
         "answer",
@@ -86,33 +86,45 @@ def test_show_config_prints_one_document_on_stderr(tmp_path: Path) -> None:
 def test_show_config_with_a_problem_exits_2(tmp_path: Path) -> None:
     done = run(tmp_path, "--show-config", MAX_CITATIONS="many")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "policy.max_citations" in done.stderr
+    (told,) = json.loads(done.stderr)["problems"]
+    assert told.startswith("policy.max_citations: ")
 
 
-def test_show_config_together_with_stdio_prints_and_serves(tmp_path: Path) -> None:
-    done = run(tmp_path, "--stdio", "--show-config", stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["result"] == {}
+@pytest.mark.parametrize(
+    ("key", "why"), [(" ", "is empty"), ("${OPENAI_API_KEY}", "placeholder"), (None, "is not set")]
+)
+def test_show_config_says_why_a_key_cannot_be_used(key: str | None, why: str, tmp_path: Path) -> None:
+    environ: dict[str, Any] = {} if key is None else {"OPENAI_API_KEY": key}
+    done = run(tmp_path, "--show-config", **environ)
+    assert done.returncode == 0  # the client may be the one who has it
+    assert why in json.loads(done.stderr)["key_problem"]
+    assert "key_problem" not in json.loads(run(tmp_path, "--show-config", OPENAI_API_KEY=KEY).stderr)
+
+
+def test_the_debug_log_of_a_process_begins_with_the_first_chunk(tmp_path: Path) -> None:
+    done = run(tmp_path, "--stdio", "--debug", stdin=encode_frame(PING.strip()))
+    stages = [line.split(" DEBUG ")[1].partition("=")[0] for line in done.stderr.splitlines()]
+    assert stages[:4] == ["stdin chunk", "headerEnd", "recv method", "recv json"]
+
+
+@pytest.mark.parametrize("asked", ["on the command line", "in the file"])
+def test_show_config_together_with_stdio_prints_and_serves(tmp_path: Path, asked: str) -> None:
+    if asked == "in the file":
+        write_config(tmp_path, "server: {show_config_on_start: true}\n")
+    done = run(tmp_path, "--stdio", *(["--show-config"] if asked == "on the command line" else []), stdin=PING)
+    assert (done.returncode, done.stdout) == (0, PONG)
     assert json.loads(done.stderr)["version"] == __version__
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-def test_a_stderr_that_takes_nothing_does_not_keep_the_server_from_starting(tmp_path: Path) -> None:
-    for closing in ("2>&-", "2>/dev/full"):
-        done = subprocess.run(
-            ["/bin/sh", "-c", f"exec {sys.executable} -m responses_mcp --stdio --show-config {closing}"],
-            input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
-            capture_output=True,
-            env=environment(tmp_path),
-            cwd=tmp_path,
-            timeout=WAIT,
-            check=False,
-        )
-        assert done.returncode == 0
-        assert json.loads(done.stdout)["result"] == {}
+@posix
+@pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full"])
+def test_a_stderr_that_takes_nothing_does_not_keep_the_server_from_starting(tmp_path: Path, closing: str) -> None:
+    shell = ["/bin/sh", "-c", f"exec {' '.join(COMMAND)} --stdio --show-config {closing}"]
+    done = run(tmp_path, stdin=PING, command=shell)
+    assert (done.returncode, done.stdout) == (0, PONG)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX pipe")
+@posix
 def test_a_stderr_that_nobody_reads_does_not_keep_the_server_from_starting(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -121,20 +133,11 @@ def test_a_stderr_that_nobody_reads_does_not_keep_the_server_from_starting(tmp_p
             os.write(writer, b"x")
     os.set_blocking(writer, True)
     try:
-        done = subprocess.run(
-            [*COMMAND, "--stdio", "--show-config"],
-            input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
-            stdout=subprocess.PIPE,
-            stderr=writer,
-            env=environment(tmp_path),
-            timeout=WAIT,
-            check=False,
-        )
+        done = run(tmp_path, "--stdio", "--show-config", stdin=PING, stderr=writer)
     finally:
         os.close(reader)
         os.close(writer)
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["result"] == {}
+    assert (done.returncode, done.stdout) == (0, PONG)
 
 
 def test_the_configuration_is_shown_before_all_lines_of_the_log_and_is_not_in_its_file(tmp_path: Path) -> None:
@@ -144,17 +147,10 @@ def test_the_configuration_is_shown_before_all_lines_of_the_log_and_is_not_in_it
     assert done.stderr[end:] == "\n" + (tmp_path / "log").read_text()
 
 
-def test_the_configuration_can_ask_to_be_shown_at_the_start(tmp_path: Path) -> None:
-    write_config(tmp_path, "server: {show_config_on_start: true}\n")
-    done = run(tmp_path, "--stdio", stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    assert json.loads(done.stdout)["result"] == {}
-    assert json.loads(done.stderr)["effective"]["server"]["show_config_on_start"] is True
-
-
 def test_unknown_keys_are_warnings_on_stderr_and_the_server_runs(tmp_path: Path) -> None:
     write_config(tmp_path, "request: {max_retrys: 5}\n")
-    done = run(tmp_path, "--stdio", stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    assert json.loads(done.stdout)["result"] == {}
+    done = run(tmp_path, "--stdio", stdin=PING)
+    assert done.stdout == PONG
     assert "max_retrys" in done.stderr
     assert "max_retries" in done.stderr
 
@@ -177,25 +173,8 @@ async def test_a_config_problem_does_not_stop_the_start_and_every_call_tells_it(
 
 
 def test_line_mode_answers_frames_in_lines(tmp_path: Path) -> None:
-    env = environment(tmp_path, MCP_LINE_MODE="1")
-    body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    done = subprocess.run(
-        [*COMMAND, "--stdio"],
-        input=f"Content-Length: {len(body)}\r\n\r\n{body}".encode(),
-        capture_output=True,
-        env=env,
-        timeout=WAIT,
-        check=True,
-    )
-    assert done.stdout == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
-
-
-async def test_tool_errors_can_be_results(tmp_path: Path) -> None:
-    async with server_process(environment(tmp_path, MCP_TOOL_ERRORS="result")) as server:
-        with trio.fail_after(WAIT):
-            failed = await server.client.call("answer", {"query": "x"})
-    assert failed["result"]["isError"] is True
-    assert "OPENAI_API_KEY" in failed["result"]["content"][0]["text"]
+    done = run(tmp_path, "--stdio", stdin=encode_frame(PING[:-1]), MCP_LINE_MODE="1")
+    assert done.stdout == PONG
 
 
 # Debug
@@ -258,51 +237,28 @@ async def test_debug_adds_status_type_and_name_to_errors(tmp_path: Path) -> None
     assert failed["error"]["data"]["status"] == 401
 
 
-def test_a_debug_file_that_cannot_be_opened_is_a_warning(tmp_path: Path) -> None:
-    done = run(tmp_path, "--stdio", "--debug", str(tmp_path), stdin=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["result"] == {}
-    assert "cannot be opened" in done.stderr
-
-
 # Start
 
 
-def loaded_modules(home: Path, stdin: bytes) -> set[str]:
-    code = (
-        "import atexit, json, sys;"
-        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr));"
-        "sys.argv = ['openai-responses-mcp', '--stdio'];"
-        "from responses_mcp.__main__ import main; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=stdin,
-        capture_output=True,
-        env=environment(home),
-        cwd=home,
-        timeout=WAIT,
-        check=True,
-    )
-    assert json.loads(done.stdout.splitlines()[0])["id"] == 1
+LISTING = "import atexit, json, sys\natexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))"
+
+
+def loaded_modules(home: Path) -> set[str]:
+    discover = b'{"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":{}}}\n'
+    done = run(home, "--stdio", stdin=HANDSHAKE + discover, command=python(LISTING + MAIN))
+    assert ids(done.stdout) == [1, 2, 3]
     return set(json.loads(done.stderr))
 
 
-HANDSHAKE = (
-    b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
-    b'{"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":{}}}\n'
-)
-
-
 def test_the_handshake_is_answered_without_httpx_and_without_yaml(tmp_path: Path) -> None:
-    modules = loaded_modules(tmp_path, HANDSHAKE)
-    assert "trio" in modules
+    modules = loaded_modules(tmp_path)
+    assert modules >= {"trio", "responses_mcp.answers"}  # what calls need is loaded behind the first answers
     assert not modules & {"httpx", "httpcore", "h11", "yaml", "anyio", "asyncio", "openai", "mcp"}
 
 
 def test_yaml_is_loaded_only_if_there_is_a_file(tmp_path: Path) -> None:
     write_config(tmp_path, "policy: {max_citations: 2}\n")
-    modules = loaded_modules(tmp_path, HANDSHAKE)
+    modules = loaded_modules(tmp_path)
     assert "yaml" in modules
     assert "httpx" not in modules
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
-from responses_mcp.testing import Error, Hang, Json, bodies, open_fake_api
+from responses_mcp.testing import Error, Hang, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from tests.both_ways import way
 from tests.processes import WAIT, environment, server_process
@@ -64,17 +64,6 @@ async def test_the_list_comes_whole_whichever_way_it_is_asked_for(params: dict[s
     for tool in listed["tools"]:
         assert tool["annotations"]["readOnlyHint"] is True
         assert tool["outputSchema"]["type"] == "object"
-
-
-async def test_the_capabilities_are_tools_and_nothing_else_in_both_eras() -> None:
-    """With listChanged Claude Code would wait 27 s for a subscription before it lists."""
-    async with connected_client(Settings(), initialize=False) as client:
-        with trio.fail_after(WAIT):
-            await client.request("server/discover", {"_meta": ENVELOPE}, id=PROBE)
-            discovered = await client.response(PROBE)
-            initialized = await client.initialize()
-    for answer in (discovered, initialized):
-        assert answer["result"]["capabilities"] == {"tools": {}}
 
 
 async def test_a_probe_and_the_handshake_that_follows_it_are_both_answered_when_they_come_together() -> None:
@@ -175,45 +164,60 @@ async def test_arguments_that_no_client_checks_are_refused_by_name_and_not_sent(
     assert "query" in refused["error"]["data"]["message"]
 
 
-async def test_a_search_without_any_source_is_an_answer() -> None:
-    """Other servers of the same API name no sources in their web_search_call."""
-    body = bodies.searched()
-    for item in body["output"]:
-        if item["type"] == "web_search_call":
-            item["action"].pop("sources", None)
-        for part in item.get("content", ()):
-            part["annotations"] = []
-    async with open_fake_api(Json(body)) as api, connected_client(pointing_at(api.base_url)) as client:
-        result = (await call(client, {"query": "q"}))["result"]["structuredContent"]
-    assert result["used_search"] is True
-    assert result["citations"] == []
-
-
 # Errors
 
 
-async def test_the_reason_is_in_the_data_of_the_error_by_default_which_only_codex_shows() -> None:
-    async with open_fake_api(Error(401)) as api, connected_client(pointing_at(api.base_url)) as client:
-        error = (await call(client, {"query": "q"}))["error"]
-    assert (error["code"], error["message"]) == (-32001, "answer failed")
-    assert "key" in error["data"]["message"]
+@pytest.mark.parametrize(
+    ("server", "meta"),
+    [({}, None), ({"tool_errors": "result"}, None), ({"tool_errors": "error"}, ENVELOPE)],
+    ids=["by default", "set", "modern"],
+)
+async def test_the_reason_is_in_the_data_of_the_error_or_the_text_of_a_result(
+    server: dict[str, Any], meta: dict[str, Any] | None
+) -> None:
+    """Claude Code and Gemini show the model a JSON-RPC error without its data; a result arrives in full."""
+    async with open_fake_api(Error(401)) as api, connected_client(pointing_at(api.base_url, **server)) as client:
+        answer = await call(client, {"query": "q"}, meta)
+    if server:
+        assert answer["result"]["isError"] is True
+        assert "structuredContent" not in answer["result"]
+        assert "key" in answer["result"]["content"][0]["text"]
+    else:
+        assert (answer["error"]["code"], answer["error"]["message"]) == (-32001, "answer failed")
+        assert "key" in answer["error"]["data"]["message"]
 
 
 @pytest.mark.parametrize(
-    ("mode", "meta"), [("result", None), ("error", ENVELOPE), ("result", ENVELOPE)], ids=["set", "modern", "both"]
+    ("tool_errors", "name", "as_result"),
+    [
+        (None, "claude-code", True),
+        (None, "gemini-cli-mcp-client", True),
+        (None, "codex-mcp-client", False),
+        (None, "", False),
+        (None, ["claude-code"], False),
+        ("auto", "claude-code", True),
+        ("error", "claude-code", False),
+        ("result", "codex-mcp-client", True),
+    ],
 )
-async def test_the_reason_is_the_text_of_a_result_that_every_model_reads(
-    mode: str, meta: dict[str, Any] | None
+async def test_a_client_known_to_drop_the_data_of_errors_gets_a_result_that_says_why(
+    tool_errors: str | None, name: object, as_result: bool
 ) -> None:
-    """Claude Code and Gemini show the model a JSON-RPC error without its data; a result arrives in full."""
-    async with (
-        open_fake_api(Error(401)) as api,
-        connected_client(pointing_at(api.base_url, tool_errors=mode)) as client,
-    ):
-        result = (await call(client, {"query": "q"}, meta))["result"]
-    assert result["isError"] is True
-    assert "structuredContent" not in result
-    assert "key" in result["content"][0]["text"]
+    server = {} if tool_errors is None else {"tool_errors": tool_errors}
+    async with open_fake_api(Error(401)) as api, connected_client(pointing_at(api.base_url, **server)) as client:
+        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
+        answer = await call(client, {"query": "q"})
+    assert ("result" in answer, "error" in answer) == (as_result, not as_result)
+    told = answer["result"]["content"][0]["text"] if as_result else answer["error"]["data"]["message"]
+    assert "key" in told
+
+
+@pytest.mark.parametrize("info", [None, "claude-code", [], {}, {"name": None}])
+async def test_a_client_that_does_not_say_who_it_is_gets_the_error_of_the_contract(info: object) -> None:
+    async with connected_client(pointing_at("http://127.0.0.1:9")) as client:
+        await ask(client, "initialize", {"clientInfo": {"name": "claude-code", "version": "1"}})
+        await ask(client, "initialize", {"clientInfo": info})
+        assert (await call(client, {}))["error"]["message"] == "answer failed"
 
 
 # End

@@ -6,40 +6,24 @@ import os
 import socket
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.debug_lines import configured
-from tests.processes import COMMAND, WAIT, environment
+from tests.processes import COMMAND, PING, PONG, WAIT, environment, posix, python, run
 
 log = logging.getLogger("responses_mcp.somewhere")
-posix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX descriptors and modes")
-
-PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
-PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 
-def served(
-    home: Path, *arguments: str, stdout: int = subprocess.PIPE, **env: str
-) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [*COMMAND, "--stdio", *arguments],
-        input=PING,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        env=environment(home, **env),
-        cwd=home,
-        timeout=WAIT,
-        check=False,
-    )
+def served(home: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return run(home, "--stdio", *arguments, stdin=PING, **more)
 
 
-def is_refused(stderr: bytes) -> bool:
+def is_refused(stderr: str) -> bool:
     lines = stderr.splitlines()
-    return b" WARNING the debug file " in lines[0] and b"protocol" in lines[0] and b"recv method=ping" in stderr
+    return " WARNING the debug file " in lines[0] and "protocol" in lines[0] and "recv method=ping" in stderr
 
 
 # Every way to name what stdout is. In Linux, the first three lead over /proc/self/fd.
@@ -69,8 +53,8 @@ def test_the_file_into_which_stdout_leads_is_no_debug_file(tmp_path: Path) -> No
         with (tmp_path / "out").open("wb") as out:
             (tmp_path / "linked").unlink(missing_ok=True)
             os.link(tmp_path / "out", tmp_path / "linked")
-            done = served(tmp_path, "--debug", name, stdout=out.fileno())
-        assert (tmp_path / "out").read_bytes() == PONG
+            done = served(tmp_path, "--debug", name, stdout=out)
+        assert (tmp_path / "out").read_text() == PONG
         assert is_refused(done.stderr)
 
 
@@ -78,10 +62,10 @@ def test_the_file_into_which_stdout_leads_is_no_debug_file(tmp_path: Path) -> No
 def test_a_socket_that_is_stdout_is_no_debug_file(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        done = served(tmp_path, "--debug", "/dev/stdout", stdout=theirs.fileno())
+        done = served(tmp_path, "--debug", "/dev/stdout", stdout=theirs)
         theirs.close()
-        assert ours.recv(65536) == PONG
-    assert b"WARNING the debug file /dev/stdout cannot be opened" in done.stderr
+        assert ours.recv(65536).decode() == PONG
+    assert "WARNING the debug file /dev/stdout cannot be opened" in done.stderr
 
 
 @posix
@@ -94,7 +78,7 @@ def test_a_terminal_that_is_stdout_is_no_debug_file(tmp_path: Path, name: str) -
     # As the terminal that controls the process, which is what /dev/tty means.
     leader = f"import os, sys; os.setsid(); os.close(os.open({os.ttyname(child)!r}, os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
     process = subprocess.Popen(
-        [sys.executable, "-c", leader, *COMMAND, "--stdio", "--debug", name],
+        [*python(leader), *COMMAND, "--stdio", "--debug", name],
         stdin=child,
         stdout=child,
         stderr=subprocess.PIPE,
@@ -109,7 +93,7 @@ def test_a_terminal_that_is_stdout_is_no_debug_file(tmp_path: Path, name: str) -
         process.kill()
         os.close(parent)
     assert b"recv method" not in said
-    assert is_refused(stderr)
+    assert is_refused(stderr.decode())
 
 
 @pytest.mark.parametrize("given", ["--debug", "DEBUG", "server.debug_file"])
@@ -119,16 +103,16 @@ def test_a_dash_means_stderr_and_no_file_of_that_name(tmp_path: Path, given: str
     env: dict[str, Any] = {"DEBUG": "-"} if given == "DEBUG" else {}
     done = served(tmp_path, "--config", "config.yaml", *(["--debug", "-"] if given == "--debug" else []), **env)
     assert (done.returncode, done.stdout) == (0, PONG)
-    assert done.stderr.count(b"recv method=ping") == 1
-    assert b"WARNING" not in done.stderr
+    assert done.stderr.count("recv method=ping") == 1
+    assert "WARNING" not in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["config.yaml"]
 
 
 @posix
 def test_stderr_by_its_name_gets_each_line_once(tmp_path: Path) -> None:
     done = served(tmp_path, "--debug", "/dev/stderr")
-    assert done.stderr.count(b"recv method=ping") == 1
-    assert b"WARNING" not in done.stderr
+    assert done.stderr.count("recv method=ping") == 1
+    assert "WARNING" not in done.stderr
 
 
 # Files

@@ -25,6 +25,7 @@ from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from tests import help_texts
+from tests.processes import CALL, HANDSHAKE, posix, run
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -186,15 +187,6 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     assert places == sorted(places)
 
 
-def test_the_help_in_the_pages_is_what_the_command_prints() -> None:
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "responses_mcp", "--help"]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=60, check=True
-    )
-    assert between(text_of("docs/reference/environment-setup.md"), "help") == done.stdout
-
-
 @pytest.mark.parametrize("page", list(help_texts.pages()), ids=lambda page: page.stem)
 def test_the_help_of_commands_in_the_pages_is_what_they_print(page: Path) -> None:
     # `python -m tests.help_texts` brings the pages up to date.
@@ -277,11 +269,9 @@ def test_the_changelog_starts_with_unreleased_and_its_releases_fall_in_date() ->
 
 def test_the_pages_name_every_session_of_nox_and_no_other() -> None:
     sessions = set(re.findall(r"^@nox\.session.*\ndef (\w+)\(", text_of("noxfile.py"), re.MULTILINE))
-    table = {row[0].strip("`") for row in rows(section(text_of("README.md"), "Development"))}
     verified = {
         row[0].strip("`").removeprefix("nox -s ") for row in rows(section(text_of("docs/verification.md"), "Sessions"))
     }
-    assert table == sessions
     assert verified == sessions
 
 
@@ -296,8 +286,7 @@ def test_every_example_in_json_and_toml_can_be_read(name: str) -> None:
 
 
 def programs() -> list[tuple[str, int, str]]:
-    pages = ["README.md", "docs/embedding.md"]
-    return [(name, index, code) for name in pages for index, code in enumerate(blocks(text_of(name), "python"), 1)]
+    return [(name, index, code) for name in NAMES for index, code in enumerate(blocks(text_of(name), "python"), 1)]
 
 
 @pytest.mark.parametrize(
@@ -361,3 +350,26 @@ async def test_the_error_with_details_in_the_page_on_transports_is_what_debuggin
     [shown] = [block for block in blocks(TRANSPORTS.read_text(encoding="utf-8"), "json") if '"status"' in block]
     async with open_fake_api(Error(500)) as api, connected_client(settings_for(api.base_url, debug=True)) as client:
         assert await first_error(client) == json.loads(shown)
+
+
+@posix  # where the folders of Windows are is tested with the settings
+def test_all_that_is_left_on_disk_is_named_on_the_page_about_installing(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text("{}")
+    (tmp_path / "manuals/guide").mkdir(parents=True)
+    (tmp_path / "manuals/guide/a.md").write_text("# Door")
+    before = set(tmp_path.rglob("*"))
+    folder = str(tmp_path / "manuals")
+    for arguments in (["install", "cursor", "--write"], ["manuals", "index"], ["manuals", "find", "door"]):
+        assert run(tmp_path, *arguments, MANUALS_ROOT=folder).returncode == 0
+    assert run(tmp_path, "--stdio", stdin=HANDSHAKE + CALL, DEBUG=str(tmp_path / "debug.log")).returncode == 0
+    left = {file.relative_to(tmp_path).as_posix() for file in set(tmp_path.rglob("*")) - before if file.is_file()}
+    named = rows(section(text_of("docs/reference/installation.md"), "What is left on disk"))
+    assert [row[0].split("`")[1] for row in named if "`" in row[0]] == [
+        "HASH-VERSION.sqlite3",
+        "NAME.bak",
+        "config.yaml",
+    ]
+    [index] = [name for name in left if name.endswith(".sqlite3")]
+    assert re.fullmatch(r"(\.cache|Library/Caches)/openai-responses-mcp/[0-9a-f]{24}-\d+\.sqlite3", index)
+    assert left == {index, ".cursor/mcp.json.bak", "debug.log"}

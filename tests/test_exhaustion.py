@@ -1,10 +1,15 @@
-"""Descriptors or memory that run out are named, with the cure, wherever that shows."""
+"""Descriptors or memory that run out.
+
+- The shortage is named with its cure, whatever error it lies behind, and nothing else is taken for one.
+- A server that cannot start, and a program that cannot open its own modules, say so in a line without a traceback.
+- A call that fails for it says so to the client and leaves stderr alone.
+- A debug file that cannot be opened for it is a warning.
+"""
 
 import errno
 import socket
 import sqlite3
 import ssl
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,9 +17,7 @@ import pytest
 import trio
 
 from responses_mcp.errors import exhausted
-from tests.processes import WAIT, environment, server_process
-
-posix = pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX processes")
+from tests.processes import HANDSHAKE, MAIN, WAIT, environment, posix, python, run, server_process
 
 
 @pytest.mark.parametrize(
@@ -61,31 +64,13 @@ def spent(left):
 """
 
 
-def short_process(
-    home: Path, code: str, *arguments: str, stdin: bytes = b"", **env: str
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", SHORT + code, *arguments],
-        input=stdin,
-        capture_output=True,
-        env=environment(home, **env),
-        cwd=home,
-        timeout=WAIT,
-        check=False,
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-HANDSHAKE = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'
-MAIN = "from responses_mcp.__main__ import main\nmain()"
-
-
 @posix
 @pytest.mark.parametrize("left", [0, 3, 6, 8])
 def test_a_server_that_cannot_start_for_want_of_descriptors_says_so(tmp_path: Path, left: int) -> None:
     # All is imported before, so that the descriptors of the wire, of Trio and of its streams are what is wanting.
-    code = f"import responses_mcp.__main__, responses_mcp.cli, responses_mcp.daemon, responses_mcp.runtime.prologue\nspent({left})\n{MAIN}"
-    done = short_process(tmp_path, code, "--stdio", stdin=HANDSHAKE)
+    modules = ("__main__", "answers", "cli", "serving", "runtime.prologue")
+    code = "".join(f"import responses_mcp.{name}\n" for name in modules) + f"spent({left})\n{MAIN}"
+    done = run(tmp_path, "--stdio", stdin=HANDSHAKE, command=python(SHORT + code))
     assert done.returncode == 1
     assert "EMFILE" in done.stderr
     assert "ulimit -n" in done.stderr
@@ -97,7 +82,7 @@ def test_a_server_that_cannot_start_for_want_of_descriptors_says_so(tmp_path: Pa
 @pytest.mark.parametrize("arguments", [["--stdio"], ["--version"], ["demo"], ["doctor", "--offline"], ["ask", "x"]])
 def test_a_program_that_cannot_open_its_own_modules_says_why(tmp_path: Path, arguments: list[str]) -> None:
     code = "from responses_mcp.__main__ import main\nimport responses_mcp.errors\nspent(0)\nmain()"
-    done = short_process(tmp_path, code, *arguments, OPENAI_API_KEY="sk-test-0123456789abcdef")
+    done = run(tmp_path, *arguments, command=python(SHORT + code), OPENAI_API_KEY="sk-test-0123456789abcdef")
     assert (done.returncode, done.stdout) == (1, "")
     assert "Traceback" not in done.stderr
     assert "ulimit -n" in done.stderr
@@ -142,7 +127,7 @@ async def test_manuals_that_cannot_be_opened_for_want_of_descriptors_say_so(
     tmp_path: Path, name: str, arguments: dict, left: int
 ) -> None:
     env = environment(tmp_path, MANUALS_ROOT=str(manual(tmp_path)))
-    command = [sys.executable, "-c", SHORT + CALLED.format(left=left) + MAIN]
+    command = python(SHORT + CALLED.format(left=left) + MAIN)
     async with server_process(env, command=command) as server:
         with trio.fail_after(WAIT):
             await server.client.call("manual_ls", {"id": "manuals"})
@@ -170,7 +155,7 @@ AnswerToolset._call = call
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads its size from /proc")
 async def test_a_call_for_which_there_is_no_memory_says_so(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SHORT + STARVED + MAIN]
+    command = python(SHORT + STARVED + MAIN)
     async with server_process(environment(tmp_path, "http://127.0.0.1:9/v1"), command=command) as server:
         with trio.fail_after(WAIT):
             failed = await server.client.call("answer", {"query": "x"})
@@ -188,6 +173,6 @@ from responses_mcp.redaction import Redactor
 spent(1)
 configure(debug=True, debug_file="log", redact=Redactor()).close()
 """
-    done = short_process(tmp_path, code)
+    done = run(tmp_path, command=python(SHORT + code))
     assert "the debug file log cannot be opened" in done.stderr
     assert "ulimit -n" in done.stderr

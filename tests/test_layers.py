@@ -1,85 +1,57 @@
-"""The shape of the package: which part may know which, kept by reading the sources."""
+"""The shape of the package: which room may know which, and what a start loads. `tests.house` has the table.
+
+It promises: imports go down the rooms and never in a circle; the protocol does no I/O; httpx, yaml, h11 and Trio are
+each known where they are meant to be; only commands for people print; a start loads no dependency that it could do
+without; a file has a name that says what it is for, and is worth one; the tests lie as the package lies.
+"""
 
 import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import cache
-from graphlib import TopologicalSorter
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "responses_mcp"
-MAX_LINES = 400
+from tests.house import (
+    FILES,
+    MAY_IMPORT,
+    PAGE,
+    ROOT,
+    breaches,
+    circle,
+    drawn,
+    files_of_tests,
+    imported_by,
+    imports_of_ours,
+    lines,
+    page_with,
+    room_of,
+    tree,
+    within,
+)
 
-
-def name_of(file: Path) -> str:
-    """Return the dotted name of a module, without the package's own name: `protocol.session`."""
-    parts = file.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-FILES = {name_of(file): file for file in sorted(PACKAGE.rglob("*.py"))}
-
-
-@cache
-def tree(module: str) -> ast.Module:
-    return ast.parse(FILES[module].read_text(encoding="utf-8"))
-
-
-def absolute(module: str, node: ast.ImportFrom) -> str:
-    """Return the full name of the module that a `from … import` names."""
-    if not node.level:
-        return node.module or ""
-    package = ["responses_mcp", *module.split(".")] if module else ["responses_mcp"]
-    if FILES[module].name != "__init__.py":
-        package.pop()
-    base = package[: len(package) - node.level + 1]
-    return ".".join([*base, *([node.module] if node.module else [])])
-
-
-def imported_by(module: str) -> Iterator[str]:
-    """Yield the full names of all modules that `module` imports anywhere, in functions and for types only included."""
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            source = absolute(module, node)
-            full_names = [f"{source}.{alias.name}" for alias in node.names]
-            submodules = [name for name in full_names if name.removeprefix("responses_mcp.") in FILES]
-            yield from submodules
-            if len(submodules) < len(full_names):
-                yield source
-
-
-def within(name: str, *packages: str) -> bool:
-    return any(name == package or name.startswith(f"{package}.") for package in packages)
-
-
-def ours(*modules: str) -> tuple[str, ...]:
-    return tuple(f"responses_mcp.{module}" for module in modules)
-
-
-def is_stdlib(name: str) -> bool:
-    return name.partition(".")[0] in sys.stdlib_module_names
-
-
-def modules_in(*packages: str) -> list[str]:
-    """Return the modules of the package that are in `packages`."""
-    return [module for module in FILES if within(module, *packages)]
+LEAST_LINES = 40
+OLD_NAMES = {"daemon", "manuals.manuals"}  # of modules that hosts import
+SHORT = {
+    "manuals.errors": "hosts import ManualsError from it, and a start needs it without the rest",
+    "json_types": "every layer knows it, and nothing else may be known to all",
+}
 
 
 def importers_of(*packages: str) -> set[str]:
     return {module for module in FILES if any(within(name, *packages) for name in imported_by(module))}
 
 
-def breaches(modules: list[str], *forbidden: str) -> list[str]:
-    """Return every import of `modules` that lies in `forbidden`."""
-    imports = [(module, name) for module in modules for name in imported_by(module)]
-    return [f"{module} imports {name}" for module, name in imports if within(name, *forbidden)]
+def awaiting(room: str) -> set[str]:
+    """Return the modules within `room` that have a coroutine."""
+    kinds = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    return {m for m in FILES if within(m, room) and any(isinstance(node, kinds) for node in ast.walk(tree(m)))}
+
+
+def is_stdlib(name: str) -> bool:
+    return name.partition(".")[0] in sys.stdlib_module_names
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -92,48 +64,35 @@ def loaded_after(statement: str) -> set[str]:
 
 def test_every_import_of_our_own_is_of_a_module_that_exists() -> None:
     # Otherwise a rule below could pass because it no longer names anything.
-    unknown = [
-        f"{module} imports {name}"
-        for module in FILES
-        for name in imported_by(module)
-        if within(name, "responses_mcp") and name.removeprefix("responses_mcp").removeprefix(".") not in FILES
-    ]
-    assert unknown == []
+    assert {name for module in FILES for name in imports_of_ours(module)} <= FILES.keys()
+    named = {name for may in MAY_IMPORT.values() for name in may}
+    assert named <= FILES.keys()
+    assert [module for module in FILES if module and room_of(module) not in MAY_IMPORT] == []
 
 
-@pytest.mark.parametrize(
-    "package", ["protocol", "runtime", "toolsets", "responses_api", "manuals", "settings", "commands", "testing"]
-)
-def test_the_rules_speak_of_packages_that_exist(package: str) -> None:
-    assert len(modules_in(package)) > 1
+def test_imports_go_only_where_the_table_of_rooms_allows() -> None:
+    assert breaches() == []
 
 
-def test_the_protocol_imports_only_the_standard_library_and_itself() -> None:
-    strangers = [
-        f"{module} imports {name}"
-        for module in modules_in("protocol")
-        for name in imported_by(module)
-        if not is_stdlib(name) and not within(name, *ours("protocol"))
-    ]
-    assert strangers == []
+def test_imports_form_no_circle() -> None:
+    # Imports in functions and for types count as well: who reads two such modules reads one that is too long.
+    assert circle() == []
 
 
-def test_the_protocol_never_awaits() -> None:
-    # Everything of asyncio and trio needs one of these, so the protocol stays testable by plain calls.
-    kinds = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
-    found = [m for m in modules_in("protocol") if any(isinstance(node, kinds) for node in ast.walk(tree(m)))]
-    assert found == []
-    assert breaches(modules_in("protocol"), "asyncio", "socket", "threading", "selectors", "subprocess") == []
-
-
-def test_the_protocol_reads_neither_clock_nor_environment() -> None:
-    assert breaches(modules_in("protocol"), "time", "datetime", "os", "random", "pathlib") == []
+def test_the_protocol_does_no_io_and_reads_neither_clock_nor_environment() -> None:
+    # Everything of asyncio and trio needs a coroutine, so the protocol stays testable by plain calls.
+    assert awaiting("protocol") == set()
+    io = ("asyncio", "socket", "threading", "selectors", "subprocess", "time", "datetime", "os", "random", "pathlib")
+    strangers = {name for module in FILES if within(module, "protocol") for name in imported_by(module)}
+    assert {
+        name for name in strangers if within(name, *io) or not (is_stdlib(name) or within(name, "responses_mcp"))
+    } == set()
 
 
 def test_exactly_one_module_knows_httpx() -> None:
-    assert importers_of("httpx") == {"responses_api.client"}
+    assert importers_of("httpx") == {"responses_api.http.client"}
     # What httpx is made of, for the sockets: a backend of ours is put in where it is meant to be.
-    assert importers_of("httpcore") == {"responses_api.client", "responses_api.network"}
+    assert importers_of("httpcore") == {"responses_api.http.client", "responses_api.http.network"}
     # And for the fake, at the other end: what h11 itself misreads, no test between the two can find.
     assert importers_of("h11") == {"testing.fake_api"}
 
@@ -147,103 +106,17 @@ def test_the_runtime_dependencies_are_all_that_the_package_imports() -> None:
     assert names == {"responses_mcp", "trio", "httpx", "httpcore", "h11", "yaml"}
 
 
-def test_settings_know_neither_trio_nor_httpx_nor_what_uses_them() -> None:
-    rest = {f"responses_mcp.{module}" for module in FILES if module and not within(module, "settings", "errors")}
-    assert breaches(modules_in("settings"), "trio", "httpx", *rest) == []
-
-
 def test_trio_is_known_only_where_tasks_live() -> None:
-    tasks = {
-        *(
-            "cli",
-            "daemon",
-            "demo",
-            "room",
-            "runtime",
-            "answers",
-            "responses_api.api",
-            "responses_api.client",
-            "responses_api.network",
-            "responses_api.pool",
-            "manuals.manuals",
-            "commands.asking",
-            "commands.manuals",
-            "commands.doctor",
-        ),
-        "testing",
+    users = importers_of("trio", "outcome")
+    assert {room_of(module) for module in users} == {
+        *("cli", "commands", "commands.demo", "manuals", "responses_api", "responses_api.http"),
+        *("room", "runtime", "serving", "testing"),
     }
-    assert [module for module in sorted(importers_of("trio", "outcome")) if not within(module, *tasks)] == []
-
-
-def test_toolsets_know_neither_the_runtime_nor_framing_nor_eras() -> None:
-    words = ours("protocol.jsonrpc", "protocol.outcome")  # the shapes that a tool takes and gives
-    assert breaches(modules_in("toolsets"), *ours("runtime", "daemon", "cli")) == []
-    wire = [
-        f"{module} imports {name}"
-        for module in modules_in("toolsets")
-        for name in imported_by(module)
-        if within(name, *ours("protocol")) and name not in words
-    ]
-    assert wire == []
-
-
-def test_the_runtime_knows_of_toolsets_only_what_a_tool_is() -> None:
-    imports = {name for module in modules_in("runtime") for name in imported_by(module)}
-    assert {name for name in imports if within(name, *ours("toolsets"))} == set(ours("toolsets.base"))
-
-
-def test_the_runtime_knows_neither_the_responses_api_nor_where_settings_come_from() -> None:
-    assert breaches(modules_in("runtime"), *ours("responses_api", "answers", "websearch", "daemon", "cli")) == []
-    imports = {name for module in modules_in("runtime") for name in imported_by(module)}
-    assert {name for name in imports if within(name, *ours("settings"))} == set(ours("settings.model"))
-
-
-def test_the_responses_api_knows_neither_runtime_nor_toolsets() -> None:
-    assert (
-        breaches(modules_in("responses_api"), *ours("runtime", "toolsets", "answers", "websearch", "daemon", "cli"))
-        == []
-    )
-
-
-def test_the_manuals_know_the_standard_library_their_settings_and_the_errors() -> None:
-    may = ours("manuals", "errors", "settings.model")
-    strangers = [
-        f"{module} imports {name}"
-        for module in modules_in("manuals")
-        for name in imported_by(module)
-        if not is_stdlib(name) and not within(name, *may) and (module, name) != ("manuals.manuals", "trio")
-    ]
-    assert strangers == []
 
 
 def test_the_work_on_manuals_never_awaits() -> None:
     # It runs in threads, where a coroutine has no loop. One module hands it to them.
-    kinds = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
-    awaiting = {m for m in modules_in("manuals") if any(isinstance(node, kinds) for node in ast.walk(tree(m)))}
-    assert awaiting == {"manuals.manuals"}
-
-
-def test_manuals_are_known_to_their_tools_and_the_command_line() -> None:
-    users = {module for module in importers_of(*ours("manuals")) if not within(module, "manuals")}
-    assert {user for user in users if not within(user, "toolsets", "commands")} == set()
-
-
-def test_commands_are_known_to_nothing_and_know_no_protocol() -> None:
-    # Only the command line names them, in a table, and imports the one that is asked for.
-    users = {module for module in importers_of(*ours("commands")) if not within(module, "commands")}
-    assert users == set()
-    assert breaches(modules_in("commands"), *ours("protocol", "runtime", "toolsets", "daemon", "cli")) == []
-
-
-def test_imports_form_no_circle() -> None:
-    # Imports in functions and for types count as well: who reads two such modules reads one that is too long.
-    graph = {module: {name.removeprefix("responses_mcp.") for name in imported_by(module)} for module in FILES}
-    tuple(TopologicalSorter(graph).static_order())  # raises CycleError, which names the circle
-
-
-def test_only_the_demo_uses_the_fake_api() -> None:
-    users = {module for module in importers_of(*ours("testing")) if not within(module, "testing", "demo")}
-    assert users == set()
+    assert awaiting("manuals") == {"manuals.service"} == {m for m in importers_of("trio") if within(m, "manuals")}
 
 
 def test_the_fake_api_uses_nothing_of_the_server_that_it_tests() -> None:
@@ -251,24 +124,42 @@ def test_the_fake_api_uses_nothing_of_the_server_that_it_tests() -> None:
     reached, new = set[str](), {"testing.fake_api"}
     while new:
         reached |= new
-        names = {name for module in new for name in imported_by(module) if within(name, "responses_mcp")}
-        new = {name.removeprefix("responses_mcp").removeprefix(".") for name in names} - reached
+        new = {name for module in new for name in imports_of_ours(module)} - reached
     assert [module for module in sorted(reached) if not within(module, "testing")] == []
 
 
-@pytest.mark.parametrize("module", sorted(FILES))
-def test_a_module_is_short_enough_to_read_in_one_sitting(module: str) -> None:
-    lines = len(FILES[module].read_text(encoding="utf-8").splitlines())
-    assert lines <= MAX_LINES, f"{lines} lines: split it by what its parts are for"
+def test_a_file_is_worth_opening() -> None:
+    short = {
+        module
+        for module, file in FILES.items()
+        if lines(file) < LEAST_LINES and file.name not in {"__init__.py", "__main__.py"}
+    }
+    assert short - OLD_NAMES == SHORT.keys()
 
 
-def test_no_module_is_named_after_nothing() -> None:
-    vague = re.compile(r"(^|_)(helpers?|managers?|utils?|utilities|misc|common)(_|$)")
-    assert [module for module in FILES if vague.search(module.rpartition(".")[2])] == []
+def test_the_tree_on_the_page_is_the_tree() -> None:
+    assert page_with(drawn()) == PAGE.read_text(encoding="utf-8"), "run `python -m tests.house --write`"
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    names = Counter(file.name for file in files_of_tests() if file.name.startswith("test_"))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_tests_of_a_module_lie_where_the_module_lies() -> None:
+    # What lies directly in `tests` crosses rooms, and is named after a behaviour or a module at the top.
+    folders: dict[str, set[str]] = {}
+    for module in FILES:
+        room, _, name = module.rpartition(".")
+        folders.setdefault(f"test_{name}.py", set()).add(room.replace(".", "/") or ".")
+    lying = {file: file.parent.relative_to(ROOT / "tests").as_posix() for file in files_of_tests()}
+    astray = {file for file, folder in lying.items() if folder not in {".", *folders.get(file.name, {folder})}}
+    rooms = {folder for folder in lying.values() if folder.replace("/", ".") in FILES}
+    assert [file.relative_to(ROOT).as_posix() for file in astray if lying[file] in rooms] == []
 
 
 def test_only_commands_for_people_print() -> None:
-    generators = ("settings.reference", "testing.__main__")
+    generators = ("testing.__main__",)
     # stdout belongs to the wire while serving; a stray print would be a broken message.
     printing = {
         module
@@ -277,7 +168,7 @@ def test_only_commands_for_people_print() -> None:
         if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print")
         or (isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.stdout.write")
     }
-    assert {m for m in printing if not within(m, "cli", "demo", "commands.terminal", *generators)} == set()
+    assert {m for m in printing if not within(m, "cli", "commands.demo", "commands.terminal", *generators)} == set()
 
 
 def test_importing_the_package_loads_no_dependency() -> None:
@@ -291,7 +182,7 @@ def test_reading_settings_without_a_file_loads_no_dependency() -> None:
 
 def test_the_server_is_ready_before_httpx_and_yaml_are_loaded() -> None:
     statement = (
-        "from responses_mcp.daemon import configured_toolsets\n"
+        "from responses_mcp.serving import configured_toolsets\n"
         "from responses_mcp.settings import Settings\n"
         "configured_toolsets(Settings())"
     )
@@ -315,7 +206,7 @@ def test_a_conversation_about_all_tools_begins_without_any_dependency() -> None:
 
 def test_the_server_is_ready_before_sqlite_is_loaded() -> None:
     statement = (
-        "from responses_mcp.daemon import configured_toolsets\n"
+        "from responses_mcp.serving import configured_toolsets\n"
         "from responses_mcp.settings import ManualsSettings, Settings\n"
         "sets = configured_toolsets(Settings(manuals=ManualsSettings(root='/nowhere')))\n"
         "assert 'manual_ls' in [tool.name for toolset in sets for tool in toolset.tools]"
@@ -325,7 +216,7 @@ def test_the_server_is_ready_before_sqlite_is_loaded() -> None:
 
 def test_listing_the_manual_tools_loads_nothing_of_the_search() -> None:
     statement = (
-        "from responses_mcp.daemon import configured_toolsets\n"
+        "from responses_mcp.serving import configured_toolsets\n"
         "from responses_mcp.settings import ManualsSettings, Settings\n"
         "[set.tools for set in configured_toolsets(Settings(manuals=ManualsSettings(root='/nowhere')))]\n"
         "import sys\n"

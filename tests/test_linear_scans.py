@@ -12,45 +12,48 @@ import pytest
 import trio
 
 from responses_mcp.commands.asking import for_reading
+from responses_mcp.commands.client_files import Unmergeable
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import StatusLine
-from responses_mcp.commands.text_edits import Edit, Unmergeable, edited
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.errors import UpstreamError
-from responses_mcp.manuals import decomposition
-from responses_mcp.manuals.checks import unchecked
-from responses_mcp.manuals.claims import claim_graph
+from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.intake import Hashed, entries, indexed
-from responses_mcp.manuals.paths import parse_child_id, parts_of
-from responses_mcp.manuals.query import required_term, term, terms
-from responses_mcp.manuals.requests import parse_find
-from responses_mcp.manuals.sections import headings, sections
-from responses_mcp.manuals.texts import Lines, spans
-from responses_mcp.manuals.words import asked, foldable, normalise, runs, spaced
+from responses_mcp.manuals.files.sections import headings, sections
+from responses_mcp.manuals.files.texts import Lines, spans
+from responses_mcp.manuals.index.rows import Hashed, entries, indexed
+from responses_mcp.manuals.requests.parsing import parse_find
+from responses_mcp.manuals.requests.paths import parse_child_id, parts_of
+from responses_mcp.manuals.results import decomposition
+from responses_mcp.manuals.results.claims import claim_graph
+from responses_mcp.manuals.search.query import as_written, longest_parts, required_term, term, terms
+from responses_mcp.manuals.words import asked, foldable, forms, normalise, runs, spaced
 from responses_mcp.protocol.framing import MessageReader
-from responses_mcp.protocol.jsonrpc import decode, encode, replace_lone_surrogates
+from responses_mcp.protocol.jsonrpc import decode, encode
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.citations import Citation, with_sources, without_markers, without_tracking
-from responses_mcp.responses_api.reading import read_answer
-from responses_mcp.responses_api.search_list import is_empty_list, listed_pages
-from responses_mcp.responses_api.search_results import read_results
-from responses_mcp.responses_api.web_pages import page_key, shown
+from responses_mcp.responses_api.response.citations import Citation
+from responses_mcp.responses_api.response.parser import read_answer
+from responses_mcp.responses_api.response.search_list import is_empty_list, listed_pages
+from responses_mcp.responses_api.response.search_results import read_results
+from responses_mcp.responses_api.response.sources_block import with_sources
+from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
 from responses_mcp.settings.files import read_config
 from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
+from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.system_policy import instructions_from
 from responses_mcp.testing import Json, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.debug_lines import configured
 from tests.growth import Hostile, superlinear
+from tests.manuals.found import row
 from tests.test_linear_time import FRAGMENTS
-from tests.test_streamed_calls import pointing_at
 
 TODAY = "2026-11-22"
 SECRETS = Redactor(["canary-secret", "a" * 1000, "Bearer aaaaaaaaaaaa"])
 WAIT = 5.0  # seconds; reading the answers below took longer than anybody waits
 
-HEADS = ("", "Sources: x", '{"url": "', "```\n", "---\ntitle: ", "Content-Length: ")
+HEADS = ("", "Sources:\n- x", '{"url": "', "```\n", "---\ntitle: ", "Content-Length: ")
 REPEATED = (
     *FRAGMENTS, '{"a":', "{'a': ", "[[], ", '"', '"""', "Sources:\n", "# a\n", "a: 1\n", "a: {", "? ", "&a ", "*a ", "<<: ", "- - ", "| ",
     "%41", "%c3%a4", "é", "e\u0301", "\u0316\u0300", "\ud800", "ー", "亜と", "a、", "a or ", "ﾞ", "a.", "k1 = [1, {}]\n", "[a.b]\n",
@@ -110,20 +113,19 @@ def feed(text: str, size: int, limit: int = 0) -> None:
 
 def merge(text: str, dialect: Any) -> None:
     document = JsonDocument(text, container="mcpServers", name="a", dialect=dialect)
-    edited(text, document.edits({"command": "c", "args": []}))
+    document.changed({"command": "c", "args": []})
 
 
 def merge_toml(text: str) -> None:
     document = TomlDocument(text, container="mcp_servers", name="a")
-    edited(text, document.edits({"command": "c", "args": []}))
+    document.changed({"command": "c", "args": []})
 
 
 def question(text: str) -> None:
     request = parse_find({"manual_id": "m", "query": text, "required_terms": [text[:1000]]})
     for each in request.required_terms:
         required_term(each).hits(foldable(normalise(text)))
-    ref = {"title": text, "path": "a.md", "start_line": 1, "signals": []}
-    claim_graph(text, "m", [{"score": 1.0, "matched_tokens": [], "ref": ref}], decomposition.sub_queries(text, 3))
+    claim_graph(text, "m", [row("a.md", title=text, tokens=())], decomposition.sub_queries(text))
 
 
 def patient(scan: Callable[[str], object]) -> Callable[[str], None]:
@@ -167,7 +169,6 @@ SCANS: dict[str, Callable[[str], object]] = {
     "spacing": spaced,
     "a name of a file": parts_of,
     "an id of a file": lambda text: parse_child_id(f"file::m::{text}"),
-    "an edited text": lambda text: edited(text, [Edit(at, at + 1, "b") for at in range(0, len(text), 50)]),
     "what looks like a key": looks_like_key,
     "what is masked": lambda text: masked(text, ["canary-secret"]),
     "what is printable": printable,
@@ -177,6 +178,9 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "input at once": (2**18, lambda text: feed(text, 2**20)),
     "input in pieces": (2**18, lambda text: feed(text, 1000)),
     "rows of JSON": (2**18, rows("a.json")),
+    "words as they stand": (2**18, lambda text: as_written(foldable(text[:32]) or "a", text)),
+    "forms of a word": (2**12, forms),
+    "parts of a word": (2**12, lambda text: longest_parts(text[:32], text)),
     "folding": (2**18, lambda text: foldable(normalise(text))),
     "reading on a terminal": (2**18, on_a_terminal),
     "words": (2**18, lambda text: (runs(text), asked(text))),
@@ -187,7 +191,7 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "rows of Markdown": (2**18, rows("a.md")),
     "a question": (2**14, question),
     "terms": (2**14, lambda text: [each.hits(text) for each in terms(text)]),
-    "parts of a question": (2**14, lambda text: decomposition.sub_queries(text, 9)),
+    "parts of a question": (2**14, decomposition.sub_queries),
 }
 OPENINGS = ("", "{", "{\n  ", '{"mcpServers": {', '{"mcpServers": {"a": {', '{"mcpServers": {"a": {"b": [')
 MEMBERS = (
@@ -270,7 +274,10 @@ async def test_a_ping_is_answered_while_an_answer_of_blanks_behind_a_header_is_r
         "Sources: x" + " " * 48_000 + ".", searches=[bodies.web_search_call(["why"], ["https://a.jp/"])]
     )
     with trio.fail_after(WAIT):
-        async with open_fake_api(Json(body)) as api, connected_client(pointing_at(api.base_url)) as client:
+        async with (
+            open_fake_api(Json(body)) as api,
+            connected_client(Settings(openai=OpenAISettings(base_url=api.base_url))) as client,
+        ):
             call = await client.start_call("answer", {"query": "Why?"})
             await api.wait_requests(1)
             await client.ask("ping")

@@ -44,28 +44,25 @@ def test_a_secret_is_masked_in_the_forms_in_which_it_travels(form: str) -> None:
     assert "secret" not in Redactor([KEY])(f"You sent {form} as your key.")
 
 
-def test_one_secret_needs_no_list_around_it() -> None:
-    assert Redactor("canary-secret")("<canary-secret>") == f"<{MASK}>"
+HEADER = ["Custom canary-token-0123"]
 
 
-def test_a_secret_with_blanks_around_it_is_masked_without_them() -> None:
-    assert Redactor(["  canary-secret\n"])("<canary-secret>") == f"<{MASK}>"
-
-
-def test_the_longer_of_two_secrets_goes_first() -> None:
-    assert Redactor(["canary", "canary-and-more"])("canary-and-more, canary") == f"{MASK}, {MASK}"
-
-
-def test_the_token_within_a_header_value_is_a_secret_too() -> None:
-    redact = Redactor(["Custom canary-token-0123"])
-    assert redact("Custom canary-token-0123") == MASK
-    assert redact("The token canary-token-0123 is wrong") == f"The token {MASK} is wrong"
-    assert redact("A Custom header") == "A Custom header"
-
-
-@pytest.mark.parametrize("secret", [None, "", "  ", "abc", " ab "])
-def test_what_is_too_short_to_be_a_secret_leaves_the_text_alone(secret: str | None) -> None:
-    assert Redactor([secret])("abc ab  None") == "abc ab  None"
+@pytest.mark.parametrize(
+    ("secrets", "text", "masked"),
+    [
+        ("canary-secret", "<canary-secret>", f"<{MASK}>"),  # one needs no list around it
+        (["  canary-secret\n"], "<canary-secret>", f"<{MASK}>"),
+        (["canary", "canary-and-more"], "canary-and-more, canary", f"{MASK}, {MASK}"),
+        (HEADER, HEADER[0], MASK),
+        (HEADER, "The token canary-token-0123 is wrong", f"The token {MASK} is wrong"),
+        (HEADER, "A Custom header", "A Custom header"),
+        ([None, "", "  ", "abc", " ab "], "abc ab  None", "abc ab  None"),  # too short to be one
+    ],
+)
+def test_secrets_are_masked_whole_without_blanks_and_by_the_token_of_a_header(
+    secrets: str | list[str | None], text: str, masked: str
+) -> None:
+    assert Redactor(secrets)(text) == masked
 
 
 @pytest.mark.parametrize(

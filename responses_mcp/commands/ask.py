@@ -9,8 +9,8 @@ from typing import Final
 
 from responses_mcp.answers import open_answers
 from responses_mcp.commands.asking import Tell, call, for_reading, question
-from responses_mcp.commands.terminal import NAME, configured, run_command, say_json, say_text
-from responses_mcp.responses_api.reading import Answer
+from responses_mcp.commands.terminal import configured, parser_of, run_command, say_json, say_text
+from responses_mcp.responses_api.response.parser import Answer
 
 _EXAMPLES: Final = """\
 examples:
@@ -21,14 +21,12 @@ examples:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
-    parser = argparse.ArgumentParser(
-        prog=f"{NAME} ask",
+    parser = parser_of(
+        "ask",
         usage='%(prog)s "QUESTION" [options]',
         description="Answer a question, with a search of the web when needed, and name the sources.\n"
         "Piped text goes along with the question, or is the question if there is none.",
         epilog=_EXAMPLES,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=20),
-        allow_abbrev=False,
     )
     parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to ask; - is what stdin says")
     profile = parser.add_mutually_exclusive_group()

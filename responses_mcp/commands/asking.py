@@ -25,7 +25,7 @@ Tell = Callable[[str], None]
 
 _STDIN: Final = "-"
 _MOST_STDIN: Final = 2**20  # bytes; about 250,000 tokens
-_PATIENCE: Final = 3.0  # seconds, after which somebody may wonder what is waited for
+_REMARK_AFTER: Final = 3.0  # seconds, after which somebody may wonder what is waited for
 _WIDEST: Final = 100  # columns; longer lines are hard to read
 _MARK: Final = re.compile(r"\s*(?:(?:[-*+•>]|[0-9]{1,3}[.)])\s+)?")  # of a list or a quotation
 
@@ -45,7 +45,7 @@ def question(words: Sequence[str], *, with_context: bool = False) -> str:
 
 
 def call(settings: Settings, ask: Callable[[Tell], Awaitable[T]]) -> T:
-    """Run one call with its phases on stderr, and return what it gives; `ask` is given what takes them.
+    """Run one call with its phases shown on stderr, and return its result; `ask` gets the function to tell phases to.
 
     Raises Stop for what goes wrong on purpose, and KeyboardInterrupt after Ctrl-C, when the socket is closed.
     """
@@ -61,10 +61,6 @@ def call(settings: Settings, ask: Callable[[Tell], Awaitable[T]]) -> T:
         if isinstance(error, AuthenticationFailed) and error.status is None:  # nothing was sent
             raise Stop(_for_a_shell(error), code=WRONG) from error
         raise Stop(redact(str(error)), code=FAILED) from error
-    except BaseExceptionGroup as group:
-        if group.subgroup(KeyboardInterrupt) is not None:
-            raise KeyboardInterrupt from None
-        raise
 
 
 async def _watched(ask: Callable[[Tell], Awaitable[T]], status: StatusLine) -> T:
@@ -101,7 +97,7 @@ def _is_terminal() -> bool:
 
 
 def _is_pipe_or_file() -> bool:
-    """Tell whether somebody means us to read: programs that start us often leave us a socket that never ends."""
+    """Tell whether stdin was given on purpose: programs that start us often leave a socket there that never ends."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):  # closed, or replaced by something that is no file
@@ -112,7 +108,9 @@ def _is_pipe_or_file() -> bool:
 def _read_stdin() -> str:
     if sys.stdin is None:
         raise Stop("stdin is closed.")
-    waiting = Timer(_PATIENCE, remark, ["waiting for the end of stdin; add '< /dev/null' if there is nothing to come."])
+    waiting = Timer(
+        _REMARK_AFTER, remark, ["waiting for the end of stdin; add '< /dev/null' if there is nothing to come."]
+    )
     waiting.daemon = True
     if not sys.stdin.isatty():
         waiting.start()

@@ -7,15 +7,33 @@ import stat
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
-from typing import Final, NamedTuple
-
-from responses_mcp.commands.text_edits import Unmergeable
+from typing import Any, Final, NamedTuple, cast
 
 _BOM: Final = b"\xef\xbb\xbf"
 _NEW: Final = 0o666  # less what the user's umask takes away
 _NOBODY_ELSE: Final = 0o600  # until the rights are set
 _MOST_BYTES: Final = 64 * 2**20
-_MOST_LINKS: Final = 40
+
+
+class Unmergeable(Exception):  # the cause, as the second half of a sentence
+    """The file cannot be read, or has no place for an entry; the message says where and what to do."""
+
+
+class Change(NamedTuple):
+    """A text with an entry in it, and whether comments stood in what was replaced."""
+
+    text: str
+    drops_comments: bool
+
+
+def newline_of(text: str) -> str:
+    """Return how the lines of a text end."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def as_table(value: object) -> dict[str, Any] | None:
+    """Return an object of JSON or a table of TOML as what it is, None for any other value."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
 class ClientFile:
@@ -26,8 +44,10 @@ class ClientFile:
 
     def __init__(self, path: Path) -> None:
         """Read the file; raises Unmergeable for what is no UTF-8 text, and OSError."""
-        self._path = _target(path)
-        self._old, self._content = _read(self._path)
+        self._path = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if self._path.is_symlink():
+            raise Unmergeable("it is a symbolic link that leads to itself")
+        self._status, self._content = _read(self._path)
         self._mark = _BOM if self._content.startswith(_BOM) else b""
         try:
             self.text = self._content[len(self._mark) :].decode()
@@ -43,25 +63,36 @@ class ClientFile:
         content = self._mark + text.encode()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as undo:
-            kept = None if self._old is None else _written(self._path, ".bak", self._content, self._old, undo)
-            temporary = _written(self._path, ".new", content, self._old, undo)
-            if _read(self._path) != (self._old, self._content):
+            kept = None if self._status is None else self._written(".bak", self._content, undo)
+            temporary = self._written(".new", content, undo)
+            if _read(self._path)[1] != self._content:
                 raise Unmergeable("it has been changed meanwhile; run this again")
             temporary.replace(self._path)
             undo.pop_all()
         return kept
 
+    def _written(self, suffix: str, content: bytes, undo: ExitStack) -> Path:
+        """Write a new file beside this one and return its path; `undo` removes it. One that is there keeps its name."""
+        for number in count(1):
+            beside = self._path.with_name(f"{self._path.name}{suffix}{'' if number == 1 else number}")
+            try:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+                file = os.open(beside, flags, _NEW if self._status is None else _NOBODY_ELSE)
+            except FileExistsError:
+                continue
+            undo.callback(beside.unlink, missing_ok=True)
+            with open(file, "wb") as stream:  # noqa: PTH123  # a number, not a path
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            if self._status is not None:
+                _give_rights(beside, self._status)
+            return beside
+        raise AssertionError  # there are always more numbers
 
-class _Rights(NamedTuple):
-    """Whose a file is, and who may do what with it."""
 
-    mode: int
-    owner: int
-    group: int
-
-
-def _read(path: Path) -> tuple[_Rights | None, bytes]:
-    """Return the rights and the content of a file, None and nothing if there is no file."""
+def _read(path: Path) -> tuple[os.stat_result | None, bytes]:
+    """Return the status and the content of a file, None and nothing if there is no file."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -72,42 +103,13 @@ def _read(path: Path) -> tuple[_Rights | None, bytes]:
         raise Unmergeable("it is read-only; make it writable if that is not on purpose")
     if status.st_size > _MOST_BYTES:
         raise Unmergeable(f"it has more than {_MOST_BYTES // 2**20} MiB")
-    return _Rights(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid), path.read_bytes()
+    return status, path.read_bytes()
 
 
-def _target(path: Path) -> Path:
-    """Return what links lead to, where they lead to something."""
-    for _ in range(_MOST_LINKS):
-        if not path.is_symlink():
-            return path
-        path = path.parent / path.readlink()
-    raise Unmergeable("it is a symbolic link that leads to itself")
-
-
-def _written(path: Path, suffix: str, content: bytes, rights: _Rights | None, undo: ExitStack) -> Path:
-    """Write a new file beside another and return its path; `undo` removes it. One that is there keeps its name."""
-    for number in count(1):
-        beside = path.with_name(f"{path.name}{suffix}{'' if number == 1 else number}")
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-            file = os.open(beside, flags, _NEW if rights is None else _NOBODY_ELSE)
-        except FileExistsError:
-            continue
-        undo.callback(beside.unlink, missing_ok=True)
-        with open(file, "wb") as stream:  # noqa: PTH123  # a number, not a path
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if rights is not None:
-            _give(beside, rights)
-        return beside
-    raise AssertionError  # there are always more numbers
-
-
-def _give(path: Path, rights: _Rights) -> None:
-    """Give a file the rights of another, as far as we may: root must not take a file from its owner."""
+def _give_rights(path: Path, status: os.stat_result) -> None:
+    """Copy owner and mode to a file, as far as permitted: a file changed by root must keep its owner."""
     with suppress(OSError):
         if hasattr(os, "chown"):
-            os.chown(path, rights.owner, rights.group)
+            os.chown(path, status.st_uid, status.st_gid)
     with suppress(OSError):  # after the owner, because a change of the owner takes rights away
-        path.chmod(rights.mode)
+        path.chmod(stat.S_IMODE(status.st_mode))

@@ -41,7 +41,6 @@ class Machine:
     folder: PurePath
     environ: Mapping[str, str]
     command: tuple[str, ...]
-    has_content: Callable[[PurePath], bool]
 
     def named(self, variable: str) -> PurePath | None:
         """Return the path that a variable holds, None if it is unset or empty."""
@@ -84,7 +83,7 @@ def client_limit(milliseconds: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class ClientLimits:
     """How many seconds a client waits for the start of a server and for a call, and how it can be told to wait longer.
 
     A limit that is None hardly matters, or is not known. `{limit}` in `call_cure` stands for the seconds that do.
@@ -98,7 +97,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client(Patience):
+class Client(ClientLimits):
     """A client. `project_file` is relative to the project, None if the client has no such file.
 
     `reference` is how its file refers to the environment variable NAME; None if it cannot.
@@ -116,19 +115,23 @@ class Client(Patience):
     def entry(self, server: Server) -> dict[str, Any]:
         """Return the entry for a server."""
         by_name = {} if self.reference is None else {n: self.reference.replace("NAME", n) for n in server.secrets}
-        entry: dict[str, Any] = {
-            "command": server.command[0],
-            "args": list(server.command[1:]),
-            "env": {**by_name, **server.env, "MCP_TOOL_ERRORS": "result"},
-        }
+        entry: dict[str, Any] = {"command": server.command[0], "args": list(server.command[1:])}
         limits = self.limits(server)
-        return {**entry, **limits, "env": {**entry["env"], **limits.get("env", {})}}
+        env = {**by_name, **server.env, **limits.get("env", {})}
+        return {**entry, **({"env": env} if env else {}), **{key: limits[key] for key in limits if key != "env"}}
 
 
 def _claude_code_file(machine: Machine) -> PurePath:
     configured = machine.named("CLAUDE_CONFIG_DIR")
     older = (configured or machine.home / ".claude") / ".config.json"  # read instead of the other while it is there
-    return older if machine.has_content(older) else (configured or machine.home) / ".claude.json"
+    return older if _has_content(older) else (configured or machine.home) / ".claude.json"
+
+
+def _has_content(path: PurePath) -> bool:
+    try:
+        return Path(path).stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _fixed_limit(server: Server) -> dict[str, Any]:
@@ -224,9 +227,9 @@ CLIENTS: Final[Mapping[str, Client]] = {
 
 _RAISE: Final = "for other clients raise their own time-out"
 
-PATIENCE: Final[Mapping[str, Patience]] = {
+CLIENT_LIMITS: Final[Mapping[str, ClientLimits]] = {
     **{name: CLIENTS[name] for name in ("codex", "claude-code", "claude-desktop")},
-    "typescript-sdk": Patience(
+    "typescript-sdk": ClientLimits(
         title="many clients made with the TypeScript SDK", start=60, call=60, start_cure=_RAISE, call_cure=_RAISE
     ),
 }

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
-from responses_mcp.commands.client_files import ClientFile
+from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table
 from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, command_of, this_executable
 from responses_mcp.commands.json_merge import JsonDocument
-from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, remark, run_command, say, write
-from responses_mcp.commands.text_edits import Unmergeable, as_table, edited
+from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
@@ -36,15 +35,14 @@ examples:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
-    parser = argparse.ArgumentParser(
-        prog=f"{NAME} install",
+    parser = parser_of(
+        "install",
         usage="%(prog)s CLIENT [--write] [options]",
         description="Show the entry of this server for a client's configuration, or put it there.\n"
         f"CLIENT is one of {', '.join(CLIENTS)}.\n"
         "Keys are passed on by name, and never written.",
         epilog=_EXAMPLES,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=22),
-        allow_abbrev=False,
+        width=22,
     )
     parser.add_argument("client", metavar="CLIENT", choices=tuple(CLIENTS), help="whose file")
     parser.add_argument("--write", action="store_true", help="change the file; all else in it stays, with a backup")
@@ -83,7 +81,6 @@ def this_machine() -> Machine:
         folder=absolute(Path()),
         environ=os.environ,
         command=command_of(this_executable()),
-        has_content=_has_content,
     )
 
 
@@ -97,7 +94,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         _write(client, options.name, entry, path, redact)
     else:
         _show(client, options.name, entry, path, redact)
-    _say_what_is_left(options, client, machine, settings, path)
+    _say_next_steps(options, client, machine, settings, path)
 
 
 def _settings(options: argparse.Namespace, machine: Machine) -> Settings:
@@ -152,12 +149,9 @@ def _absolute(path: str, machine: Machine) -> PurePath:
 
 
 def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> None:
-    write(edited("", _document("", client, name).edits(entry)))
+    write(_document("", client, name).changed(entry).text)
     try:
-        document = _document(ClientFile(path).text, client, name)
-        old = document.entry
-        new = _with_what_was_added(old, entry)
-        edits = () if old in (None, new) else document.edits(new)
+        _, old, new, change = _planned(client, name, entry, path)
     except Unmergeable as problem:
         remark(f"This is for {path}, but {problem}.")
     except OSError as error:
@@ -165,27 +159,23 @@ def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redac
     else:
         if old is None:
             remark(f"This is for {path}. With --write, this command puts it there.")
-        elif old == new:
+        elif change is None:
             remark(f"{path} has this entry already.")
         else:
             remark(f"{path} has another entry of this name. With --write, this command changes it:")
             for line in _difference(old, new, entry):
                 remark(redact(line))
-            if document.drops_comments(edits):
+            if change.drops_comments:
                 remark("The comments inside it would be left out; a copy keeps them.")
 
 
 def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> None:
     try:
-        file = ClientFile(path)
-        document = _document(file.text, client, name)
-        old = document.entry
-        new = _with_what_was_added(old, entry)
-        if old == new:
+        file, old, new, change = _planned(client, name, entry, path)
+        if change is None:
             say(f"{name} is in {path} already; nothing was changed.")
             return
-        edits = document.edits(new)
-        kept = file.replace(edited(file.text, edits))
+        kept = file.replace(change.text)
     except Unmergeable as problem:
         raise Stop(f"{path} was left alone: {problem}.") from problem
     except UnicodeEncodeError as error:
@@ -197,8 +187,18 @@ def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, reda
             say(redact(line))
     say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
     if kept is not None:
-        comments = "The comments that were inside it are only in the" if document.drops_comments(edits) else "The"
+        comments = "The comments that were inside it are only in the" if change.drops_comments else "The"
         say(f"{comments} file as it was: {kept}")
+
+
+def _planned(
+    client: Client, name: str, entry: Mapping[str, Any], path: Path
+) -> tuple[ClientFile, Any, dict[str, Any], Change | None]:
+    """Return the file, its entry before and after, and the change; None for that if the entry is there already."""
+    file = ClientFile(path)
+    document = _document(file.text, client, name)
+    new = _merged_entry(document.entry, entry)
+    return file, document.entry, new, None if document.entry == new else document.changed(new)
 
 
 def _document(text: str, client: Client, name: str) -> JsonDocument | TomlDocument:
@@ -207,12 +207,14 @@ def _document(text: str, client: Client, name: str) -> JsonDocument | TomlDocume
     return JsonDocument(text, container=client.container, name=name, dialect=client.dialect)
 
 
-def _with_what_was_added(old: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _merged_entry(old: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry with what its owner added to the old one: further members, variables, names of variables."""
     before = as_table(old)
     if before is None or "command" not in before:
         return dict(entry)
-    merged = {**before, **entry, "env": {**(as_table(before.get("env")) or {}), **entry["env"]}}
+    merged = {**before, **entry}
+    if "env" in before and "env" in entry:
+        merged["env"] = {**(as_table(before["env"]) or {}), **entry["env"]}
     names = before.get("env_vars")
     if isinstance(names, list) and "env_vars" in entry:
         merged["env_vars"] = list(entry["env_vars"])
@@ -224,11 +226,11 @@ def _difference(old: Any, new: Any, ours: Mapping[str, Any]) -> Iterator[str]:
     """Yield what changes, a line each, without what may be a key: variables, headers, URLs, arguments of others."""
     before, after, shown = (dict(_leaves(each)) for each in (old, new, ours))
     for path in {**before, **after}:
-        if path not in after or path not in before or before[path] != after[path]:
-            if path in before:
-                yield f"  - {path or 'all of it'}: {_shown(path, before[path], shown.get(path))}"
-            if path in after:
-                yield f"  + {path}: {_shown(path, after[path], shown.get(path))}"
+        if path in before and path in after and before[path] == after[path]:
+            continue
+        for mark, side in (("-", before), ("+", after)):
+            if path in side:
+                yield f"  {mark} {path or 'all of it'}: {_shown(path, side[path], shown.get(path))}"
 
 
 def _shown(path: str, value: Any, ours: Any) -> str:
@@ -253,7 +255,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _say_what_is_left(
+def _say_next_steps(
     options: argparse.Namespace, client: Client, machine: Machine, settings: Settings, path: Path
 ) -> None:
     """Say what this command cannot do."""
@@ -281,13 +283,6 @@ def _is_installed() -> bool:
     except PackageNotFoundError:
         return False
     return True
-
-
-def _has_content(path: PurePath) -> bool:
-    try:
-        return Path(path).stat().st_size > 0
-    except OSError:
-        return False
 
 
 def _reason(error: OSError) -> str:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from responses_mcp.commands.text_edits import STRING, Edit, Unmergeable, as_table, edited, newline_of
+from responses_mcp.commands.client_files import Change, Unmergeable, as_table, newline_of
 
 Dialect = Literal["json", "json with comments", "jsonc"]
 """What a client reads: plain JSON, comments too, or comments and trailing commas."""
 
 _UNIT: Final = "  "
-_WIDEST: Final = 1000  # characters of indentation
+# A string that never ends is one too, so that nobody looks for its end again.
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 # What is kept comes as the group: strings, and a comment that never ends.
-_COMMENT: Final = re.compile(rf"//[^\r\n]*|/\*.*?\*/|({STRING}|/\*.*)", re.DOTALL)
-_TRAILING_COMMA: Final = re.compile(rf",(?=[ \t\r\n]*[}}\]])|({STRING})", re.DOTALL)
+_COMMENT: Final = re.compile(rf"//[^\r\n]*|/\*.*?\*/|({_STRING}|/\*.*)", re.DOTALL)
+_TRAILING_COMMA: Final = re.compile(rf",(?=[ \t\r\n]*[}}\]])|({_STRING})", re.DOTALL)
 _REST_OF_LINE: Final = re.compile(r"(?:[ \t]*/\*[^\r\n]*?\*/)*(?:[ \t]*//[^\r\n]*)?")
 
 
 class _Member(NamedTuple):
     """Where a member of an object is: its key, and its value from `start` to `end`."""
 
-    name: str
     key: int
     start: int
     end: int
@@ -42,12 +42,10 @@ class JsonDocument:
         self._container = container
         self._name = name
         self._dialect: Dialect = dialect
-        self._with_commas = text if dialect == "json" else _without(_COMMENT, text)
-        self._plain = _without(_TRAILING_COMMA, self._with_commas) if dialect == "jsonc" else self._with_commas
+        self._uncommented = text if dialect == "json" else _without(_COMMENT, text)
+        self._plain = _without(_TRAILING_COMMA, self._uncommented) if dialect == "jsonc" else self._uncommented
+        self._top = _skip(self._plain, 0)
         self._root = _object_in(self._plain)
-        self._newline = newline_of(text)
-        self._start = _skip(self._plain, 0)
-        self._members_of_root = self._members(self._start) if self._root else []
         entries = as_table(self._root.get(container, {}))
         if entries is None:
             raise Unmergeable(f'"{container}" in it is not an object; correct that')
@@ -55,122 +53,75 @@ class JsonDocument:
         self.entry: Any = entries.get(name)
         """The entry as it is now; None if there is none."""
 
-    def edits(self, entry: Mapping[str, Any]) -> tuple[Edit, ...]:
-        """Return what makes the entry be so; only insertions if there is no entry of that name."""
-        edits = self._edits(entry)
-        entries = {**self._entries, self._name: entry}
-        if _object_in(self._read_again(edited(self._text, edits))) != {**self._root, self._container: entries}:
+    def changed(self, entry: Mapping[str, Any]) -> Change:
+        """Return the text with this entry, which is the first of the entries if it is new."""
+        start, end, new = self._replacement(entry)
+        text = f"{self._text[:start]}{new}{self._text[end:]}"
+        again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
+        if again._root != {**self._root, self._container: {**self._entries, self._name: entry}}:
             raise Unmergeable("it is written in a way that was not understood; add the entry by hand")
-        return edits
+        return Change(text, drops_comments=self._text[start:end] != self._uncommented[start:end])
 
-    def drops_comments(self, edits: Iterable[Edit]) -> bool:
-        """Tell whether there are comments in what the edits replace."""
-        spans = [slice(edit.start, edit.end) for edit in edits]
-        return any(self._text[span] != self._with_commas[span] for span in spans)
-
-    def _read_again(self, text: str) -> str:
-        return JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)._plain  # noqa: SLF001
-
-    def _edits(self, entry: Mapping[str, Any]) -> tuple[Edit, ...]:
+    def _replacement(self, entry: Mapping[str, Any]) -> tuple[int, int, str]:
+        """Return from where to where the text is to be replaced, and by what."""
         end = len(self._text)
-        if self._start == end:  # nothing in it, or comments
-            between = self._newline if self._text and not self._text.endswith(("\n", "\r")) else ""
-            whole = self._over_lines({self._container: {self._name: entry}}, "")
-            return (Edit(end, end, between + whole + self._newline),)
-        found = _last(self._members_of_root, self._container)
+        if self._top == end:  # nothing in it, or comments
+            newline = newline_of(self._text)
+            between = newline if self._text and not self._text.endswith(("\n", "\r")) else ""
+            return end, end, between + self._lines({self._container: {self._name: entry}}, "") + newline
+        found = self._member(self._top, self._container)
         if found is None:
-            return self._added(self._start, self._container, {self._name: entry})
-        old = _last(self._members(found.start), self._name)
+            return self._insertion(self._top, self._container, {self._name: entry})
+        old = self._member(found.start, self._name)
         if old is None:
-            return self._added(found.start, self._name, entry)
-        on_lines = self._indent_before(old.key) is not None or "\n" in self._text[old.start : old.end]
-        value = self._over_lines(entry, self._indent_of_line(old.key)) if on_lines else self._in_line(entry)
-        return (Edit(old.start, old.end, value),)
+            return self._insertion(found.start, self._name, entry)
+        return old.start, old.end, self._lines(entry, self._indent(old.key))
 
-    def _added(self, start: int, name: str, value: Mapping[str, Any]) -> tuple[Edit, ...]:
-        """Return what adds a member to the object that starts there, as the last one and in the object's style."""
-        members = self._members(start)
-        if not members:
-            return self._first(start, name, value)
-        end = members[-1].end
-        comma = self._with_commas.find(",", end, _skip(self._plain, end))
-        indent = self._indent_before(members[-1].key)
-        after = end if comma < 0 else comma + 1
-        last = "" if comma < 0 else ","
-        if indent is None:
-            member = f"{json.dumps(name)}{self._colon}{self._in_line(value)}{last}"
-            blank = " " if self._colon.endswith(" ") else ""
-            return (Edit(after, after, f"{blank if last else ',' + blank}{member}"),)
-        here = self._after_comments(after)
-        member = f"{self._newline}{indent}{json.dumps(name)}: {self._over_lines(value, indent)}{last}"
-        return (*([] if last else [Edit(end, end, ",")]), Edit(here, here, member))
+    def _insertion(self, start: int, name: str, value: Mapping[str, Any]) -> tuple[int, int, str]:
+        """Return what makes a member the first one of the object that starts there."""
+        newline, here = newline_of(self._text), start + 1
+        first = _skip(self._plain, here)
+        if self._dialect != "json" and (comments := _REST_OF_LINE.match(self._text, here)):
+            here = comments.end()  # those behind the brace stay there
+        empty = self._plain[first] == "}"
+        outer = self._indent(start)
+        on_lines = not empty and "\n" in self._text[start:first]
+        indent = self._indent(first) if on_lines else outer + self._unit
+        member = f"{newline}{indent}{json.dumps(name)}: {self._lines(value, indent)}{'' if empty else ','}"
+        if "\n" not in self._text[here:first]:
+            member += newline + (outer if empty else indent)
+        return here, here, member
 
-    def _first(self, start: int, name: str, value: Mapping[str, Any]) -> tuple[Edit, ...]:
-        """Return what adds a member to the empty object that starts there."""
-        here = start + 1
-        close = _skip(self._plain, here)
-        closed_on_another_line = "\n" in self._text[here:close]
-        if start != self._start and "\n" not in self._text[self._start :].rstrip():
-            return (Edit(here, here, f"{json.dumps(name)}{self._colon}{self._in_line(value)}"),)
-        outer = self._indent_of_line(start)
-        indent = outer + self._unit
-        member = f"{self._newline}{indent}{json.dumps(name)}: {self._over_lines(value, indent)}"
-        if closed_on_another_line:
-            here = self._after_comments(here)
-            return (Edit(here, here, member),)
-        return (Edit(here, here, f"{member}{self._newline}{outer}"),)
-
-    def _members(self, start: int) -> list[_Member]:
-        """Return the members of the object that starts there."""
+    def _member(self, start: int, name: str) -> _Member | None:
+        """Return the member of that name in the object that starts there; of several the last one, which counts."""
         plain, decode = self._plain, json.JSONDecoder().raw_decode
-        members: list[_Member] = []
+        found = None
         at = _skip(plain, start + 1)
         while plain[at] != "}":
-            name, after_key = decode(plain, at)
-            value = _skip(plain, _skip(plain, after_key) + 1)
+            key, after = decode(plain, at)
+            value = _skip(plain, _skip(plain, after) + 1)
             _, end = decode(plain, value)
-            members.append(_Member(name, at, value, end))
+            if key == name:
+                found = _Member(at, value, end)
             at = _skip(plain, end)
             if plain[at] == ",":
                 at = _skip(plain, at + 1)
-        return members
+        return found
 
-    def _after_comments(self, at: int) -> int:
-        """Return where the comments end that follow on the same line."""
-        found = None if self._dialect == "json" else _REST_OF_LINE.match(self._text, at)
-        return at if found is None else found.end()
-
-    def _indent_before(self, at: int) -> str | None:
-        """Return the blanks from the start of the line up to there; None if there is more than blanks."""
-        start = self._text.rfind("\n", max(at - _WIDEST, 0), at) + 1
-        return before if start and not (before := self._text[start:at]).strip(" \t") else None
-
-    def _indent_of_line(self, at: int) -> str:
+    def _indent(self, at: int) -> str:
+        """Return the blanks at the start of the line."""
         line = self._text[self._text.rfind("\n", 0, at) + 1 : at]
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     @property
     def _unit(self) -> str:
         """By how much each level is indented."""
-        for member in self._members_of_root:
-            indent = self._indent_before(member.key)
-            if indent:
-                return indent.removeprefix(self._indent_of_line(self._start)) or _UNIT
-        return _UNIT
+        first = _skip(self._plain, self._top + 1)
+        return self._indent(first).removeprefix(self._indent(self._top)) or _UNIT
 
-    @property
-    def _colon(self) -> str:
-        """What is between a name and its value, where all is on one line."""
-        members = self._members_of_root
-        return ":" if members and self._plain[members[0].start - 1] == ":" else ": "
-
-    def _over_lines(self, value: Mapping[str, Any], indent: str) -> str:
-        text = json.dumps(value, ensure_ascii=False, indent=self._unit if self._start < len(self._text) else _UNIT)
-        return text.replace("\n", self._newline + indent)
-
-    def _in_line(self, value: Mapping[str, Any]) -> str:
-        comma = ", " if self._colon.endswith(" ") else ","
-        return json.dumps(value, ensure_ascii=False, separators=(comma, self._colon))
+    def _lines(self, value: Mapping[str, Any], indent: str) -> str:
+        unit = self._unit if self._top < len(self._text) else _UNIT
+        return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", newline_of(self._text) + indent)
 
 
 def _without(pattern: re.Pattern[str], text: str) -> str:
@@ -199,8 +150,3 @@ def _refuse(constant: str) -> NoReturn:
 def _skip(text: str, at: int) -> int:
     found = _BLANK.match(text, at)
     return at if found is None else found.end()
-
-
-def _last(members: list[_Member], name: str) -> _Member | None:
-    """Return the last member of that name, which is the one that counts."""
-    return next((member for member in reversed(members) if member.name == name), None)

@@ -6,8 +6,10 @@ import argparse
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,10 +29,13 @@ from responses_mcp.commands.terminal import (
     say_text,
 )
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.manuals import IndexReport, Manuals
-from responses_mcp.manuals.query import terms
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, ScanRequest, parse_find
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, ScanRequest
+from responses_mcp.manuals.requests.parsing import parse_find
+from responses_mcp.manuals.search.query import terms
+from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings
+
+_Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]]
 
 _ALL: Final = 2**53  # rows, or characters
 _PAGE: Final = 50_000  # characters of a file written at once
@@ -41,28 +46,16 @@ _HITS_EACH: Final = 3  # shown of each of several manuals
 _WHY: Final = {
     "too_large": "larger than manuals.max_file_bytes",
     "unreadable": "cannot be read",
+    "name_not_served": "has a name that is not served",
+    "too_deep": "lies under too many folders",
+    "disk_full": "there is no room on the disk of the index",
+    "locked": "another process holds the lock of the index and does nothing",
+    "not_text": "no text in an encoding that is known",
     "time_budget": "the time was over; allow more with --budget-ms, or run 'manuals index' first",
 }
-_INDEX_EXAMPLE: Final = """\
-example:
-  openai-responses-mcp manuals index --root ~/manuals
-"""
-_FIND_EXAMPLE: Final = """\
-examples:
-  openai-responses-mcp manuals find "How long is a token valid?"
-  openai-responses-mcp manuals find "rotate keys" --manual guide --require keys
-"""
-_READ_EXAMPLE: Final = """\
-examples:
-  openai-responses-mcp manuals read guide auth/tokens.md --line 57
-  openai-responses-mcp manuals read guide errors.json
-"""
-_EXAMPLES: Final = """\
-examples:
-  openai-responses-mcp manuals index --root ~/manuals
-  openai-responses-mcp manuals find "How long is a token valid?"
-  openai-responses-mcp manuals read guide auth/tokens.md --line 57
-"""
+_INDEX_EXAMPLE: Final = "index --root ~/manuals"
+_FIND_EXAMPLE: Final = 'find "How long is a token valid?"'
+_READ_EXAMPLE: Final = "read guide auth/tokens.md --line 57"
 
 
 def run(argv: Sequence[str]) -> int:
@@ -77,6 +70,9 @@ def run(argv: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     settings = _settings(options)
+    if _forgets(options):
+        _forget(settings, options)
+        return
     try:
         trio.run(_with_manuals, settings, options)
     except ManualsError as error:
@@ -84,11 +80,8 @@ def _run(options: argparse.Namespace) -> None:
 
 
 async def _with_manuals(settings: ManualsSettings, options: argparse.Namespace) -> None:
-    manuals = Manuals(settings)
-    try:
+    async with open_manuals(settings) as manuals:
         await options.work(manuals, settings, options)
-    finally:
-        await manuals.aclose()  # shielded, and bounded, within
 
 
 # index
@@ -98,11 +91,7 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
     reports: list[IndexReport] = []
     for name in options.manual or await _names(manuals):
         with StatusLine() as status:
-
-            def show(done: int, all_of_it: int, name: str = name, status: StatusLine = status) -> None:
-                status.show_progress(name, done, all_of_it)
-
-            report = await manuals.index(name, on_progress=show)
+            report = await manuals.index(name, on_progress=partial(status.show_progress, name))
         reports.append(report)
         if not options.json:
             _say_report(report)
@@ -115,6 +104,32 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
         say(f"The index is in {_index_file(settings)}.")
     else:
         say(f"The index was in memory only, and is gone ({why}).")
+
+
+def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
+    """Remove the index, also those that earlier versions made of the same manuals, and its folder if that is empty."""
+    if options.manual:
+        raise Stop("--forget removes the index of all manuals; leave out MANUAL.", code=WRONG)
+    removed: list[str] = []
+    if settings.index_dir is not None:
+        index = Path(_index_file(settings))
+        ours = index.name.partition("-")[0] + "-*.sqlite3*"  # with the journals
+        try:
+            found = sorted(index.parent.glob(ours), reverse=True)
+            for file in found:  # the journals first, because they must not meet the next one
+                file.unlink(missing_ok=True)
+            removed = [str(file) for file in reversed(found) if file.suffix == ".sqlite3"]
+        except OSError as error:
+            raise Stop(f"The index in {index.parent} cannot be removed: {error.strerror}.") from error
+        with suppress(OSError):  # something else is in it, or it is not there
+            index.parent.rmdir()
+    if options.json:
+        say_json({"removed": removed})
+        return
+    for path in removed:
+        say(f"Removed {path}.")
+    if not removed:
+        say("There is no index of these manuals.")
 
 
 def _say_report(report: IndexReport) -> None:
@@ -136,7 +151,7 @@ def _why_in_memory(settings: ManualsSettings) -> str | None:
 
 
 def _index_file(settings: ManualsSettings) -> str:
-    from responses_mcp.manuals.store import index_path  # noqa: PLC0415  # SQLite, which reading does without
+    from responses_mcp.manuals.index.store import index_path  # noqa: PLC0415  # SQLite, which reading does without
 
     return str(index_path(Path(settings.index_dir or ""), Path(settings.root or "").resolve()))
 
@@ -163,10 +178,9 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     say(f"Words that hits should have: {', '.join(required)}{source}.")
     for find in finds:
         _say_found(find)
-    best = finds[0]["hits"]["items"][:1]
-    for row in best:
+    if best := finds[0]["hits"]["items"][:1]:
         say()
-        say(f"Read it: {_read_command(row['ref'], settings, options)}")
+        say(f"Read it: {_read_command(best[0]['ref'], settings, options)}")
 
 
 async def _found(manuals: Manuals, request: FindRequest, limit: int) -> dict[str, Any]:
@@ -237,7 +251,12 @@ async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, A
         if "nearest" not in error.details:
             raise
         above = [each["start_line"] for each in error.details["nearest"] if each["start_line"] < options.line]
-        result, end = await manuals.read(replace(request, start_line=max(above, default=None)))
+        try:
+            result, end = await manuals.read(replace(request, start_line=max(above, default=1)))
+        except ManualsError:
+            if above:
+                raise
+            result, end = await manuals.read(replace(request, start_line=None))  # nothing is above it
         remark(f"line {options.line} is no heading; this is the section that begins before it, on line {end.line}.")
     return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
 
@@ -279,15 +298,20 @@ def _settings(options: argparse.Namespace) -> ManualsSettings:
     environ = dict(os.environ)
     if options.root is not None:
         root = os.path.abspath(os.path.expanduser(options.root))  # noqa: PTH100, PTH111  # Path raises where there is no home
-        if not options.root.strip() or not os.path.isdir(root):  # noqa: PTH112
+        if not options.root.strip() or (not os.path.isdir(root) and not _forgets(options)):  # noqa: PTH112
             raise Stop(f"--root: there is no folder {options.root!r}; correct the path.", code=WRONG)
         environ["MANUALS_ROOT"] = root
     settings = configured(environ, options.config).manuals
     if settings.root is None:
         raise Stop("There is no folder of manuals; pass --root DIR, or set manuals.root or MANUALS_ROOT.", code=WRONG)
-    if not os.path.isdir(settings.root):  # noqa: PTH112
+    if not os.path.isdir(settings.root) and not _forgets(options):  # noqa: PTH112
         raise Stop(code=WRONG)  # a warning has said so
     return settings
+
+
+def _forgets(options: argparse.Namespace) -> bool:
+    """Tell whether the index is to go, for which its manuals may be gone already."""
+    return options.work is _index and options.forget
 
 
 def _for_people(error: ManualsError) -> str:
@@ -309,9 +333,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    def formatted(prog: str) -> argparse.HelpFormatter:
-        return argparse.RawDescriptionHelpFormatter(prog, max_help_position=20)
-
+    form = partial(argparse.RawDescriptionHelpFormatter, max_help_position=20)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--root", metavar="DIR", help="folder of manuals, instead of the configured one")
     shared.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
@@ -319,40 +341,44 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"{NAME} manuals",
         description="Search and read a folder of manuals, as the manual_* tools do.",
-        epilog=_EXAMPLES,
-        formatter_class=formatted,
+        epilog=_examples(_INDEX_EXAMPLE, _FIND_EXAMPLE, _READ_EXAMPLE),
+        formatter_class=form,
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
 
-    def command(form: str, summary: str, more: str, example: str) -> argparse.ArgumentParser:
-        name, _, arguments = form.partition(" ")
-        return commands.add_parser(
+    def command(usage: str, work: _Work, summary: str, more: str, *examples: str) -> argparse.ArgumentParser:
+        name, _, arguments = usage.partition(" ")
+        parser = commands.add_parser(
             name,
             usage=f"%(prog)s {arguments} [options]",
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}. {more}",
-            epilog=example,
+            epilog=_examples(*examples),
             parents=[shared],
-            formatter_class=formatted,
+            formatter_class=form,
             allow_abbrev=False,
         )
+        parser.set_defaults(work=work)
+        return parser
 
     index = command(
         "index [MANUAL ...]",
+        _index,
         "bring the index of manuals up to date",
         "Searches do that too.\nCtrl-C keeps what is done; the next run goes on from there.",
         _INDEX_EXAMPLE,
     )
-    index.set_defaults(work=_index)
     index.add_argument("manual", metavar="MANUAL", nargs="*", type=_manual, help="which ones (default: all)")
+    index.add_argument("--forget", action="store_true", help="remove the index from the disk instead")
     find = command(
         "find QUERY",
+        _find,
         "search manuals",
         "The sections that fit best come first.",
         _FIND_EXAMPLE,
+        'find "rotate keys" --manual guide --require keys',
     )
-    find.set_defaults(work=_find)
     find.add_argument("query", metavar="QUERY", help="what to look for: a question, or words")
     find.add_argument(
         "--manual", metavar="ID", action="append", type=_manual, help="search this one (default: each of them)"
@@ -375,16 +401,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     read = command(
         "read MANUAL PATH",
+        _read,
         "show a section of a manual",
         "A JSON file is shown from the line on.",
         _READ_EXAMPLE,
+        "read guide errors.json",
     )
-    read.set_defaults(work=_read)
     read.add_argument("manual", metavar="MANUAL", type=_manual, help="which manual")
     read.add_argument("path", metavar="PATH", help="a file of it, as 'find' shows it")
     read.add_argument("--line", metavar="N", type=_positive, help="a line of the section (default: the first section)")
     read.add_argument("--all", action="store_true", help="the whole file, or all from the line on")
     return parser
+
+
+def _examples(*commands: str) -> str:
+    head = "example:" if len(commands) == 1 else "examples:"
+    return "\n".join([head, *(f"  {NAME} manuals {command}" for command in commands)]) + "\n"
 
 
 def _positive(text: str) -> int:

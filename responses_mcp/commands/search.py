@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from responses_mcp.commands.asking import Tell, call, for_reading, question
-from responses_mcp.commands.terminal import NAME, configured, remark, run_command, say, say_json, say_text
-from responses_mcp.responses_api.search_request import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
+from responses_mcp.commands.terminal import configured, parser_of, remark, run_command, say, say_json, say_text
+from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.websearch import SearchResults, open_search
 
 _INDENT: Final = " " * 5
@@ -22,13 +22,11 @@ examples:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
-    parser = argparse.ArgumentParser(
-        prog=f"{NAME} search",
+    parser = parser_of(
+        "search",
         usage='%(prog)s "QUERY" [options]',
         description="Search the web, and list the pages that fit best, each with what it says.",
         epilog=_EXAMPLES,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=20),
-        allow_abbrev=False,
     )
     parser.add_argument("query", metavar="QUERY", nargs="*", help="what to look for; - is what stdin says")
     parser.add_argument(

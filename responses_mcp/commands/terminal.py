@@ -5,6 +5,7 @@ A terminal that cannot show a character gets a substitute. A reader who has seen
 
 from __future__ import annotations
 
+import argparse
 import errno
 import json
 import logging
@@ -34,7 +35,7 @@ _USUAL_WIDTH: Final = 80
 
 
 class Stop(Exception):  # not always an error
-    """Ends a command with an exit code, after the sentences have been said on stderr."""
+    """Ends a command: the sentences go to stderr, and `code` is the exit code."""
 
     def __init__(self, *sentences: str, code: int = FAILED) -> None:
         super().__init__(*sentences)
@@ -42,13 +43,18 @@ class Stop(Exception):  # not always an error
         self.code = code
 
 
-class _Unwritten(Exception):  # handled by `run_command`
-    """Stdout did not take what was written."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(error)
-        self.reader_left = error.errno in _GONE
-        self.reason = error.strerror or type(error).__name__
+def parser_of(
+    command: str, *, description: str, epilog: str, usage: str | None = None, width: int = 20
+) -> argparse.ArgumentParser:
+    """Return the parser of a command; help texts begin at column `width` at most."""
+    return argparse.ArgumentParser(
+        prog=f"{NAME} {command}",
+        usage=usage,
+        description=description,
+        epilog=epilog,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=width),
+        allow_abbrev=False,
+    )
 
 
 def run_command(work: Callable[[], None]) -> int:
@@ -58,7 +64,7 @@ def run_command(work: Callable[[], None]) -> int:
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
     with _warnings_told():
         try:
-            work()
+            _out_of_groups(work)
             _flush()
         except Stop as stop:
             for sentence in stop.sentences:
@@ -66,17 +72,24 @@ def run_command(work: Callable[[], None]) -> int:
             return stop.code
         except KeyboardInterrupt:
             return INTERRUPTED
-        except _Unwritten as unwritten:
-            _discard(sys.stdout)
-            if unwritten.reader_left:
-                return OK
-            remark(f"stdout cannot be written to ({unwritten.reason}).")
-            return FAILED
     return OK
 
 
+def _out_of_groups(work: Callable[[], None]) -> None:
+    """Do the work; Stop and KeyboardInterrupt are taken out of the groups that nurseries put them into."""
+    try:
+        work()
+    except BaseExceptionGroup as group:
+        end: BaseException | None = group.subgroup((Stop, KeyboardInterrupt))
+        if end is None:
+            raise
+        while isinstance(end, BaseExceptionGroup):
+            end = end.exceptions[0]
+        raise end from None
+
+
 def configured(environ: Mapping[str, str], config_path: str | None, **more: Any) -> Settings:
-    """Load the settings, with what else `load_settings` takes; say what deserves a look. Raises Stop for problems."""
+    """Load the settings and write warnings to stderr; `more` goes to `load_settings`. Raises Stop for problems."""
     loaded = load_settings(environ, config_path=config_path, **more)
     for warning in loaded.warnings:
         remark(warning)
@@ -86,21 +99,19 @@ def configured(environ: Mapping[str, str], config_path: str | None, **more: Any)
 
 
 def say(line: str = "") -> None:
-    """Write a line of the result; what would move the cursor is replaced."""
+    """Write a line of the result, with control characters replaced."""
     write(_CONTROL.sub("\ufffd", line) + "\n")
 
 
 def say_text(text: str) -> None:
-    """Write text of others, of many lines; on a terminal, without what would steer it."""
+    """Write text from the API or a file, as it is; on a terminal, with control characters replaced."""
     write(_CONTROL_IN_TEXT.sub("\ufffd", text) if _is_terminal(sys.stdout) else text)
 
 
 def say_json(document: Any) -> None:
     """Write a document as the only output of a command."""
     text = json.dumps(document, ensure_ascii=False, indent=2)
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeError:
+    if sys.stdout is not None and not _can_write(text, sys.stdout):
         text = json.dumps(document, indent=2)
     write(text + "\n")
 
@@ -112,11 +123,11 @@ def write(text: str) -> None:
     try:
         sys.stdout.write(text)
     except OSError as error:
-        raise _Unwritten(error) from error
+        raise _unwritten(error) from error
 
 
 def remark(sentence: str) -> None:
-    """Write a sentence to stderr, if there is one that takes it."""
+    """Write a sentence to stderr; a stderr that is closed or fails is ignored."""
     _to_stderr(f"{NAME}: {_CONTROL.sub(' ', sentence)}\n")
 
 
@@ -126,7 +137,7 @@ def columns(text: str) -> int:
 
 
 class StatusLine:
-    """A line on stderr that is written over, for what goes on meanwhile; nothing where stderr is no terminal.
+    """A line on stderr that shows the current state and is overwritten; nothing where stderr is no terminal.
 
     Use it as a context manager: at the end the line is gone.
     """
@@ -199,7 +210,15 @@ def _flush() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        raise _Unwritten(error) from error
+        raise _unwritten(error) from error
+
+
+def _unwritten(error: OSError) -> Stop:
+    """Return the Stop for a stdout that fails; a closed pipe is no failure."""
+    _discard(sys.stdout)
+    if error.errno in _GONE:
+        return Stop(code=OK)
+    return Stop(f"stdout cannot be written to ({error.strerror or type(error).__name__}).")
 
 
 def _to_stderr(text: str) -> None:
@@ -213,7 +232,7 @@ def _to_stderr(text: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let a stream that fails lead nowhere, so that what it still holds does not fail once more at the end."""
+    """Redirect a failing stream to the null device, so that flushing it at exit does not fail again."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

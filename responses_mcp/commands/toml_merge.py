@@ -5,26 +5,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, time
-from typing import Any, Final, NamedTuple, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
 
-from responses_mcp.commands.text_edits import STRING, Edit, Unmergeable, as_table, edited, newline_of
+from responses_mcp.commands.client_files import Change, Unmergeable, as_table, newline_of
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-_TOKEN: Final = re.compile(
-    r'"""[^\\]*?(?:\\.[^\\]*?)*?(?:""""{0,2}|\Z)|' + rf"'''.*?(?:''''{{0,2}}|\Z)|{STRING}|'[^']*(?:'|\Z)|"
-    r"#[^\n]*|[\[\]{}\n]|[^\s\"'#\[\]{}]+",
-    re.DOTALL,
-)
-
-
-class _Section(NamedTuple):
-    """A header with what follows it, up to the end of the last line that is more than a comment."""
-
-    path: tuple[str, ...]
-    start: int
-    end: int
+# What is no string comes as the group; a string that never ends is one too, so that nobody looks for its end again.
+_COMMENT: Final = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|\'[^\'\n]*+\'?|(#)')
 
 
 class TomlDocument:
@@ -40,17 +28,18 @@ class TomlDocument:
         entries = as_table(self._root.get(container, {}))
         if entries is None:
             raise Unmergeable(f"{container} in it is not a table; correct that")
+        self._entries = entries
         self.entry: Any = tomllib.loads(text).get(container, {}).get(name)
         """The entry as it is now; None if there is none."""
-        self._entries = entries
 
-    def edits(self, entry: Mapping[str, Any]) -> tuple[Edit, ...]:
-        """Return what makes the entry be so; one insertion at the end if there is no entry of that name."""
-        edits = tuple(self._edits(entry))
-        block = _parsed(self._block(entry))[self._container]
-        expected = {**self._root, self._container: {**self._entries, **block}}
+    def changed(self, entry: Mapping[str, Any]) -> Change:
+        """Return the text with this entry, which is a table at the end if it is new."""
+        header = f"[{self._container}.{_key(self._name)}]"
+        block = self._newline.join([header, *(f"{_key(key)} = {_value(value)}" for key, value in entry.items())])
+        change = self._added(block) if self.entry is None else self._replaced(block)
+        expected = {**self._root, self._container: {**self._entries, **_parsed(block)[self._container]}}
         try:
-            same = _parsed(edited(self._text, edits)) == expected
+            same = _parsed(change.text) == expected
         except Unmergeable:
             same = False
         if not same:
@@ -58,30 +47,41 @@ class TomlDocument:
                 f"[{self._container}.{self._name}] cannot be put beside the way in which {self._container} is written "
                 f"there; write each entry as a table of its own, [{self._container}.X]"
             )
-        return edits
+        return change
 
-    def drops_comments(self, edits: Iterable[Edit]) -> bool:
-        """Tell whether there are comments in what the edits replace."""
-        gone = (_TOKEN.finditer(self._text[edit.start : edit.end]) for edit in edits)
-        return any(token[0].startswith("#") for tokens in gone for token in tokens)
+    def _added(self, block: str) -> Change:
+        between = "" if not self._text or self._text.endswith("\n") else self._newline
+        if self._text.strip():
+            between += self._newline
+        return Change(f"{self._text}{between}{block}{self._newline}", drops_comments=False)
 
-    def _edits(self, entry: Mapping[str, Any]) -> Iterator[Edit]:
-        block = self._block(entry)
-        if self.entry is None:
-            end = len(self._text)
-            between = "" if not self._text or self._text.endswith("\n") else self._newline
-            yield Edit(end, end, between + (self._newline if self._text.strip() else "") + block + self._newline)
-            return
-        ours = [section for section in _sections(self._text) if section.path[:2] == (self._container, self._name)]
-        for section in ours[:1]:
-            yield Edit(section.start, section.end, block)
-        for section in ours[1:]:
-            newline = self._text.find("\n", section.end)
-            yield Edit(section.start, len(self._text) if newline < 0 else newline + 1, "")
+    def _replaced(self, block: str) -> Change:
+        """Put the block in place of the table and of those below it.
 
-    def _block(self, entry: Mapping[str, Any]) -> str:
-        lines = [f"{_key(key)} = {_value(value)}" for key, value in entry.items()]
-        return self._newline.join([f"[{self._container}.{_key(self._name)}]", *lines])
+        A line of a longer string that looks like a header is taken for one; `changed` finds what this breaks.
+        """
+        lines: list[str] = []
+        gone: list[str] = []
+        undecided: list[str] = []  # comments and blank lines: what stands above the next header belongs to it
+        ours = False
+        for line in self._text.split("\n"):
+            path = _path(line)
+            if path is not None:
+                was_ours, ours = ours, path[:2] == (self._container, self._name)
+                (gone if was_ours and ours else lines).extend(undecided)
+                undecided = []
+                if ours and not gone:
+                    lines += f"{block}{self._newline}".split("\n")[:-1]
+            if not ours:
+                lines.append(line)
+            elif line.strip() and not line.lstrip().startswith("#"):
+                gone += [*undecided, line]
+                undecided = []
+            else:
+                undecided.append(line)
+        text = "\n".join([*lines, *undecided])
+        comments = any(found[1] for found in _COMMENT.finditer("\n".join(gone)))
+        return Change(f"{text}\n" if text.endswith("\r") else text, drops_comments=comments)
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -95,42 +95,15 @@ def _parsed(text: str) -> dict[str, Any]:
         raise Unmergeable("it holds a number that is too long, or is nested too deeply") from error
 
 
-def _sections(text: str) -> Iterator[_Section]:
-    """Yield the tables of a valid TOML text, in order; what comes before the first header is no table."""
-    path: tuple[str, ...] | None = None
-    start = end = depth = 0
-    fresh, at = True, 0
-    while (token := _TOKEN.search(text, at)) is not None:
-        at = token.end()
-        if token[0] == "\n":
-            fresh = fresh or depth == 0
-            continue
-        if token[0][0] == "#":
-            continue
-        if token[0] == "[" and fresh:
-            if path is not None:
-                yield _Section(path, start, _end_of_line(text, end))
-            start = token.start()
-            at = end = _end_of_line(text, start)
-            path = _path(text[start:end])
-            continue
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
-        fresh = False
-        end = at
-    if path is not None:
-        yield _Section(path, start, _end_of_line(text, end))
-
-
-def _end_of_line(text: str, at: int) -> int:
-    newline = text.find("\n", at)
-    end = len(text) if newline < 0 else newline
-    return end - 1 if text[end - 1 : end] == "\r" else end
-
-
-def _path(header: str) -> tuple[str, ...]:
-    """Return the names in a header, which may be quoted and have blanks and a comment around them."""
+def _path(line: str) -> tuple[str, ...] | None:
+    """Return the names in a header, which may be quoted and have a comment behind them; None for another line."""
+    if not line.lstrip().startswith("["):
+        return None
+    try:
+        found: Any = tomllib.loads(line.strip())
+    except (ValueError, RecursionError):
+        return None
     names: list[str] = []
-    found: Any = tomllib.loads(header)
     while found and found != [{}]:
         [name] = found
         names.append(name)
@@ -155,6 +128,4 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, cast(Iterable[Any], value)))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return _string(value) if isinstance(value, str) else repr(value)
+    return _string(value) if isinstance(value, str) else str(value)

@@ -16,4 +16,4 @@ KINDS: Final = (
     "gate_runs",
     "fusion_debug",
 )
-"""The kinds of rows that `manual_hits` shows (contract, manual_hits). Here, because a start needs nothing else."""
+"""The kinds of rows that `manual_hits` shows (M5.12). Here, because a start needs nothing else."""

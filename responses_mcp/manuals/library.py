@@ -1,6 +1,7 @@
-"""A folder of manuals with its index: all that is done to files and SQLite, for worker threads.
+"""The index of a folder of manuals: opened, searched, and rebuilt when it is broken. For worker threads.
 
-Methods block. They may run in several threads at once, and stop when their `check` raises.
+Here and below is all that needs SQLite. Methods block. They may run in several threads at once, and stop when their
+`check` raises.
 """
 
 from __future__ import annotations
@@ -8,21 +9,22 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from responses_mcp.errors import exhausted
-from responses_mcp.manuals.candidates import Counts, Reader
-from responses_mcp.manuals.checks import Check, Turns, unchecked
+from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, unchecked
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.find import find
-from responses_mcp.manuals.folder import Folder
-from responses_mcp.manuals.gates import TIME_BUDGET
-from responses_mcp.manuals.index import Manual, Refresh, Vanished, begin, check_whole, compare, manual_of, work_off
-from responses_mcp.manuals.query import terms
+from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken
+from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest
-from responses_mcp.manuals.store import Store, Unusable, index_path, is_broken
-from responses_mcp.manuals.traces import Unscanned, packed
+from responses_mcp.manuals.results.find_payload import Unscanned, packed
+from responses_mcp.manuals.search.candidates import Counts, Reader
+from responses_mcp.manuals.search.find import find
+from responses_mcp.manuals.search.query import terms
+from responses_mcp.manuals.search.ranking import TIME_BUDGET
 from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
@@ -45,167 +47,155 @@ class Library:
         if settings.root is None:
             raise ManualsError("conflict", "There is no folder of manuals; set manuals.root or MANUALS_ROOT.")
         self._settings = settings
-        self.folder = Folder(Path(settings.root))
-        self._counts: dict[Manual, Counts] = {}
-        self._turns = Turns()  # to open the index, or to throw it away
+        self._root = Path(settings.root)
+        self.folder = Folder(self._root)
+        self._counts = lru_cache(_MOST_COUNTS)(_no_counts)
+        self._lock = FairLock()  # to open the index, or to throw it away
         self._store: Store | None = None
+        self._usable = False  # whether the index was opened and could be written to
         self._closed = False
         self.age = 0  # how often the index was thrown away or given up
         self.unused: str | None = None  # why the index is kept in memory although a file was wanted
 
-    def compare(self, manual_id: str, check: Check) -> Refresh:
+    def compare(self, manual_id: str, check: CancellationCheck) -> Changes:
         """Find out what differs between the files of a manual and its index."""
         return compare(self._opened(check), self.folder, manual_id, check, largest=self._settings.max_file_bytes)
 
-    def bring_up(self, refresh: Refresh, check: Check, *, query: str, first: Unscanned | None) -> Iterator[None]:
-        """Work off what `compare` found, a little at each step.
+    def update(
+        self, changes: Changes, check: CancellationCheck, *, query: str = "", first: Unscanned | None = None
+    ) -> Iterator[None]:
+        """Do what `compare` found, a transaction at each step.
 
         Files in `first` come first, then those whose path has a word of `query`.
         """
         favoured = frozenset(first.paths()) if first is not None else frozenset[str]()
-        words = [term.text for term in terms(query)] if self._settings.find.file_prescan_enabled else []
+        words = [term.text for term in terms(query)]
 
         def order(path: str) -> int:
             if path in favoured:
                 return 0
-            return 1 if words and any(map(path.casefold().__contains__, words)) else 2
+            return 1 if any(map(path.casefold().__contains__, words)) else 2
 
         largest = self._settings.max_file_bytes
-        return work_off(self._opened(check), self.folder, refresh, check, largest=largest, order=order)
+        return update(self._opened(check), self.folder, changes, check, largest=largest, order=order)
 
-    def generation(self, manual_id: str, check: Check) -> int:
+    def generation(self, manual_id: str, check: CancellationCheck) -> int:
         """Return the number of the state that a search would see."""
         with self._opened(check).reading(check) as connection:
             manual = manual_of(connection, manual_id)
             return -1 if manual is None else manual.generation
 
-    def search(self, request: FindRequest, refresh: Refresh | None, check: Check) -> Found:
-        """Search what is indexed now; what `refresh` has not done yet is told as unscanned.
+    def search(self, request: FindRequest, changes: Changes | None, check: CancellationCheck) -> Found:
+        """Search what is indexed now; what is left of `changes` is told as unscanned.
 
-        None means that not even that is known. Raises Vanished when the index is not the one that `refresh` is about.
+        None means that not even that is known. Raises Vanished when the index is not the one that was compared.
         """
         store = self._opened(check)
-        finished = refresh is not None and refresh.finished
-        unscanned = Unscanned(request.manual_id, _reasons(refresh), check)
+        finished = changes is not None and changes.finished
+        unscanned = Unscanned(request.manual_id, _reasons(changes), check)
         with store.reading(check) as connection:
             manual = manual_of(connection, request.manual_id)
-            if manual is not None and (refresh is None or refresh.number == manual.number):
+            if manual is not None and (changes is None or changes.number == manual.number):
                 check_whole(connection, manual)
-                reader = Reader(connection, manual, self._counts_of(manual))
-                payload = find(request, reader, self._settings, check, unfinished=not finished)
+                reader = Reader(connection, manual, self._counts(manual))
+                payload = find(
+                    request,
+                    reader,
+                    self._settings,
+                    check,
+                    unfinished=not finished,
+                    unscanned=len(unscanned),
+                    unlisted=changes is None or not changes.whole,
+                )
                 payload["unscanned"] = unscanned
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
                 return Found(packed(payload), manual.generation, finished)
-        if refresh is not None:
+        if changes is not None:
             raise Vanished
         begin(store, request.manual_id, check)
-        return self.search(request, refresh, check)
+        return self.search(request, changes, check)
 
-    def mend(self, error: Exception, age: int, check: Check) -> bool:
-        """Return whether a request that began at `age` and failed so should be tried again.
+    def rebuild(self, error: Exception, age: int, check: CancellationCheck) -> bool:
+        """Return whether a request that began at `age` and failed with `error` should be tried again.
 
-        If `error` says that the index is broken, it is thrown away; if its file cannot be used any more, the next one
-        is kept in memory; unless somebody else did that since. Raises ManualsError when neither helps, as with a full
-        disk.
+        A broken index is thrown away; if its file cannot be used, the next one is kept in memory; unless another
+        request did that since. Raises ManualsError when neither is possible, as with a full disk.
         """
         if isinstance(error, Vanished):
             return True
-        if self._store is None or not isinstance(error, sqlite3.Error | Unusable):
+        store = self._store
+        if store is None or not isinstance(error, sqlite3.Error | Unusable):
             return False
-        with self._turns.turn(check):
+        with self._lock.hold(check):
             if age != self.age:
                 return True
             try:
                 if is_broken(error):
-                    self._store.discard()
+                    store.discard()
                     log.warning("manuals: the index was broken and is made anew")
-                    return self._is_new(self._store)
-                if self._store.is_replaced():
+                    return self._renewed(store)
+                if store.is_replaced():
                     return True
             except Unusable as still:
                 error = still
             code = getattr(error, "sqlite_errorcode", 0)
-            if code == sqlite3.SQLITE_ERROR:
+            if code == sqlite3.SQLITE_ERROR and self._usable:
                 return False  # a query that makes no sense
-            unusable = isinstance(error, sqlite3.OperationalError | Unusable) and code != sqlite3.SQLITE_FULL
-            if unusable and self._store.path is not None and not self._closed and not exhausted(error):
-                self._store.close()
-                return self._is_new(self._in_memory(error))
+            shortage = exhausted(error)  # which will pass, while an index in memory would stay
+            unusable = isinstance(error, sqlite3.OperationalError | Unusable) and not shortage
+            if unusable and store.path is not None and not self._closed:
+                store.close()
+                self.unused = str(error)
+                log.warning(
+                    "manuals: the index is kept in memory, because its folder cannot be used (%s); "
+                    "set manuals.index_dir to a folder that can be written to.",
+                    error,
+                )
+                return self._renewed(Store(None))
         raise ManualsError(
             "conflict",
-            exhausted(error)
+            shortage
             or f"The index of the manuals cannot be used ({error}); make room or set manuals.index_dir to a folder "
             "that can be written to.",
         ) from error
 
     def close(self) -> None:
         """Close the index, which ends whatever still uses it."""
-        with self._turns.turn(unchecked):
+        with self._lock.hold(unchecked):
             self._closed = True
             if self._store is not None:
                 self._store.close()
 
-    def _is_new(self, store: Store) -> bool:
+    def _renewed(self, store: Store) -> bool:
         self._store = store
-        self._counts.clear()
+        self._counts.cache_clear()
         self.age += 1
         return True
 
-    def _counts_of(self, manual: Manual) -> Counts:
-        counts = self._counts.pop(manual, None) or Counts()
-        self._counts[manual] = counts  # the last one used comes last
-        while len(self._counts) > _MOST_COUNTS:
-            self._counts.pop(next(iter(self._counts)), None)
-        return counts
-
-    def _opened(self, check: Check) -> Store:
-        if self._store is not None:
-            return self._store
-        with self._turns.turn(check):
+    def _opened(self, check: CancellationCheck) -> Store:
+        """Return the index: in its file, or in memory where that is wanted or no file can be used."""
+        with self._lock.hold(check):
             if self._closed:
                 raise Unusable("it is closed")
             if self._store is None:
-                self._store = self._made(check)
+                path = None
+                if self._settings.index_dir is not None and not self._settings.in_memory:
+                    path = index_path(Path(self._settings.index_dir), self._root.resolve())
+                self._store = Store(path)
+            if not self._usable:
+                self._store.probe(check)
+                self._usable = True
             return self._store
 
-    def _made(self, check: Check) -> Store:
-        """Return the index in its file, or in memory where that is wanted or no file can be used."""
-        settings = self._settings
-        if settings.index_dir is None or settings.in_memory:
-            return Store(None)
-        store = Store(index_path(Path(settings.index_dir), Path(settings.root or "").resolve()))
-        try:
-            try:
-                store.probe(check)
-            except sqlite3.DatabaseError as error:
-                if not is_broken(error):
-                    raise
-                store.discard()
-                store.probe(check)
-            return store
-        except (Unusable, sqlite3.DatabaseError) as error:
-            store.close()
-            if shortage := exhausted(error):  # which will pass, while an index in memory would stay
-                raise ManualsError("conflict", shortage) from error
-            return self._in_memory(error)
-        except BaseException:
-            store.close()
-            raise
 
-    def _in_memory(self, why: Exception) -> Store:
-        self.unused = str(why)
-        log.warning(
-            "manuals: the index is kept in memory, because its folder cannot be used (%s); "
-            "set manuals.index_dir to a folder that can be written to.",
-            why,
-        )
-        return Store(None)
+def _no_counts(_: Manual) -> Counts:
+    return Counts()
 
 
-def _reasons(refresh: Refresh | None) -> Iterator[tuple[str, str]]:
-    if refresh is None:
+def _reasons(changes: Changes | None) -> Iterator[tuple[str, str]]:
+    if changes is None:
         return
-    # Copied at once: another thread may be working them off.
-    stale, unindexed = list(refresh.stale), list(refresh.unindexed.items())
-    yield from ((path, TIME_BUDGET) for path in stale)
+    # Copied at once: another thread may be updating the index.
+    changed, unindexed = list(changes.changed), list(changes.unindexed.items())
+    yield from ((path, changes.hindered or TIME_BUDGET) for path in changed)
     yield from unindexed

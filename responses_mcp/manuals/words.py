@@ -1,4 +1,4 @@
-"""Words: how texts and queries are folded, and cut into what the index counts.
+"""Words: how texts and queries are folded, cut into what the index counts, and which words are forms of one.
 
 `FOLDING` names this way of doing it: an index remembers it, and one that was made in another way is made anew.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from operator import add
 from typing import Final
 
-FOLDING: Final = 2
+FOLDING: Final = 3
 
 # Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
 # database can hold.
@@ -24,19 +25,29 @@ _PIECE: Final = re.compile("(?s:.{1,500})[^\0-\x7f\u3001\u3002\u4e00-\u9fff]{0,5
 _DASH: Final = re.compile("[\u2010-\u2015\u2043\u2212]")  # those that NFKC leaves
 
 # Kanji and kana, without the long vowel mark: writers put it or leave it out at will (コレクタ, コレクター).
-_LONG_VOWEL: Final = "ー"
-_CJK: Final = (
+LONG_VOWEL: Final = "ー"
+CJK: Final = (
     r"\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fd-\u30ff\u3400-\u4dbf"
     r"\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_CJK_RUN: Final = re.compile(f"[{_CJK}]+")
+_CJK_RUN: Final = re.compile(f"[{CJK}]+")
 _SCRIPT_RUN: Final = re.compile(
     r"[\u3041-\u3096\u309d-\u309f]+"  # hiragana
     r"|[\u30a1-\u30fa\u30fd-\u30ff]+"  # katakana
     r"|[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"  # kanji, hangul
-    rf"|[^\W{_CJK}]+"  # words of alphabets, and numbers
+    rf"|[^\W{CJK}]+"  # words of alphabets, and numbers
 )
 _HIRAGANA: Final = re.compile(r"[\u3041-\u3096\u309d-\u309f]+")
+
+LETTER: Final = "[0-9a-z\u00aa-\u02af\u0370-\u052f]"
+"""What goes on a folded word of an alphabet whose words have endings."""
+_INFLECTED: Final = re.compile(r"[a-z\u00aa-\u02af\u0370-\u052f]{0,47}[a-z]")  # what is longer is no word of a language
+_VOWEL: Final = re.compile("[aeiouy]")
+_BEAT: Final = re.compile("[aeiouy]+[^aeiouy]+")  # vowels and what follows them: about a syllable
+_SHORT: Final = re.compile(r"(?<![aeiouy])[aeiouy][^aeiouywx]\Z")
+_DOUBLED: Final = re.compile(r"(?<=..)([^aeiouylsz])\1\Z")
+_ENDINGS: Final = ("", "e", "s", "es", "ed", "ing", "ings", "ion", "ions")
+_MOST_REMEMBERED: Final = 4096
 
 
 def normalise(text: str) -> str:
@@ -51,7 +62,7 @@ def normalise(text: str) -> str:
 
 def foldable(text: str) -> str:
     """Return normalised text as it is searched: without long vowel marks."""
-    return text if text.isascii() else text.replace(_LONG_VOWEL, "")
+    return text if text.isascii() else text.replace(LONG_VOWEL, "")
 
 
 def _bigrams(run: re.Match[str]) -> str:
@@ -88,3 +99,57 @@ def runs(text: str) -> list[str]:
 def is_hiragana(word: str) -> bool:
     """Tell whether a word is of hiragana alone, which in Japanese is mostly grammar."""
     return _HIRAGANA.fullmatch(word) is not None
+
+
+def stem(word: str) -> str:
+    """Return what the forms of a folded word share: committed, commits and commit are one word.
+
+    These are the inflections of Porter's stemmer and the nouns in -ion, but no further derivations: standardization is
+    a form of standardize and not of standard.
+    """
+    if len(word) < 4 or not _INFLECTED.fullmatch(word):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        word = word[:-3] + "y"
+    elif word.endswith(("sses", "xes", "ches", "shes")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    if word.endswith("ied") and len(word) > 4:
+        word = word[:-3] + "y"
+    root = word.removesuffix("ing").removesuffix("ed")
+    if root != word and not root.endswith(("e", "mb")) and _VOWEL.search(root):
+        word = _DOUBLED.sub(r"\1", root)
+        if word == root and _is_short(root):
+            word += "e"  # noting is a form of note, and not of not
+    if len(word) > 3 and word.endswith("e") and _VOWEL.search(word[:-1]) and not _is_short(word[:-1]):
+        word = word[:-1]
+    if word.endswith(("sion", "tion")) and _beats(word[:-3]) > 1:
+        word = word[:-3]
+    if word.endswith("at") and _beats(word[:-2]) > 1:
+        word = word[:-2]
+    if word.endswith("ll") and _beats(word) > 1:
+        word = word[:-1]
+    return _DOUBLED.sub(r"\1", word)
+
+
+def _beats(root: str) -> int:
+    return len(_BEAT.findall(root))
+
+
+def _is_short(root: str) -> bool:
+    return _beats(root) == 1 and _SHORT.search(root) is not None
+
+
+@lru_cache(_MOST_REMEMBERED)
+def forms(word: str) -> frozenset[str]:
+    """Return the forms of a folded word, which have its stem: what they are, no text and no index is asked."""
+    if not _INFLECTED.fullmatch(word):
+        return frozenset([word])
+    shared = stem(word)
+    bases = {shared, shared.removesuffix("e"), f"{shared}at"}
+    if _SHORT.search(shared):
+        bases.add(shared + shared[-1])
+    if shared.endswith("y"):
+        bases.add(f"{shared[:-1]}i")
+    return frozenset(each for base in bases for ending in _ENDINGS if stem(each := base + ending) == shared) | {word}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from responses_mcp.protocol.eras import Era
-from responses_mcp.protocol.jsonrpc import JsonObject, RequestId, RequestKey
-from responses_mcp.protocol.outcome import ToolFailure
+from responses_mcp.json_types import JsonObject
+from responses_mcp.protocol.jsonrpc import RequestId, RequestKey
+from responses_mcp.protocol.lifecycle import State
+from responses_mcp.protocol.revisions import Revision, ToolFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +21,14 @@ class ListedTool:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Pending:
-    """A request in flight. Compared by identity: an id may come back once its request is over."""
+    """A request that was accepted. Compared by identity: an id may come back once its request is over."""
 
     id: RequestId
     key: RequestKey
     size: int  # bytes of its message, which it keeps in memory
+    state: State = State.ACCEPTED
     tickets: list[int] = field(default_factory=list[int])  # its messages that wait in the outbox
     refusals: set[int] = field(default_factory=set[int])  # and those that refuse other messages with its id
-    finished: bool = False  # its answer waits there too
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class Call(Pending):
 
     tool: str
     arguments: JsonObject
-    era: Era
+    revision: Revision
     progress_token: RequestId | None
 
 

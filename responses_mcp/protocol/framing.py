@@ -1,4 +1,4 @@
-r"""From bytes to messages and back: Content-Length frames and newline-delimited JSON on one stream (contract 2.1).
+r"""From bytes to messages and back: Content-Length frames and newline-delimited JSON on one stream (spec 2.1).
 
 How to read this file. `MessageReader` is fed bytes in any pieces and gives back what is complete. It is always in one
 of four states, each a method that consumes from the front of the buffer and returns False when it needs more bytes:
@@ -16,9 +16,12 @@ the block.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+
+log = logging.getLogger(__name__)
 
 MAX_HEADER_BYTES = 16 * 1024
 _LONGEST_BODY = 1 << 30  # bytes; to skip more, exactly, would be to skip whatever follows for ever
@@ -40,10 +43,16 @@ class Payload:
 
 @dataclass(frozen=True, slots=True)
 class FramingFault:
-    """Bytes that are no message. `oversized` tells one over the limit from one that is malformed."""
+    """Bytes that are no message. `oversized` is one over the limit, else it is malformed; `line` is as there."""
 
     message: str
     oversized: bool = False
+    line: bool = False
+
+
+def looks_like_header(line: bytes | bytearray) -> bool:
+    """Tell whether a line begins as headers of a frame do, be it misspelled further on."""
+    return line[:8].lower() == b"content-"
 
 
 def encode_frame(body: bytes) -> bytes:
@@ -70,6 +79,7 @@ class MessageReader:
         self._out: list[Payload | FramingFault] = []
         self._step = self._between
         self._header_bytes = 0
+        self._block_bytes = 0  # of the header block, from its beginning
         self._length: int | None = None
         self._length_fault: str | None = None
         self._to_skip: int | None = None  # bytes of body, or None: up to the end of the line
@@ -105,18 +115,19 @@ class MessageReader:
         if not line.strip():
             return True
         if header := _HEADER.match(line):
-            self._start_headers()
+            self._start_headers(len(line))
             self._note_header(header)
         elif glued := _GLUED_HEADER.search(line, max(0, len(line) - _LONGEST_GLUED)):
             self._out.append(Payload(line[: glued.start()].strip(), line=False))
-            self._start_headers()
+            self._start_headers(len(line) - glued.start())
             self._note_header(_HEADER.match(line, glued.start()))
         else:
             self._out.append(Payload(line.strip(), line=True))
         return True
 
-    def _start_headers(self) -> None:
+    def _start_headers(self, first: int) -> None:
         self._step = self._headers
+        self._block_bytes = first + 1  # with the newline
         self._header_bytes = 0
         self._length = None
         self._length_fault = None
@@ -144,6 +155,7 @@ class MessageReader:
         if line is None:
             return self._step == self._skipping
         self._header_bytes += len(line)
+        self._block_bytes += len(line) + 1
         if self._header_bytes > MAX_HEADER_BYTES:
             self._length_fault = _LONG_HEADERS
         if line.strip():
@@ -153,6 +165,7 @@ class MessageReader:
         return True
 
     def _end_headers(self) -> None:
+        log.debug("headerEnd=%d", self._block_bytes)
         self._step = self._between
         if self._length_fault is not None:
             self._fault(self._length_fault)
@@ -215,6 +228,7 @@ class MessageReader:
             FramingFault(
                 f"the message is longer than {self._limit} bytes; send less or raise server.max_message_bytes",
                 oversized=True,
+                line=body_bytes is None and not looks_like_header(self._buffer),
             )
         )
         self._skip(body_bytes, self._between)

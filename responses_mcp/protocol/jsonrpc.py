@@ -8,8 +8,11 @@ Python dict takes `True`, `1` and `1.0` for one key and JSON does not; see `requ
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
-from typing import Any, Final, Never, TypeAlias, cast
+from typing import Final, Never, TypeAlias, cast
+
+from responses_mcp.json_types import JsonObject
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -17,9 +20,8 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 
-RequestId: TypeAlias = str | int
+RequestId: TypeAlias = str | int | float
 RequestKey: TypeAlias = tuple[type, RequestId]
-JsonObject: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ Message: TypeAlias = Request | Notification | PeerResponse | Invalid
 
 
 def request_key(value: object) -> RequestKey | None:
-    """Return the key under which an id is in flight, or None when `value` is neither a string nor an integer."""
-    if type(value) is str or type(value) is int:
+    """Return the key under which an id is in flight, or None when `value` is neither a string nor a number."""
+    if type(value) is str or type(value) is int or (type(value) is float and math.isfinite(value)):
         return (type(value), value)
     return None
 
@@ -100,7 +102,7 @@ def _classify(message: JsonObject) -> Message:
     request_id = message.get("id")
     key = request_key(request_id)
     if key is None:
-        return _invalid(None, "id must be a string or an integer" if "id" in message else "method must be a string")
+        return _invalid(None, "id must be a string or a number" if "id" in message else "method must be a string")
     request_id = key[1]
     if message.get("jsonrpc") != "2.0":
         return _invalid(request_id, 'jsonrpc must be "2.0"')
@@ -126,8 +128,8 @@ def _invalid(request_id: RequestId | None, reason: str) -> Invalid:
 def encode(value: object) -> bytes:
     """Serialise a message of ours, or a value in it, as one line of UTF-8, compact, with Japanese left readable.
 
-    U+2028 and its kin are escaped, since some readers split lines there. A lone surrogate (an id that the peer sent
-    so; all other text has been cleaned) has no UTF-8 form and makes the whole message ASCII escapes.
+    U+2028 and its kin are escaped, since some readers split lines there. Lone surrogates have no UTF-8 form: a result
+    or an error gets U+FFFD for them, while an id that the peer sent so makes the whole message ASCII escapes.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if text.isascii():
@@ -137,17 +139,21 @@ def encode(value: object) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return json.dumps(_mended(value), allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _mended(value: object) -> object:
+    """Return a response without lone surrogates, which a tool of a host's own may return, but for its id."""
+    if not isinstance(value, dict):
+        return value
+    message = dict(cast("JsonObject", value))
+    for part in message.keys() & {"result", "error"}:
+        text = json.dumps(message[part], ensure_ascii=False)
+        message[part] = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return message
 
 
 _LINE_SEPARATORS = (("\u2028", "\\u2028"), ("\u2029", "\\u2029"), ("\u0085", "\\u0085"))
-
-
-def replace_lone_surrogates(text: str) -> str:
-    """Return `text` with each half of a broken surrogate pair as U+FFFD, so that it can be written as UTF-8."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def result_message(request_id: RequestId, result: JsonObject) -> JsonObject:

@@ -28,11 +28,6 @@ class Outbox:
         """Return the memory of what is queued, plus the bytes that the writer has taken and not yet written."""
         return self._waiting_bytes + ENTRY_BYTES * len(self._entries) + self._bytes_in_hand
 
-    @property
-    def waiting(self) -> bool:
-        """Tell whether there is anything to take."""
-        return bool(self._entries)
-
     def put(self, data: bytes, on_taken: Callable[[], None] | None = None) -> int:
         """Queue one message; the ticket returned can withdraw it. `on_taken` runs in the step that takes it."""
         ticket = next(self._tickets)

@@ -1,4 +1,4 @@
-"""One call of the Responses API: a request, the retries it is worth, and one deadline over all of it (contract 7)."""
+"""One call of the Responses API: a request, the retries it is worth, and one deadline over all of it (spec 7)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import trio
 
 from responses_mcp import __version__
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError
-from responses_mcp.protocol.jsonrpc import JsonObject, replace_lone_surrogates
-from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.accommodation import Accommodation, refused_domains
-from responses_mcp.responses_api.connections import Connect, Connections, Request, connection_limit
-from responses_mcp.responses_api.credentials import credential_headers
-from responses_mcp.responses_api.reply import LARGE_BYTES, ReplyBudget, ReplyReader
+from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.redaction import Redactor, line_at
+from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
+from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
+from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
-from responses_mcp.responses_api.shapes import line_at
 from responses_mcp.room import Room
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
@@ -32,15 +31,15 @@ T = TypeVar("T")
 
 async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
     """Prepare for requests to `url` with httpx, which is imported now and not before."""
+
+    def import_client() -> Callable[..., Awaitable[Connections]]:
+        from responses_mcp.responses_api.http.client import open_connections  # noqa: PLC0415  # imports httpx
+
+        return open_connections
+
     # The import takes a tenth of a second: in a thread, so that pings are answered meanwhile.
-    open_connections = await trio.to_thread.run_sync(_import_client, abandon_on_cancel=True)
+    open_connections = await trio.to_thread.run_sync(import_client, abandon_on_cancel=True)
     return await open_connections(url, limit=limit, trust_env=trust_env)
-
-
-def _import_client() -> Callable[..., Awaitable[Connections]]:
-    from responses_mcp.responses_api.client import open_connections  # noqa: PLC0415  # imports httpx: on first use
-
-    return open_connections
 
 
 class ResponsesApi:
@@ -64,9 +63,9 @@ class ResponsesApi:
         self._url = openai.base_url.rstrip("/") + "/responses"
         self._connecting = trio.Lock()
         self._connections: Connections | None = None
-        self._lessons: dict[str, Accommodation] = {}
+        self._fallbacks: dict[str, ParameterFallback] = {}  # by model
         self._budget = ReplyBudget()
-        self._turn = trio.Lock()
+        self._large_reply = trio.Lock()
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
 
     async def create(
@@ -81,104 +80,78 @@ class ResponsesApi:
         """Ask for a response and return what `read` makes of the Response object, which ended well or is incomplete.
 
         `read` is called in the step that decodes the reply, so that of all calls one such object exists at a time.
-        Takes at most `request.timeout_ms`, retries and waits included. What is asked again is for `policy` to say;
-        without one, what may pass and is not paid for twice, `request.max_retries` times at most. `on_phase` is told
-        the phases of the response, in words for a person. With `room` the API is asked, and a large reply read, only
-        while the client's answers leave some. Raises `UpstreamError`. Cancelling closes the socket.
+        Takes at most `request.timeout_ms`, retries and waits included. `policy` says what is asked again; without one,
+        what may pass and is not paid for twice, `request.max_retries` times at most. `on_phase` is told the phases of
+        the response, in words for a person. With `room` the API is asked, and a large reply read, only while the
+        client's answers leave some. Raises `UpstreamError`. Cancelling closes the socket.
         """
         policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and
         # what they cut may have been paid for.
         body = {**body, "stream": True, "stream_options": {"include_obfuscation": False}}
-        headers = {
-            "content-type": "application/json",
-            "accept": "text/event-stream, application/json",
-            "user-agent": f"openai-responses-mcp/{__version__}",
-            **credential_headers(self._openai),
-        }
+        headers = self._headers  # which may raise, before anything is sent
 
         def tell(phase: str) -> None:
             if on_phase is not None:
                 on_phase(self.redact.known(phase))
 
-        ask = partial(self._exchange, headers=headers, read=read, on_phase=on_phase and tell, room=room)
+        model = str(body.get("model"))
+        # What a call learns is its own until it is answered: a refusal may have meant something else.
+        fallback = self._fallbacks.get(model, ParameterFallback())
+        retries = 0
         seconds = self._request.timeout_ms / 1000
         with trio.move_on_after(seconds) as deadline:
-            return await self._attempts(body, policy, deadline, tell, ask)
+            while True:
+                # A cancel during the wait must not cost another request, even if the wait had just ended.
+                await trio.lowlevel.checkpoint_if_cancelled()
+                data = replace_lone_surrogates(json.dumps(fallback.fit(body), ensure_ascii=False)).encode()
+                try:
+                    request = Request("POST", self._url, headers, data)
+                    answer = await self._attempt(request, read, on_phase and tell, policy, room)
+                except UpstreamError as error:
+                    self._log_failure(retries + 1, error)
+                    learnt = fallback.after(error, body)
+                    wait = 0.0 if learnt else policy.wait_before_retry(error, retries, self._rng)
+                    left = deadline.deadline - trio.current_time()
+                    if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
+                        error.message = _last_words(error, body, retries, repeated=wait is not None)
+                        raise
+                    fallback = learnt or fallback
+                    if wait:
+                        tell(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
+                else:
+                    self._remember(model, fallback)
+                    return answer
+                retries += 1
+                await trio.sleep(wait)
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; raise request.timeout_ms (OPENAI_API_TIMEOUT), "
             "lower reasoning_effort in the profile, or ask for less.",
             code="timeout",
         )
 
-    async def _attempts(  # all of one call
+    @cached_property
+    def _headers(self) -> dict[str, str]:
+        """Return the headers of every request. Raises `AuthenticationFailed`."""
+        return {
+            "content-type": "application/json",
+            "accept": "text/event-stream, application/json",
+            "user-agent": f"openai-responses-mcp/{__version__}",
+            **credential_headers(self._openai),
+        }
+
+    async def _attempt(
         self,
-        body: JsonObject,
-        policy: RetryPolicy,
-        deadline: trio.CancelScope,
-        on_phase: Callable[[str], None],
-        ask: Callable[[JsonObject], Awaitable[T]],
-    ) -> T:
-        model = str(body.get("model"))
-        # Lessons are this call's own until it is answered: a refusal may have meant something else.
-        lessons = self._lessons.get(model, Accommodation())
-        retries = 0
-        while True:
-            # A cancel during the wait must not cost another request, even if the wait had just ended.
-            await trio.lowlevel.checkpoint_if_cancelled()
-            try:
-                answer = await self._attempt(lessons.fit(body), policy, ask)
-            except UpstreamError as error:
-                self._log_failure(retries + 1, error)
-                learnt = lessons.after(error, body)
-                wait = 0.0 if learnt else self._wait_before_retry(error, retries, policy)
-                left = deadline.deadline - trio.current_time()
-                if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
-                    if error.maybe_paid and wait is None:
-                        error.message += " It was not repeated, as it may have been paid for."
-                    if retries:
-                        error.message += f" ({retries + 1} requests were made.)"
-                    error.message = refused_domains(error, body) + error.message
-                    raise
-                lessons = learnt or lessons
-                if wait:
-                    on_phase(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
-            else:
-                known = self._lessons.get(model, Accommodation())
-                for news in lessons.news(known):
-                    log.warning("the model %s %s", model, news)
-                self._lessons[model] = known.joined(lessons)
-                return answer
-            retries += 1
-            await trio.sleep(wait)
-
-    def _wait_before_retry(self, error: UpstreamError, retries: int, policy: RetryPolicy) -> float | None:
-        """Return the seconds after which the same request is worth it once more; None when it is not."""
-        if not policy.repeats(error):
-            return None
-        return policy.wait(retries, self._rng()) if error.retry_after is None else error.retry_after
-
-    async def _attempt(self, body: JsonObject, policy: RetryPolicy, ask: Callable[[JsonObject], Awaitable[T]]) -> T:
-        with trio.move_on_after(policy.try_seconds):
-            return await ask(body)
-        raise DeadlineExceeded(
-            f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
-        )
-
-    async def _exchange(
-        self,
-        body: JsonObject,
-        *,
-        headers: dict[str, str],
+        request: Request,
         read: Callable[[JsonObject], T],
         on_phase: Callable[[str], None] | None,
+        policy: RetryPolicy,
         room: Room | None,
     ) -> T:
-        connections = await self._open() if self._connections is None else self._connections
-        data = replace_lone_surrogates(json.dumps(body, ensure_ascii=False)).encode()
-        request = Request("POST", self._url, headers, data)
         most = self._request.max_reply_bytes
-        with ReplyReader(most_bytes=most, budget=self._budget, redact=self.redact, on_phase=on_phase) as reader:
+        reader = ReplyReader(most_bytes=most, budget=self._budget, redact=self.redact, on_phase=on_phase)
+        with trio.move_on_after(policy.try_seconds), reader:
+            connections = self._connections or await self._open()
             async with AsyncExitStack() as reserved:
                 holding = False
 
@@ -198,12 +171,15 @@ class ResponsesApi:
                 await connections.send(request, reader, make_room)
                 if reader.held_bytes <= LARGE_BYTES:
                     return self._read(reader, read)
-                # One after the other, and all others in between.
-                async with self._turn:
+                # One after the other, and all other tasks in between.
+                async with self._large_reply:
                     await trio.lowlevel.checkpoint()
                     answer = self._read(reader, read)
                     await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
                     return answer
+        raise DeadlineExceeded(
+            f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
+        )
 
     def _read(self, reader: ReplyReader, read: Callable[[JsonObject], T]) -> T:
         response = reader.finish()
@@ -217,6 +193,12 @@ class ResponsesApi:
                 self._connections = await self._connect(self._url, connection_limit(self._request.max_connections))
             return self._connections
 
+    def _remember(self, model: str, fallback: ParameterFallback) -> None:
+        known = self._fallbacks.get(model, ParameterFallback())  # other calls may have learnt meanwhile
+        for news in fallback.news(known):
+            log.warning("the model %s %s", model, news)
+        self._fallbacks[model] = known.joined(fallback)
+
     def _log_failure(self, attempt: int, error: UpstreamError) -> None:
         said = (attempt, error.status, type(error).__name__, error.code, error.message, error.body or "")
         log.debug('openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"', *said)
@@ -225,6 +207,16 @@ class ResponsesApi:
         """Close all connections."""
         if self._connections is not None:
             await self._connections.aclose()
+
+
+def _last_words(error: UpstreamError, body: JsonObject, retries: int, *, repeated: bool) -> str:
+    """Return the message of the error that ends a call; `repeated` tells that its kind is asked again."""
+    message = refused_domains(error, body) + error.message
+    if error.maybe_paid and not repeated:
+        message += " It was not repeated, as it may have been paid for."
+    if retries:
+        message += f" ({retries + 1} requests were made.)"
+    return message
 
 
 def _cause(error: UpstreamError) -> str:

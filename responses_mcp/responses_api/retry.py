@@ -1,8 +1,8 @@
-"""When to ask again and how long to wait first: pure functions of what came back (contract 7).
+"""When to ask again and how long to wait first: pure functions of what came back (spec 7).
 
-Retried are refusals that may pass (429, 5xx, 408, 409) and connections that never carried the request. An exhausted
-quota, any other 4xx, a deadline and a connection lost after the request was sent are not: the first two cannot get
-better, and the last may have been paid for already. A caller with other wishes says so with a `RetryPolicy`.
+Retried are errors that may pass (429, 5xx, 408, 409) and connections that never carried the request. Not retried are an
+exhausted quota and any other 4xx, which cannot get better, and a deadline or a connection lost after the request was
+sent, which may have been billed. A `RetryPolicy` can say otherwise.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from operator import attrgetter
 
 from responses_mcp.errors import UpstreamError
 
@@ -32,11 +33,6 @@ def backoff(retries_done: int, random: float) -> float:
     return min(_FIRST_WAIT * 2.0 ** min(retries_done, 10), _LONGEST_BACKOFF) * (1 - 0.25 * random)
 
 
-def may_pass(error: UpstreamError) -> bool:
-    """Tell whether asking again may help and is not paid for twice."""
-    return error.retryable
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Which failures of a call are worth another request, and how long to wait first.
@@ -47,9 +43,15 @@ class RetryPolicy:
 
     max_retries: int
     wait: Callable[[int, float], float]
-    repeats: Callable[[UpstreamError], bool] = may_pass
+    repeats: Callable[[UpstreamError], bool] = attrgetter("retryable")
     try_seconds: float = math.inf
     slow: str = ""
+
+    def wait_before_retry(self, error: UpstreamError, retries_done: int, random: Callable[[], float]) -> float | None:
+        """Return the seconds after which the same request is worth it once more; None when it is not."""
+        if not self.repeats(error):
+            return None
+        return self.wait(retries_done, random()) if error.retry_after is None else error.retry_after
 
 
 def asked_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

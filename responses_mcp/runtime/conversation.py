@@ -1,7 +1,8 @@
-"""All that a server needs to know of its one peer, whoever moves the bytes: a prologue first, then tasks of Trio."""
+"""The state of one conversation, which the prologue begins and the tasks of Trio take over."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -9,6 +10,8 @@ from responses_mcp.protocol.exchange import Event, ListedTool
 from responses_mcp.protocol.session import Session
 from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import Tool, Toolset
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -24,6 +27,7 @@ class Conversation:
 
     def receive(self, data: bytes) -> None:
         """Give the session the next bytes, or with b"" the end of the input; what it asks for is put into `events`."""
+        log.debug("stdin chunk=%d", len(data))
         self.input_ended = not data
         self.events = self.session.receive_data(data) if data else self.session.receive_eof()
 
@@ -41,7 +45,7 @@ def open_conversation(
         {name: ListedTool(tool.definition, tool.failure) for name, tool in tools.items()},
         version=version,
         line_mode=settings.line_mode,
-        errors_as_results=settings.tool_errors == "result",
+        errors_as_results=None if settings.tool_errors == "auto" else settings.tool_errors == "result",
         instructions=instructions,
         max_message_bytes=settings.max_message_bytes,
         max_in_flight=settings.max_in_flight,

@@ -1,7 +1,7 @@
-"""From what a tool says while it works to progress that clients can live with.
+"""Progress notifications, made of what a tool says while it works.
 
-Clients count silence, so there is a heartbeat; they also choke on floods, so messages are spaced and the newest wins.
-Values only rise. Nothing comes after the answer: the session sees to that.
+Clients give up after silence, so there is a heartbeat; some fail under a flood, so messages are spaced and the newest
+wins. Values only rise. The session drops what would come after the answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import trio
 
-from responses_mcp.protocol.jsonrpc import replace_lone_surrogates
+from responses_mcp.json_types import replace_lone_surrogates
 
 SPACING = 0.25  # seconds between two notifications of one call
 HEARTBEAT = 12.0  # seconds of silence before the last message is repeated; clients allow 15 to 60

@@ -26,7 +26,8 @@ import trio
 
 from responses_mcp.errors import exhausted
 from responses_mcp.protocol.exchange import Call, CallStarted
-from responses_mcp.protocol.outcome import Crash, Outcome
+from responses_mcp.protocol.lifecycle import State
+from responses_mcp.protocol.revisions import Outcome
 from responses_mcp.protocol.session import Session
 from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
@@ -39,7 +40,8 @@ log = logging.getLogger(__name__)
 E = TypeVar("E", bound=Exception)
 
 CHUNK = 64 * 1024  # bytes read between two looks at how much output waits
-CLOSE_GRACE = 1.0  # seconds for toolsets to let go of their connections
+CLOSE_GRACE = 1.0  # seconds for a toolset to close its connections
+LAST_WORDS = 1.0  # seconds in which a client must take what calls are answered that the end has cut off
 
 
 @dataclass(eq=False)
@@ -48,16 +50,17 @@ class Server:
 
     session: Session
     reading: trio.CancelScope = field(default_factory=trio.CancelScope)
-    draining: trio.CancelScope | None = None  # all that runs, once reading has ended
+    draining: trio.CancelScope | None = None  # once reading has ended: the calls, and after them the rest of the output
+    cut_off: list[Call] = field(default_factory=list[Call])  # without an answer when the grace was over
     grace: float = 0.0  # seconds for requests in flight from then on
 
     @property
     def in_flight(self) -> int:
         """Return how many requests, calls and subscriptions, are accepted and neither answered nor cancelled.
 
-        After the end these are the ones that were left without an answer.
+        After the end these are the ones that were left without an answer, be it that they were told so.
         """
-        return self.session.in_flight
+        return self.session.in_flight + sum(call.state is State.TAKEN for call in self.cut_off)
 
     def stop(self, grace: float) -> None:
         """Read no further; calls in flight may still finish within `grace` seconds, then `serve` returns.
@@ -131,16 +134,39 @@ class _Shell:
 
     async def run(self, task_status: trio.TaskStatus[Server]) -> None:
         server = Server(self._session, grace=self._settings.drain_timeout_ms / 1000)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._write, nursery.cancel_scope)
+        async with trio.open_nursery() as everything:
+            everything.start_soon(self._write, everything.cancel_scope)
             with self._wake:
-                task_status.started(server)
-                with server.reading:
-                    await self._read(nursery)
-                self._session.close_subscriptions()
-                self._wake_writer(self._wake)
-                server.draining = nursery.cancel_scope
-                server.draining.deadline = trio.current_time() + server.grace
+                async with trio.open_nursery() as calls:
+                    task_status.started(server)
+                    with server.reading:
+                        await self._read(calls)
+                    self._session.close_subscriptions()
+                    self._wake_writer(self._wake)
+                    server.draining = calls.cancel_scope
+                    server.draining.deadline = trio.current_time() + server.grace
+                server.draining = everything.cancel_scope
+                server.cut_off = self._session.unanswered()
+                everything.cancel_scope.deadline = calls.cancel_scope.deadline
+                if server.cut_off:
+                    everything.cancel_scope.deadline = trio.current_time() + LAST_WORDS
+                    self._tell_cut_off(server)
+
+    def _tell_cut_off(self, server: Server) -> None:
+        """Answer the calls that the end has cancelled, and say in the log how many they are."""
+        if server.reading.cancel_called:
+            why = "the server was asked to stop, and the answer was not there in time; ask again."
+        else:
+            why = (
+                f"the input ended, and the answer was not there within {server.grace:g} s (server.drain_timeout_ms); "
+                "keep the connection open until it is, or raise that limit (MCP_DRAIN_TIMEOUT_MS)."
+            )
+        count = len(server.cut_off)
+        many = "1 call was" if count == 1 else f"{count} calls were"
+        log.warning("server: %s cut off: %s", many, why)
+        for call in server.cut_off:
+            self._finish(call, self._tools[call.tool].failure(why))
+        self._wake_writer(self._wake)
 
     async def _read(self, nursery: trio.Nursery) -> None:
         added = 0  # bytes of output that reading has caused since output was last under its limit
@@ -157,7 +183,6 @@ class _Shell:
                 data = await self._receive_stream.receive_some(CHUNK)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
-            log.debug("stdin chunk=%d", len(data))
             before = self._session.unsent_bytes
             self._conversation.receive(bytes(data))
             added += self._session.unsent_bytes - before
@@ -180,7 +205,7 @@ class _Shell:
         outcome: Outcome | None = None
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
         report = None if reporter is None else reporter.report
-        memory = self._memory if call.era.remembers else None
+        memory = self._memory if call.revision.remembers else None
         context = CallContext(call.id, report, memory, trio.current_effective_deadline, self._room)
         with wake:
             try:
@@ -200,7 +225,7 @@ class _Shell:
                         call.tool,
                         type(_first(bugs)).__name__,
                     )
-                    outcome = Crash()
+                    outcome = self._tools[call.tool].crash
                 log.debug("server: traceback of the crash", exc_info=bugs)
             finally:
                 del self._scopes[call]
@@ -216,7 +241,7 @@ class _Shell:
         except (TypeError, ValueError, RecursionError) as bug:
             log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.tool)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
-            self._session.finish(call, Crash())
+            self._session.finish(call, self._tools[call.tool].crash)
 
     def _report(self, call: Call, wake: trio.MemorySendChannel[None], value: float, message: str) -> None:
         self._session.report(call, value, message)
@@ -224,7 +249,7 @@ class _Shell:
 
     def _wake_writer(self, wake: trio.MemorySendChannel[None]) -> None:
         self._room.changed()  # something may have been withdrawn
-        if self._session.has_output:
+        if self._session.unsent_bytes:
             with suppress(trio.WouldBlock):  # it has been woken and has not looked yet
                 wake.send_nowait(None)
 

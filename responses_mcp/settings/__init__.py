@@ -21,5 +21,4 @@ from responses_mcp.settings.model import SearchSettings as SearchSettings
 from responses_mcp.settings.model import ServerSettings as ServerSettings
 from responses_mcp.settings.model import Settings as Settings
 from responses_mcp.settings.model import SystemPolicy as SystemPolicy
-from responses_mcp.settings.model import TraceSettings as TraceSettings
 from responses_mcp.settings.report import show_config as show_config

@@ -7,18 +7,18 @@ environment holds their values.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
-from responses_mcp.settings.findings import Raw
-from responses_mcp.settings.values import Refusal, described, env_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from responses_mcp.settings.findings import Findings, Part
+from responses_mcp.settings.findings import Findings, Part, Raw
+from responses_mcp.settings.setting import BadValue, described, env_name
 
 _NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
+
+_PLACEHOLDER: Final = re.compile(
+    r"\$(?:env:)?[A-Za-z_][A-Za-z0-9_]*|\$\(.*|\{env:.*|%[A-Za-z_][A-Za-z0-9_]*(?:\([0-9x]*\))?%", re.DOTALL
+)
 
 _OURS: Final = frozenset(
     {
@@ -50,13 +50,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def checked_base_url(text: str, *, allow_http: bool) -> str | Refusal:
+def is_placeholder(text: str) -> bool:
+    """Tell whether text is what a client or a shell should have replaced: by a variable, or by a command's output.
+
+    `$NAME`, `$env:NAME`, `${…}` anywhere, `{env:NAME}`, `%NAME%` and `$(…)`.
+    """
+    return "${" in text or _PLACEHOLDER.fullmatch(text) is not None
+
+
+def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:
     """Return the URL without a slash at its end, or why it cannot be used.
 
-    A refusal never shows more than scheme and host: keys get pasted into paths, queries and user parts.
+    The reason never shows more than scheme and host: keys get pasted into paths, queries and user parts.
     """
     if "\\" in text or "@" in text.partition("?")[0]:
-        return Refusal(
+        return BadValue(
             ("a URL with credentials or a backslash (not shown)",),
             cure="put credentials into an environment variable and name it in openai.headers_env",
         )
@@ -64,20 +72,34 @@ def checked_base_url(text: str, *, allow_http: bool) -> str | Refusal:
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        return Refusal(("a URL that cannot be read (not shown)",))
+        return BadValue(("a URL that cannot be read (not shown)",))
     if parts.scheme not in {"http", "https"}:
-        return Refusal(("no http or https URL (not shown)",))
-    if not host or port == 0:
-        return Refusal(("a URL without a usable host (not shown)",))
+        return BadValue(("no http or https URL (not shown)",))
+    if port == 0 or not _usable_host(host):
+        return BadValue(("a URL without a usable host (not shown)",))
     shown = Raw(f"{parts.scheme}://{host}/…")
     if "?" in text or "#" in text:
-        return Refusal((shown, " with a query or fragment"))
+        return BadValue((shown, " with a query or fragment"))
     if parts.scheme == "http" and not allow_http and not is_loopback(host):
-        return Refusal(
+        return BadValue(
             (shown, ", which would carry the key unencrypted"),
             cure="use https, or set openai.allow_http: true in the YAML file if that network is yours",
         )
     return text.rstrip("/")
+
+
+def _usable_host(host: str) -> bool:
+    """Tell whether a host is an address or can be a name; every call would fail over one that is neither."""
+    import ipaddress  # noqa: PLC0415 - few servers have an address of their own
+
+    try:
+        if ":" in host or re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9}){3}", host):
+            ipaddress.ip_address(host)
+        else:
+            host.encode("idna").decode("idna")
+    except ValueError:
+        return False
+    return bool(host)
 
 
 def header_values(
@@ -93,7 +115,7 @@ def header_values(
         wrong = _wrong(header, variable, environ, {name.lower() for name in names})
         if wrong is not None:
             what, cure = wrong
-            findings.problem("openai.headers_env", *what, " (from ", *where, f"); {cure}.")
+            findings.problem("openai.headers_env", *what, where=where, cure=cure)
             continue
         value = environ[str(variable)].strip(" ")
         names[str(header)], values[str(header)] = str(variable), value
@@ -124,6 +146,6 @@ def _wrong(
         return (*at, expected, "none"), f"set {variable} where the server is started, or remove the header"
     if not value.isascii() or not value.isprintable():
         return (*at, expected, "one with control or non-ASCII characters (not shown)"), f"correct {variable}"
-    if re.fullmatch(r"\$\{[^}]*\}", value):
+    if any(is_placeholder(word) for word in value.split()):
         return (*at, expected, "a placeholder left unfilled"), f"set {variable} to the value itself"
     return None

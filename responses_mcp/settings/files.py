@@ -1,4 +1,4 @@
-"""Reading the configuration file (contract 5.2) and those that it names: with a size limit, and a reason in words.
+"""Reading the configuration file (spec 5.2) and those that it names: with a size limit, and a reason in words.
 
 PyYAML is imported when there is a file to read and not before, because it is most of what a start would cost; the
 part that needs it is `yaml_nodes`.
@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from responses_mcp.errors import exhausted
-from responses_mcp.settings.findings import place
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from responses_mcp.settings.findings import Findings
-    from responses_mcp.settings.values import Given
+from responses_mcp.settings.findings import Findings, place
+from responses_mcp.settings.setting import Given
 
 LIMIT: Final = 128 * 1024
 """Bytes that a configuration file may have; reading more would hold up the start by seconds."""
@@ -96,8 +92,8 @@ class ConfigFile(NamedTuple):
     values: Mapping[str, Given]
 
 
-def read_config(path: Path, findings: Findings) -> ConfigFile | Unread:
-    """Read a configuration file. What is wrong inside it becomes findings; `Unread` means that it is not there.
+def read_config(path: Path, findings: Findings) -> ConfigFile | None:
+    """Read a configuration file, None if it is not there. What is wrong inside it becomes findings.
 
     A file that is there and cannot be used gives one problem and no values, so that everything keeps its default.
     """
@@ -108,12 +104,11 @@ def read_config(path: Path, findings: Findings) -> ConfigFile | Unread:
 
         values = values_in(path, text, findings)
     elif text.missing:
-        return text
+        return None
     else:
         findings.problem(
-            f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, ",
-            f"got {text.reason} (from ",
-            *place(path),
-            "); give the path of such a file or cure this one.",
+            f"config file: expected a YAML file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason}",
+            where=place(path),
+            cure="give the path of such a file or cure this one",
         )
     return ConfigFile(path, values)

@@ -8,11 +8,9 @@ masked before it is shortened.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
 
 _KEY_FORM: Final = r"\bsk-[A-Za-z0-9_\-]{8,}"
 _OPAQUE: Final = r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{24,}"
@@ -33,8 +31,8 @@ Part = str | Raw
 
 
 def place(path: Path, line: int = 0, column: int = 0) -> tuple[Part, ...]:
-    """Return a file, and a line and column in it if known (counted from 1), as message parts."""
-    parts: tuple[Part, ...] = (Raw(str(path), quoted=False, limit=300),)
+    """Return a file, and a line and column in it if known (counted from 1), as the `where` of a finding."""
+    parts: tuple[Part, ...] = ("from ", Raw(str(path), quoted=False, limit=300))
     if line:
         parts = (*parts, f" line {line}")
     return (*parts, f" column {column}") if column else parts
@@ -61,12 +59,20 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
+class _Finding(NamedTuple):
+    """What is wrong, where it was set, and what to do: a sentence when put together."""
+
+    what: tuple[Part, ...]
+    where: tuple[Part, ...]
+    cure: str
+
+
 class Findings:
     """Collects problems and warnings in the order they were met."""
 
     def __init__(self) -> None:
-        self._problems: list[tuple[Part, ...]] = []
-        self._warnings: list[tuple[Part, ...]] = []
+        self._problems: list[_Finding] = []
+        self._warnings: list[_Finding] = []
         self._secrets: set[str] = set()
 
     def keep_secret(self, value: str) -> None:
@@ -78,13 +84,13 @@ class Findings:
         """Tell whether text contains a secret, or what has the form of one."""
         return masked(text, self._secrets) != text
 
-    def problem(self, *parts: Part) -> None:
+    def problem(self, *what: Part, where: tuple[Part, ...], cure: str) -> None:
         """Add something that has to be cured before calls can work."""
-        self._problems.append(parts)
+        self._problems.append(_Finding(what, where, cure))
 
-    def warning(self, *parts: Part) -> None:
+    def warning(self, *what: Part, where: tuple[Part, ...], cure: str) -> None:
         """Add something that the user should know, but that changes no call."""
-        self._warnings.append(parts)
+        self._warnings.append(_Finding(what, where, cure))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -96,12 +102,16 @@ class Findings:
         """The warnings, one sentence each."""
         return self._worded(self._warnings)
 
-    def _worded(self, findings: list[tuple[Part, ...]]) -> tuple[str, ...]:
+    def _worded(self, findings: list[_Finding]) -> tuple[str, ...]:
         # A file of one mebibyte can hold a hundred thousand wrong keys; nobody reads past the first few.
-        lines = ["".join(map(self._shown, parts)) for parts in findings[:_AT_MOST]]
+        lines = [self._sentence(finding) for finding in findings[:_AT_MOST]]
         if len(findings) > _AT_MOST:
             lines.append(f"{len(findings) - _AT_MOST} more like these; cure the ones above first.")
         return tuple(lines)
+
+    def _sentence(self, finding: _Finding) -> str:
+        what, where = ("".join(map(self._shown, parts)) for parts in (finding.what, finding.where))
+        return f"{what} ({where}); {finding.cure}{'' if finding.cure.endswith('?') else '.'}"
 
     def _shown(self, part: Part) -> str:
         if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""One setting at a time: environment over YAML file over default (contract 5.1), and where the value came from.
+"""One setting at a time: environment over YAML file over default (spec 5.1), and where the value came from.
 
 A wrong value is a problem, and its default takes its place, not the value of the layer below: what a person tried to
 override should not come back unseen.
@@ -6,33 +6,21 @@ override should not come back unseen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from responses_mcp.settings import schema
-from responses_mcp.settings.files import absolute, expanded
-from responses_mcp.settings.findings import place
-from responses_mcp.settings.setting import Setting
-from responses_mcp.settings.values import Given, Refusal, from_text, from_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from responses_mcp.settings.files import ConfigFile
-    from responses_mcp.settings.findings import Findings, Part
+from responses_mcp.settings.files import ConfigFile, absolute, expanded
+from responses_mcp.settings.findings import Findings, Part, place
+from responses_mcp.settings.setting import BadValue, Given, Outside, Setting, from_text, from_yaml
 
 
 class Layers:
     """The values decided so far, and what to decide the others from."""
 
     def __init__(
-        self,
-        environ: Mapping[str, str],
-        file: ConfigFile,
-        home: Path | None,
-        findings: Findings,
-        *,
-        windows: bool,
+        self, environ: Mapping[str, str], file: ConfigFile, home: Path | None, findings: Findings, *, windows: bool
     ) -> None:
         self.environ = environ
         self.file = file
@@ -60,7 +48,7 @@ class Layers:
         # DEBUG sets two keys at once and is decided elsewhere.
         text = self.env(setting.env) if setting.kind != "debug" else ""
         if setting.key == "server.line_mode" and text != "1":
-            text = ""  # "1" switches it on, anything else says nothing (contract 5.4)
+            text = ""  # "1" switches it on, anything else says nothing (spec 5.4)
         if text:
             self.accept(setting.key, from_text(setting, text, self.findings), f"env {setting.env}")
             return
@@ -71,9 +59,16 @@ class Layers:
             self.accept(setting.key, from_yaml(setting, given.value, self.findings), given)
 
     def accept(self, key: str, value: object, origin: str | Given) -> None:
-        """Take a value and its origin; a refused one becomes a problem, and its default takes its place."""
+        """Take a value and its origin; a refused one becomes a problem, and its default takes its place.
+
+        A number out of range becomes a warning, and the bound takes its place.
+        """
         setting = schema.BY_KEY[key]
-        if isinstance(value, Refusal):
+        if isinstance(value, Outside):
+            what = (f"{key}: expected {setting.expected}, got ", *value.got, f", so {value.bound} is used")
+            self.findings.warning(*what, where=self.where(origin), cure=_cure(setting, origin))
+            value = value.bound if setting.kind == "integer" else float(value.bound)
+        if isinstance(value, BadValue):
             self.problem(key, value, origin)
             self.values[key], self.sources[key] = setting.default, "default"
             return
@@ -83,17 +78,15 @@ class Layers:
             value = str(absolute(path) if setting.kind == "folder" else path)
         self.values[key], self.sources[key] = value, self.source_of(origin)
 
-    def problem(self, key: str, refusal: Refusal, origin: str | Given) -> None:
+    def problem(self, key: str, bad: BadValue, origin: str | Given) -> None:
         """Add the problem of one value, with its place and cure."""
-        expected = refusal.expected or schema.BY_KEY[key].expected
-        cure = refusal.cure or _cure(schema.BY_KEY[key], origin)
-        self.findings.problem(
-            f"{key}: expected {expected}, got ", *refusal.got, " (from ", *self.where(origin), f"); {cure}."
-        )
+        expected = bad.expected or schema.BY_KEY[key].expected
+        cure = bad.cure or _cure(schema.BY_KEY[key], origin)
+        self.findings.problem(f"{key}: expected {expected}, got ", *bad.got, where=self.where(origin), cure=cure)
 
     def where(self, origin: str | Given) -> tuple[Part, ...]:
-        """Return the place a value came from, as message parts."""
-        return (origin,) if isinstance(origin, str) else place(self.file.path, origin.line)
+        """Return the place a value came from, as the `where` of a finding."""
+        return (f"from {origin}",) if isinstance(origin, str) else place(self.file.path, origin.line)
 
     def section(self, name: str) -> dict[str, Any]:
         """Return the decided values right below a section, by their last name."""

@@ -1,4 +1,4 @@
-"""Loading: command line over environment over YAML file over defaults (contract 5.1), decided once at start.
+"""Loading: command line over environment over YAML file over defaults (spec 5.1), decided once at start.
 
 `layers` decides one setting at a time; this file decides those that lean on others and builds the tree. Nothing
 here raises for what a user may write: a wrong value is a problem, and its default takes its place.
@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from responses_mcp.settings import model, schema
-from responses_mcp.settings.files import ConfigFile, Unread, absolute, cache_folder, expanded, read_config
+from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, expanded, read_config
 from responses_mcp.settings.findings import Findings, Raw
 from responses_mcp.settings.layers import Layers
-from responses_mcp.settings.values import OFF, ON, Refusal, from_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from responses_mcp.settings.setting import OFF, ON, BadValue, from_text
 
 FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
@@ -77,7 +75,8 @@ def load_settings(
     policy = _policy(layers)
     for name in schema.DROPPED_ENV:
         if environ.get(name, "").strip():
-            findings.warning(f"{name}: v0.9 dropped this variable, so it does nothing (from env {name}); unset it.")
+            what = f"{name}: v0.9 dropped this variable, so it does nothing"
+            findings.warning(what, where=(f"from env {name}",), cure="unset it")
     problems = findings.problems
     settings = model.Settings(
         openai=openai,
@@ -106,34 +105,22 @@ def _home(environ: Mapping[str, str]) -> Path | None:
 
 
 def _config_file(
-    environ: Mapping[str, str],
-    config_path: str | Path | None,
-    home: Path | None,
-    findings: Findings,
-    *,
-    windows: bool,
+    environ: Mapping[str, str], config_path: str | Path | None, home: Path | None, findings: Findings, *, windows: bool
 ) -> ConfigFile:
-    """Read the file: the one asked for, or the first of the usual places that has one (contract 5.2)."""
-    none = ConfigFile(Path(), {})
-    if config_path is not None:
-        asked = expanded(str(config_path), home, windows=windows)
-        found = read_config(asked, findings)
-        if isinstance(found, Unread):
-            findings.warning(
-                "config file: there is no such file, so none is used (from --config, ",
-                Raw(str(asked), quoted=False, limit=300),
-                "); correct the path.",
-            )
-            return none
-        return found
+    """Read the file: the one asked for, or the first of the usual places that has one (spec 5.2)."""
     places = [home / ".config" / FOLDER / FILE] if home is not None else []
     if windows and environ.get("APPDATA"):
         places.append(Path(environ["APPDATA"]) / FOLDER / FILE)
-    for place in places:
-        found = read_config(place, findings)
-        if not isinstance(found, Unread):
+    if config_path is not None:
+        places = [expanded(str(config_path), home, windows=windows)]
+    for path in places:
+        found = read_config(path, findings)
+        if found is not None:
             return found
-    return none
+    if config_path is not None:
+        where = ("from --config, ", Raw(str(places[0]), quoted=False, limit=300))
+        findings.warning("config file: there is no such file, so none is used", where=where, cure="correct the path")
+    return ConfigFile(Path(), {})
 
 
 def _openai(layers: Layers) -> model.OpenAISettings:
@@ -188,20 +175,22 @@ def _check_base_url(layers: Layers) -> None:
 
 
 def _decide_debug(layers: Layers, option: bool | str | None) -> None:
-    """Decide once whether there is a debug log and which file gets it too (contract 8.1)."""
+    """Decide once whether there is a debug log and which file gets it too (spec 8.1)."""
     text = layers.env("DEBUG")
     if "*" in text or "," in text:
         layers.findings.warning(
             "DEBUG: ignored, because ",
             Raw(text),
-            " looks like a filter meant for other programs (from env DEBUG); use 1, 0 or the path of a file.",
+            " looks like a filter meant for other programs",
+            where=("from env DEBUG",),
+            cure="use 1, 0 or the path of a file",
         )
     elif "DEBUG" in layers.environ and (not text or text.lower() in ON | OFF):
         layers.accept("server.debug", text.lower() in ON, "env DEBUG")
     elif text:
         path = from_text(schema.BY_KEY["server.debug_file"], text, layers.findings)
         layers.accept("server.debug_file", path, "env DEBUG")
-        if not isinstance(path, Refusal):
+        if not isinstance(path, BadValue):
             layers.accept("server.debug", _YES, "env DEBUG")
     if isinstance(option, str) and option.strip():
         path = from_text(schema.BY_KEY["server.debug_file"], option, layers.findings)
@@ -218,7 +207,7 @@ def _decide_toolsets(layers: Layers, option: str | None) -> None:
         origin = "--toolsets"
         layers.accept(key, from_text(schema.BY_KEY[key], option, layers.findings), origin)
     if origin is not None and layers.values["manuals.root"] is None and "manuals" in (layers.values[key] or ()):
-        rootless = Refusal(
+        rootless = BadValue(
             ("none",),
             expected="manuals.root to be set, because manuals is in the list",
             cure="set MANUALS_ROOT or manuals.root, or drop manuals from the list",
@@ -233,11 +222,9 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
     if root is not None and origin is not None:
         if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
             layers.findings.warning(
-                "manuals.root: there is no such folder, so there are no manuals (",
-                Raw(root, quoted=False, limit=300),
-                ", from ",
-                *layers.where(origin),
-                "); create it or correct the path.",
+                "manuals.root: there is no such folder, so there are no manuals",
+                where=(Raw(root, quoted=False, limit=300), ", ", *layers.where(origin)),
+                cure="create it or correct the path",
             )
         if values["index_dir"] is None and caches is not None:
             values["index_dir"] = str(absolute(caches / FOLDER))
@@ -245,7 +232,6 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
         lexical=model.LexicalSettings(**layers.section("manuals.lexical")),
         find=model.FindSettings(**layers.section("manuals.find")),
         cache=model.CacheSettings(**layers.section("manuals.cache")),
-        trace=model.TraceSettings(**layers.section("manuals.trace")),
         **values,
     )
 
@@ -270,6 +256,12 @@ def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
         for field in _PROFILE_FIELDS:
             _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
         profiles[name] = model.Profile(**layers.section(at))
+    if first not in profiles:
+        layers.findings.problem(
+            f"model_profiles.{first}: expected a profile, because every call needs one, got null",
+            where=layers.where(layers.given(f"model_profiles.{first}") or "default"),
+            cure="remove that line or set MODEL_ANSWER",
+        )
     return MappingProxyType(profiles)
 
 
@@ -287,21 +279,21 @@ def _policy(layers: Layers) -> model.PolicySettings:
     instructions = None
     given = layers.given("policy.system.path")
     if given is None and system.source == "file":
-        refusal = Refusal(
+        bad = BadValue(
             ("none",),
             expected="the path of a file, because policy.system.source is file",
             cure="add the path or set the source to builtin",
         )
-        layers.problem("policy.system.path", refusal, layers.given("policy.system.source") or "default")
+        layers.problem("policy.system.path", bad, layers.given("policy.system.source") or "default")
     elif given is not None and system.path is not None and system.source == "file":
         from responses_mcp.settings.system_policy import instructions_from  # noqa: PLC0415 - few starts need the text
 
         instructions = instructions_from(Path(system.path), system.merge, layers.where(given), layers.findings)
     elif given is not None and system.path is not None:
         layers.findings.warning(
-            "policy.system.path: this file is not used, because policy.system.source is builtin (from ",
-            *layers.where(given),
-            "); set the source to file or remove the path.",
+            "policy.system.path: this file is not used, because policy.system.source is builtin",
+            where=layers.where(given),
+            cure="set the source to file or remove the path",
         )
     for name in ("revision", "sha256", "length"):
         layers.sources[f"policy.instructions.{name}"] = layers.sources["policy.system.source"]

@@ -2,7 +2,7 @@
 
 Nothing here reads files or the environment; `responses_mcp.settings.load` is the only reader. A tree made by
 hand is as good as one that was loaded, which is how embedding hosts and tests configure the server. Names and
-defaults are those of the contract, section 5.3.
+defaults are those of spec 5.3.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _no_names() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A model and how it should work, for one tool (contract 3.0.1)."""
+    """A model and how it should work, for one tool (spec 3.0.1)."""
 
     model: str = "gpt-5.2"
     reasoning_effort: str = "medium"
@@ -61,7 +61,7 @@ class RequestSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemPolicy:
-    """Which text becomes the model's instructions (contract 4): built in, or a file merged with it."""
+    """Which text becomes the model's instructions (spec 4): built in, or a file merged with it."""
 
     source: Literal["builtin", "file"] = "builtin"
     path: str | None = None
@@ -107,7 +107,6 @@ class LexicalSettings:
     """Weights of the parts of a manual search's score; 0 leaves a part out."""
 
     coverage_weight: float = 0.5
-    sparse_coverage_weight: float = 0.35
     phrase_weight: float = 0.5
     number_context_bonus: float = 0.8
     proximity_bonus_near: float = 1.0
@@ -117,45 +116,30 @@ class LexicalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindSettings:
-    """How far a manual search looks: places kept for exploration, sub-queries, claim graphs, caps."""
+    """Places that a manual search keeps for exploration, and whether it builds claim graphs.
+
+    Ratio and scale are from 0 to 1; the minimum is a number of rows.
+    """
 
     exploration_enabled: bool = True
     exploration_ratio: float = 0.2
     exploration_min_candidates: int = 2
     exploration_score_scale: float = 0.35
-    query_decomp_enabled: bool = True
-    query_decomp_max_sub_queries: int = 3
-    query_decomp_rrf_k: int = 60
-    query_decomp_base_weight: float = 0.3
     claim_graph_enabled: bool = True
-    scan_hard_cap: int = 5_000
-    per_file_candidate_cap: int = 8
-    file_prescan_enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSettings:
-    """Results of manual searches kept for the same question: seconds, how many, and what makes one too poor.
+    """Results of manual searches kept for the same question.
 
-    A kept result with more gaps than the maximum is searched again; -1 stands for any number. No find has conflicts.
-    `embedding_provider` names what compares questions by meaning; configuration knows only "none".
+    `sim_threshold`, from 0 to 1, is how alike two questions must be where a host brings an embedding. A kept result
+    with more gaps than the maximum is searched again; -1 stands for any number. No find has conflicts.
     """
 
     enabled: bool = True
-    ttl_sec: int = 1_800
-    max_keep: int = 500
     sim_threshold: float = 0.92
-    embedding_provider: str = "none"
     max_summary_gap: int = -1
     max_summary_conflict: int = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSettings:
-    """Traces of manual searches: how many are kept, and for how many seconds."""
-
-    max_keep: int = 100
-    ttl_sec: int = 1_800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +157,6 @@ class ManualsSettings:
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
     find: FindSettings = field(default_factory=FindSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
-    trace: TraceSettings = field(default_factory=TraceSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +172,7 @@ class ServerSettings:
     show_config_on_start: bool = False
     line_mode: bool = False
     toolsets: tuple[str, ...] | None = None
-    tool_errors: Literal["error", "result"] = "error"
+    tool_errors: Literal["auto", "error", "result"] = "auto"
     instructions: bool = False
     max_message_bytes: int = 16 * 1024 * 1024
     max_unsent_bytes: int = 64 * 1024 * 1024

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from responses_mcp.settings.findings import masked, printable
-from responses_mcp.settings.model import Settings
+from responses_mcp.settings.load import LoadedSettings
+from responses_mcp.settings.model import PolicySettings, Settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.settings.setting import value_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
-    from responses_mcp.settings.load import LoadedSettings
-    from responses_mcp.settings.model import PolicySettings
-
-
-def show_config(loaded: LoadedSettings, version: str) -> str:
+def show_config(loaded: LoadedSettings, version: str, *, key_problem: str | None = None) -> str:
     """Return one JSON document: version, sources, effective, warnings, and problems if there are any.
 
+    `key_problem` says why no call can be made with the key, which is not among the problems: it may be the client who
+    has it.
     No secret is in it: of the key it says whether there is one, of headers the names, of the instructions a digest.
     """
     import json  # noqa: PLC0415 - one command needs it
@@ -32,6 +30,8 @@ def show_config(loaded: LoadedSettings, version: str) -> str:
     }
     if loaded.problems:
         document["problems"] = list(loaded.problems)
+    if key_problem is not None:
+        document["key_problem"] = key_problem
     secrets = [settings.openai.api_key or "", *settings.openai.headers.values()]
     return json.dumps(_clean(document, secrets), ensure_ascii=False, indent=2)
 

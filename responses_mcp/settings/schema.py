@@ -2,8 +2,8 @@
 
 How to add a setting: give it a field with a default in `model`, then a row here. Keys are dotted paths through the
 `Settings` tree, so a default is never written twice. The keys and environment names of contract 5.3 and 5.4 come first
-in their section; the others are ours. Variables of the manuals of which it is silent have the names that their tuning
-has always had.
+in their section; the others are ours. Of the manuals' settings the contract names those of scores, exploration, the
+claim graph and the cache.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, VERBOSITIES
 from responses_mcp.settings.setting import Setting, choice, integer, number, section, switch
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
-"""Names that `model_profiles` may hold (contract 3.0, and ours); the first is the one that the others lean on."""
+"""Names that `model_profiles` may hold (spec 3.0, and ours); the first is the one that the others lean on."""
 
 FALLBACKS: Final = {"model_profiles.search.reasoning_effort": SEARCH_EFFORT}
 """Fields that do not lean on it."""
 
 _LARGE: Final = 2**40
-_YEAR: Final = 31_536_000  # seconds
 
 _PROFILE_ENV: Final = {
     "answer.model": "MODEL_ANSWER",
@@ -109,7 +108,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "them there is no proxy, and the certificates of the package certifi are trusted.",
     ),
     *_profile_rows(),
-    integer("policy.max_citations", 1, 10, "Citations in an answer at most.", "MAX_CITATIONS"),
+    integer("policy.max_citations", 1, 10, "Citations in an answer at most.", "MAX_CITATIONS")._replace(strict=True),
     choice(
         "policy.system.source",
         ("builtin", "file"),
@@ -129,7 +128,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "search.defaults",
         "SEARCH",
         integer("recency_days", 0, 36_500, "Hint sent when a call gives none: how many days back counts as recent."),
-        integer("max_results", 1, 10, "Hint sent when a call gives none: how many results to look at."),
+        integer("max_results", 1, 100, "Hint sent when a call gives none: how many results to look at."),
     ),
     Setting("search.defaults.domains", "domains", "Domains to prefer when a call gives none."),
     switch("search.strict_domains", "Search only the given domains instead of merely preferring them."),
@@ -158,9 +157,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "manuals.lexical",
         "LEXICAL",
         number("coverage_weight", 100, "Bonus for a section by the share of the question's words that it holds."),
-        number("sparse_coverage_weight", 100, "A further bonus by that share.")._replace(
-            env="SPARSE_QUERY_COVERAGE_WEIGHT"
-        ),
         number("phrase_weight", 100, "Bonus for longer words of the question, as written."),
         number("number_context_bonus", 100, "Bonus for a number of the question beside a word such as 番号 or 別表."),
         number("proximity_bonus_near", 100, "Bonus for a number and a word of the question next to each other."),
@@ -174,33 +170,17 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         number("exploration_ratio", 1, "Share of the candidates that these places are."),
         integer("exploration_min_candidates", 0, 1_000, "How many places there are at least."),
         number("exploration_score_scale", 1, "What their scores are multiplied by."),
-        switch("query_decomp_enabled", "Search a question that compares things part by part too."),
-        integer("query_decomp_max_sub_queries", 1, 10, "Parts of a question at most, the whole question among them."),
-        integer(
-            "query_decomp_rrf_k",
-            1,
-            10_000,
-            "Constant k of the reciprocal rank fusion of the parts: the larger, the less the first places count.",
-        ),
-        number("query_decomp_base_weight", 1, "Share of a section's own score beside that of the fusion."),
         switch("claim_graph_enabled", "Build the claim graph where it is asked for; otherwise it is empty."),
-        integer("scan_hard_cap", 1, 1_000_000, "Sections that one pass of a search scores at most."),
-        integer("per_file_candidate_cap", 1, 10_000, "Candidates from one file at most."),
-        switch("file_prescan_enabled", "Look first at files whose path or title has to do with the question."),
     ),
     *section(
         "manuals.cache",
         "SEM_CACHE",
         switch("enabled", "Answer a search that was made before from memory, unless its arguments say otherwise."),
-        integer("ttl_sec", 1, _YEAR, "Seconds that a result is kept."),
-        integer("max_keep", 1, 100_000, "Results kept at most."),
-        number("sim_threshold", 1, "How alike two questions must be in meaning to share a result; 1 means equal."),
-        Setting(
-            "embedding_provider",
-            "choice",
-            "What compares questions by meaning. With `none`, only equal questions share a result.",
-            choices=("none",),
-            wording="none (a program that embeds the server can pass an object of its own instead)",
+        number(
+            "sim_threshold",
+            1,
+            "How alike in meaning two questions must be to share a result, if a program that embeds the server "
+            "compares them; 1 means equal.",
         ),
         integer(
             "max_summary_gap",
@@ -209,12 +189,6 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "A kept result with more gaps than this is searched again; -1 means never.",
         ),
         integer("max_summary_conflict", -1, 1_000_000, "No effect: a search counts no conflicts."),
-    ),
-    *section(
-        "manuals.trace",
-        "TRACE",
-        integer("max_keep", 1, 100_000, "Traces of searches kept at most."),
-        integer("ttl_sec", 1, _YEAR, "Seconds that a trace is kept."),
     ),
     Setting(
         "server.debug",
@@ -241,14 +215,17 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         choice(
             "tool_errors",
-            ("error", "result"),
-            "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`.",
+            ("auto", "error", "result"),
+            "How clients of the older protocol learn of a failed tool: a JSON-RPC error, or a result with `isError`. "
+            "`auto` is `result` for clients that are known to drop the details of errors, and `error` for all others.",
         ),
         switch(
             "instructions",
             "Tell the client's model, in the handshake, when to prefer these tools to a search of its own.",
         ),
-        integer("max_message_bytes", 0, _LARGE, "Largest message that is read, in bytes; 0 means no limit."),
+        integer("max_message_bytes", 0, _LARGE, "Largest message that is read, in bytes; 0 means no limit.")._replace(
+            least=4096  # below, hardly a call fits
+        ),
         integer(
             "max_unsent_bytes",
             1,
@@ -257,10 +234,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         integer("max_in_flight", 1, 1_000_000, "Tool calls accepted at once."),
         integer(
-            "drain_timeout_ms",
-            0,
-            3_600_000,
-            "Milliseconds that running calls get to finish after the end of input.",
+            "drain_timeout_ms", 0, 3_600_000, "Milliseconds that running calls get to finish after the end of input."
         ),
     ),
 )
@@ -303,4 +277,4 @@ KEY_IN_FILE: Final = frozenset(
         "OPENAI_API_KEY",
     }
 )
-"""Places where people write the API key into a file, which contract 8 forbids."""
+"""Places where people write the API key into a file, which spec 8 forbids."""

@@ -1,4 +1,4 @@
-"""The instructions for the model: the built-in policy, a file, or both (contract 4).
+"""The instructions for the model: the built-in policy, a file, or both (spec 4).
 
 Plain text in a module of its own: it is imported by the first call, or where a file is merged with it, and a constant
 costs less than looking up package data. `SYSTEM_POLICY_REV` changes with the text.
@@ -6,16 +6,12 @@ costs less than looking up package data. `SYSTEM_POLICY_REV` changes with the te
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from responses_mcp.settings.files import Unread, read_text
-from responses_mcp.settings.findings import Raw
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from responses_mcp.settings.findings import Findings, Part
-    from responses_mcp.settings.model import PolicySettings
+from responses_mcp.settings.findings import Findings, Part, Raw
+from responses_mcp.settings.model import PolicySettings
 
 LIMIT: Final = 256 * 1024
 """Bytes that a policy file may have."""
@@ -94,9 +90,8 @@ def instructions_from(path: Path, merge: str, where: tuple[Part, ...], findings:
         findings.problem(
             f"policy.system.path: expected a text file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason} at ",
             Raw(str(path), quoted=False, limit=300),
-            " (from ",
-            *where,
-            "); cure the file or set policy.system.source to builtin.",
+            where=where,
+            cure="cure the file or set policy.system.source to builtin",
         )
         return None
     if merge == "replace":

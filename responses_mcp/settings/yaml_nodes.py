@@ -7,21 +7,16 @@ tags, dates, endless aliases and deep nesting have nothing to work on, and every
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import yaml
 
-from responses_mcp.settings.findings import Raw, place
+from responses_mcp.settings.findings import Findings, Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
-from responses_mcp.settings.values import Given, Odd, described
+from responses_mcp.settings.setting import Given, Odd, described
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from responses_mcp.settings.findings import Findings
-
-_MOST_ITEMS: Final = 1_000
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
 
@@ -49,22 +44,22 @@ def _root(path: Path, text: str, findings: Findings) -> yaml.MappingNode | None:
         findings.problem(
             "config file: expected valid YAML, got an error there, ",
             Raw(" ".join(filter(None, (error.context, error.problem))), limit=160),
-            " (from ",
-            *(place(path) if mark is None else place(path, mark.line + 1, mark.column + 1)),
-            "); correct the file.",
+            where=place(path) if mark is None else place(path, mark.line + 1, mark.column + 1),
+            cure="correct the file",
         )
         return None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # The check of characters knows only an offset, and escapes beyond Unicode fail inside Python.
         offset = getattr(error, "position", None)
         findings.problem(
-            "config file: expected printable text, got a character or escape that YAML forbids (from ",
-            *place(path, 0 if offset is None else text.count("\n", 0, offset) + 1),
-            "); remove it.",
+            "config file: expected printable text, got a character or escape that YAML forbids",
+            where=place(path, 0 if offset is None else text.count("\n", 0, offset) + 1),
+            cure="remove it",
         )
         return None
     except RecursionError:
-        findings.problem("config file: expected a few levels, got far too many (from ", *place(path), "); flatten it.")
+        what = "config file: expected a few levels, got far too many"
+        findings.problem(what, where=place(path), cure="flatten it")
         return None
     if isinstance(node, yaml.MappingNode):
         return node
@@ -72,9 +67,8 @@ def _root(path: Path, text: str, findings: Findings) -> yaml.MappingNode | None:
         findings.problem(
             "config file: expected a mapping of sections, got ",
             *described(_plain(node)),
-            " (from ",
-            *place(path, node.start_mark.line + 1),
-            '); start it with a section such as "request:".',
+            where=place(path, node.start_mark.line + 1),
+            cure='start it with a section such as "request:"',
         )
     return None
 
@@ -141,25 +135,22 @@ class _Walk:
             )
             return
         if key in DROPPED_KEYS:
-            what, cure = "v0.9 dropped this key", "remove it."
+            what, cure = "v0.9 dropped this key", "remove it"
         else:
-            what, cure = "unknown key", self._suggestion(key) or "remove it."
-        self._findings.warning(shown, f": {what}, so it does nothing (from ", *place(self._path, line), f"); {cure}")
+            what, cure = "unknown key", self._suggestion(key) or "remove it"
+        self._findings.warning(shown, f": {what}, so it does nothing", where=place(self._path, line), cure=cure)
 
     def _suggestion(self, key: str) -> str:
         if key in BY_KEY or key in SECTIONS:
-            return "write it as nested mappings, one level a line."
+            return "write it as nested mappings, one level a line"
         # Comparing costs time in proportion to the table, and a file can hold a hundred thousand unknown keys.
         if self._suggestions_left == 0 or len(key) > _LONGEST_NAME:
             return ""
         self._suggestions_left -= 1
         from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
-        names = [*BY_KEY, *SECTIONS]
-        parent, _, last = key.rpartition(".")
-        siblings = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == parent}
-        near = [siblings[name] for name in get_close_matches(last, siblings, n=1, cutoff=0.6)]
-        near += [name for name in names if name.rpartition(".")[2] == last]
+        names, last = [*BY_KEY, *SECTIONS], key.rpartition(".")[2]
+        near = [name for name in names if name.rpartition(".")[2] == last]
         near += get_close_matches(key, names, n=1, cutoff=0.6)
         return f"did you mean {near[0]}?" if near else ""
 
@@ -192,8 +183,8 @@ class _Walk:
                 seen.add(key.value)
                 yield key.value, value, line
 
-    def _problem(self, *parts: str | Raw, line: int, cure: str) -> None:
-        self._findings.problem(*parts, " (from ", *place(self._path, line), f"); {cure}.")
+    def _problem(self, *what: str | Raw, line: int, cure: str) -> None:
+        self._findings.problem(*what, where=place(self._path, line), cure=cure)
 
 
 def _plain(node: yaml.Node, depth: int = 0) -> object:
@@ -201,7 +192,7 @@ def _plain(node: yaml.Node, depth: int = 0) -> object:
     if isinstance(node, yaml.ScalarNode):
         return _scalar(node)
     if depth == 0 and node.tag == f"{_TAG}seq":
-        return [_plain(item, depth + 1) for item in node.value[:_MOST_ITEMS]]
+        return [_plain(item, depth + 1) for item in node.value]
     return Odd("a mapping" if isinstance(node, yaml.MappingNode) else "a list")
 
 

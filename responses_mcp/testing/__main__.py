@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, TextIO
 
 import trio
 
-from .fake_api import answer_by_echo, open_fake_api
+from .fake_api import EventName, Observer, RecordedRequest, answer_by_echo, open_fake_api
 from .replies import Error, Hang, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from .recorded import EventName, Observer, RecordedRequest
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Response objects for tests: the named samples, and an echo for tests that must know whose answer they read.
+"""Response objects for tests: named samples, and an echo of the request's query.
 
 `WELL_FORMED` holds what the official types admit. `DEVIATIONS` holds what they do not admit and servers send
 all the same; the first line of each docstring says what is deviant, the rest who sends it.

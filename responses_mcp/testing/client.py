@@ -1,6 +1,6 @@
 """An MCP client for tests: over any two Trio streams, or over a server of its own on in-memory streams.
 
-It says what it is told, legal or not, and keeps everything it hears. It has no time limits; bound the waits.
+It sends what it is given, legal or not, and keeps every message it receives. It has no time limits; bound the waits.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import trio
 import trio.testing
 
-from responses_mcp.daemon import serve
 from responses_mcp.protocol.framing import FramingFault, MessageReader, Payload, encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import request_key
 from responses_mcp.runtime.server import Server
+from responses_mcp.serving import serve
 from responses_mcp.settings.model import Settings
 from responses_mcp.toolsets.base import Toolset
 
@@ -103,7 +103,7 @@ class McpClient:
         return await self.response(await self.request(method, params))
 
     async def initialize(self) -> Message:
-        """Do the handshake of the legacy era and return the server's answer."""
+        """Do the handshake of the legacy revision and return the server's answer."""
         answer = await self.ask(
             "initialize",
             {
@@ -125,7 +125,7 @@ class McpClient:
         """Call a tool and return the response's whole message."""
         return await self.response(await self.start_call(name, arguments))
 
-    async def cancel(self, id: str | int, reason: str | None = None) -> None:
+    async def cancel(self, id: str | float, reason: str | None = None) -> None:
         """Give up a request."""
         await self.notify("notifications/cancelled", {"requestId": id} | ({"reason": reason} if reason else {}))
 

@@ -4,9 +4,8 @@
         await ask_something(base_url=api.base_url)
     assert len(api.requests) == 2
 
-It serves ``POST {base_url}/responses`` and ``GET {base_url}/models``, records every request, and notices when
-the peer hangs up before it got its reply. It needs Trio, h11 (which comes with httpx) and the standard library only.
-h11 reads the requests; replies are bytes written as they are, so that they may be as wrong as a test wants.
+It serves ``POST {base_url}/responses`` and ``GET {base_url}/models``, records every request, and notices when the peer
+hangs up before it got its reply. h11 reads the requests; replies are bytes, written as they are, however wrong.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ import socket
 import struct
 import sys
 from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import h11
@@ -28,23 +29,66 @@ import trio
 
 from . import bodies
 from .event_stream import as_stream
-from .recorded import EventName, Handler, Observer, RecordedRequest
 from .replies import Ending, Error, Json, Pause, Reply
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
-__all__ = ["FakeApi", "Handler", "Observer", "RecordedRequest", "answer_by_echo", "open_fake_api"]
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024 * 1024
-# How long a peer that broke HTTP gets to read why, in seconds, before its connection is closed.
-REFUSAL_GRACE = 1.0
-# What a peer may send ahead of its replies; more stays in the socket, and its hang-up is not noticed until
-# then.
-MAX_PIPELINED_BYTES = 1024 * 1024
+REFUSAL_GRACE = 1.0  # seconds that a peer that broke HTTP gets to read why, before its connection is closed
+MAX_PIPELINED_BYTES = 1024 * 1024  # sent ahead of replies; a hang-up behind more of it is noticed late
 # How a target begins if the peer takes the server for a proxy, as every server has to understand.
 ABSOLUTE_FORM = re.compile(r"\Ahttps?://[^/?#]*", re.IGNORECASE)
+
+
+@dataclass(eq=False)
+class RecordedRequest:
+    """A request as it arrived, and what became of it. All times are `trio.current_time()`.
+
+    At most one of `hung_up` and `answered` is ever set; neither is while the reply is under way.
+    """
+
+    index: int
+    """Its place in `FakeApi.requests`."""
+
+    method: str
+    target: str
+    """The path and query as sent."""
+
+    headers: dict[str, str] = field(repr=False)
+    """Names in lower case; a header sent twice is joined with a comma."""
+
+    body: bytes = field(repr=False)
+
+    json: Any
+    """The parsed body, or None if it is not JSON."""
+
+    arrived: float
+    """When the whole request, body included, had been read."""
+
+    hung_up: float | None = None
+    """When the peer closed, half-closed or reset the connection although its reply was not fully written."""
+
+    answered: float | None = None
+    """When the system took the last byte of the reply; one that is cut short on purpose counts as written."""
+
+    gone: trio.Event = field(default_factory=trio.Event, repr=False)
+    """Set together with `hung_up`."""
+
+    @property
+    def request_id(self) -> str:
+        """The ``x-request-id`` that the reply carries."""
+        return f"req_{self.index:032x}"
+
+    async def wait_hung_up(self) -> None:
+        """Return once the peer has hung up; never, if the reply came first. The caller sets the deadline."""
+        await self.gone.wait()
+
+
+Handler: TypeAlias = Callable[[RecordedRequest], Reply | Awaitable[Reply]]
+"""Decides what to reply; it may be async, and is cancelled if the peer hangs up meanwhile."""
+
+EventName: TypeAlias = Literal["request", "hung_up", "answered"]
+Observer: TypeAlias = Callable[[EventName, RecordedRequest], None]
+"""Is told, synchronously, what happens to each request. It must not block."""
 
 
 def answer_by_echo(request: RecordedRequest) -> Reply:
@@ -249,14 +293,12 @@ async def open_fake_api(
 ) -> AsyncGenerator[FakeApi, None]:
     """Serve a fake API for as long as the ``async with`` block runs.
 
-    Replies are the script for the first requests, as with `FakeApi.script`; one function alone is taken as
-    the handler of all requests, `FakeApi.default`. With port 0 the system picks a free one. `path` is the
-    path of the base URL. `observer` is called, synchronously, when a request has arrived, was answered, or
-    its peer hung up.
+    Replies are the script for the first requests, as with `FakeApi.script`; one function alone handles all requests, as
+    `FakeApi.default`. With port 0 the system picks a free one. `path` is that of the base URL. `observer` is called,
+    synchronously, when a request has arrived, was answered, or its peer hung up.
 
-    Leaving the block closes the port and all connections at once, whatever they were doing. An exception of
-    the block comes out as it is, not in a group. Raises OSError if the port is taken, and an exception group
-    from the block if a handler or an observer raises.
+    Leaving the block closes the port and all connections at once. An exception of the block comes out as it is, not in
+    a group. Raises OSError if the port is taken, and an exception group if a handler or an observer raises.
     """
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     bound = listeners[0].socket.getsockname()[1]
@@ -265,29 +307,21 @@ async def open_fake_api(
         api.default = replies[0]
     else:
         api.script(*replies)
-    own: BaseException | None = None
-    try:
+    failure: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        await nursery.start(trio.serve_listeners, api.serve_connection, listeners)
         try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(trio.serve_listeners, api.serve_connection, listeners)
-                try:
-                    yield api
-                except BaseException as exc:
-                    own = exc
-                    raise
-                finally:
-                    nursery.cancel_scope.cancel(reason="the fake API is closed")
-        except BaseExceptionGroup as group:
-            if group.exceptions != (own,):
-                raise
-        else:
-            own = None
-        # That there is a nursery is our affair: a test that fails in the block fails with its own exception.
-        # It is raised here, outside the handler, so that the group does not become its context.
-        if own is not None:
-            raise own
+            yield api
+        except trio.Cancelled:
+            raise
+        except BaseException as exc:  # noqa: BLE001
+            failure = exc  # raised outside the nursery, so that a test fails with its own exception and no group
+        nursery.cancel_scope.cancel(reason="the fake API is closed")
+    try:
+        if failure is not None:
+            raise failure
     finally:
-        del own  # its traceback holds this frame
+        del failure  # its traceback holds this frame
 
 
 async def _next_event(stream: trio.SocketStream, connection: h11.Connection) -> h11.Event | None:

@@ -1,8 +1,7 @@
-"""What the fake API can answer: good replies, errors, and every way in which a server lets a client down.
+"""What the fake API can answer: good replies, errors, and misbehaviour of every kind.
 
-A reply is a frozen dataclass that spells itself out as steps: bytes to write, pauses, and how the exchange
-ends. The steps know nothing of sockets, so a reply of one's own is a subclass of `Reply` with a `steps`
-method.
+A reply is a frozen dataclass that yields steps: bytes to write, pauses, and how the exchange ends. For a reply of your
+own, subclass `Reply` with a `steps` method; it needs no sockets.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Step: TypeAlias = bytes | Pause | Ending
 
 @dataclass(frozen=True, kw_only=True)
 class Reply(ABC):
-    """What every reply has: `latency`, the seconds of silence before its first byte or misdeed."""
+    """What every reply has: `latency`, the seconds before its first byte or its ending."""
 
     latency: float = 0
 

@@ -1,4 +1,4 @@
-"""The tools `answer`, `answer_detailed` and `answer_quick` (contract 3).
+"""The tools `answer`, `answer_detailed` and `answer_quick` (spec 3).
 
 Names, descriptions and input schemas are the contract's, word for word. Arguments are read leniently, because clients
 and models send numbers as strings and lists as JSON text, and nonsense is never sent on.
@@ -15,7 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
-from responses_mcp.protocol.jsonrpc import JsonObject, RpcError, replace_lone_surrogates
+from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ INSTRUCTIONS: Final = (
     "research. Ask one self-contained question a call; independent questions can be asked at once. Set domains to "
     "prefer official sites and recency_days for fresh topics."
 )
-_LONGEST_MESSAGE = 400  # characters of a cause told to the client (contract 8.2)
+_LONGEST_MESSAGE = 400  # characters of a cause told to the client (spec 8.2)
 
 _SEARCHING_SCHEMA: JsonObject = {
     "type": "object",
@@ -96,7 +97,7 @@ _DEFINITIONS = (
 class AnswerToolset:
     """The three answer tools over one `Answers`, which `open_answers` makes for the first call.
 
-    `debug` adds status, type and name to errors (contract 8.2).
+    `debug` adds status, type and name to errors (spec 8.2).
     """
 
     def __init__(self, open_answers: Callable[[], Answers], *, debug: bool = False) -> None:
@@ -192,7 +193,10 @@ def _read_number(name: str, value: object, *, least: int, most: int) -> int | No
 
 
 def _read_domains(value: object) -> tuple[str, ...] | None:
-    """Return domains from a list, a JSON list in a text, or a text with commas or blanks between; None is absent."""
+    """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
+
+    None is absent, and so is a blank text. A list without a name in it is none, whatever the settings prefer.
+    """
     if isinstance(value, str) and value.lstrip().startswith(("[", '"')):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
@@ -203,4 +207,4 @@ def _read_domains(value: object) -> tuple[str, ...] | None:
             'domains is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
         )
     domains = " ".join(cast(list[str], words)).replace(",", " ").split()
-    return tuple(dict.fromkeys(domains)) or None
+    return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list) else None

@@ -1,6 +1,6 @@
 """What a tool is to the server: a definition that clients read, and a coroutine that does it.
 
-Toolsets know neither framing nor eras. They raise `ToolError` for what a caller can understand; anything else that
+Toolsets know neither framing nor revisions. They raise `ToolError` for what a caller can understand; anything else that
 escapes a tool is a bug of ours and reaches the client as such.
 """
 
@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from responses_mcp.protocol.jsonrpc import JsonObject, RequestId, RpcError
-from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
+from responses_mcp.json_types import JsonObject
+from responses_mcp.protocol.jsonrpc import RequestId, RpcError
+from responses_mcp.protocol.revisions import Crash, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
     from responses_mcp.room import Room
@@ -53,7 +54,7 @@ class Tool:
     Raises ValueError for a schema that clients refuse, and with it the whole list: not of type "object", or no JSON.
     `handler(context, arguments)` gets the arguments as the client sent them, unchecked. It runs in a task of its own,
     inside the cancel scope of its call, and may be cancelled at any checkpoint. `failure` words a failure that is not
-    the tool's own, such as a full server.
+    the tool's own, such as a full server, and `crash` is what a bug in it becomes.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Tool:
     output_schema: JsonObject | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     failure: Callable[[str], ToolFailure] = ToolFailure
+    crash: Crash = field(default_factory=Crash)
 
     def __post_init__(self) -> None:
         for schema in (self.input_schema, self.output_schema or {"type": "object"}):
@@ -99,8 +101,8 @@ class Toolset(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of everything. Called once, when no tool of the set runs any more, perhaps in a cancelled scope."""
+        """Release everything. Called once, when no tool of the set runs any more, perhaps in a cancelled scope."""
         ...
 
 
-__all__ = ["CallContext", "RpcError", "Tool", "ToolError", "ToolFailure", "ToolSuccess", "Toolset"]
+__all__ = ["CallContext", "Crash", "RpcError", "Tool", "ToolError", "ToolFailure", "ToolSuccess", "Toolset"]

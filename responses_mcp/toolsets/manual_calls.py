@@ -1,7 +1,7 @@
-"""What the manual tools do with a call: arguments read, the manuals asked, the compact form of the answer.
+"""What the manual tools do with a call: read the arguments, ask the manuals, answer in the compact form.
 
-Here is what the contract of the manuals says of the public tools, and what is remembered of a client between its
-calls. Imported by the first call, because reading arguments needs more than a start should wait for.
+Also what is remembered of a client between its calls. The first call imports this module: a start should not wait for
+Trio and for what reads arguments.
 """
 
 from __future__ import annotations
@@ -11,23 +11,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.manuals import Manuals
-from responses_mcp.manuals.paths import ROOT_ID
-from responses_mcp.manuals.requests import (
-    HitsRequest,
-    parse_find,
-    parse_hits,
-    parse_ls,
-    parse_read,
-    parse_scan,
-    parse_toc,
-)
-from responses_mcp.protocol.jsonrpc import JsonObject
+from responses_mcp.manuals.requests import HitsRequest
+from responses_mcp.manuals.requests.parsing import parse_find, parse_hits, parse_ls, parse_read, parse_scan, parse_toc
+from responses_mcp.manuals.requests.paths import ROOT_ID
+from responses_mcp.manuals.service import Manuals
 from responses_mcp.toolsets.base import CallContext
 
 if TYPE_CHECKING:
-    from responses_mcp.manuals.reading import ReadEnd
+    from responses_mcp.manuals.files.reading import ReadEnd
 
 _MOST_READS: Final = 256  # files of one client whose last section is remembered
 
@@ -50,7 +43,7 @@ def _memory(context: CallContext) -> _Conversation | None:
 
 
 def _listed(context: CallContext, tool: str) -> Sequence[str]:
-    """Return the ids of manuals that the client has seen; refuse it before its first listing (contract 2).
+    """Return the ids of manuals that the client has seen; refuse it before its first listing (M2.4).
 
     Clients of a revision without state between requests, and callers without a server, need no listing.
     """
@@ -79,7 +72,7 @@ async def _toc(manuals: Manuals, context: CallContext, arguments: Mapping[str, A
 
 
 async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
-    """Search, and return the compact form, which alone is public (contract 4)."""
+    """Search, and return the compact form, which alone is public (M4.39)."""
     request = parse_find(arguments, candidate_ids=_listed(context, "manual_find"))
     found = await manuals.find(request, on_phase=context.report)
     result: JsonObject = {
@@ -99,7 +92,10 @@ async def _hits(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
 
 
 async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
-    """Read a section; the same one asked for again goes on where the last answer ended (contract 6)."""
+    """Read a section; the same one asked for again goes on where the last answer ended (M6.7).
+
+    Agents that share a connection share this memory: nothing in a call tells whose it is.
+    """
     request = parse_read(arguments, candidate_ids=_listed(context, "manual_read"))
     result, end = await manuals.read(request)
     memory = _memory(context)
@@ -107,7 +103,7 @@ async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
         file = (end.manual_id, end.path)
         last = memory.reads.get(file)
         if last is not None and last.line == end.line:
-            result, end = await manuals.read(request, after=last.char_offset)
+            result, end = await manuals.read(request, after=last)
         memory.reads[file] = end
         memory.reads.move_to_end(file)
         if len(memory.reads) > _MOST_READS:

@@ -1,15 +1,15 @@
-"""The six manual tools as `tools/list` shows them (contract of the manuals, 2 to 7).
+"""The six manual tools as `tools/list` shows them (M2 to M7).
 
 Each input has one plain type and is optional by being left out, though null is taken too: clients and models' APIs
-refuse lists of types, and combinators at the root. A cursor has no type, because the contract lets it have several.
+refuse lists of types, and combinators at the root. A cursor has no type, because it may be several things (M3.8).
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals import KINDS
-from responses_mcp.protocol.jsonrpc import JsonObject
 
 # Without readOnlyHint Codex refuses the call and Claude Code runs calls one after the other.
 ANNOTATIONS: Final = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
@@ -25,28 +25,30 @@ class Definition(NamedTuple):
     output_schema: JsonObject
 
 
-def _object(required: str, **properties: Any) -> JsonObject:
+def _object(required: str = "", **properties: Any) -> JsonObject:
     """Return the schema of an object; `required` names members, separated by blanks."""
     schema: JsonObject = {"type": "object", "properties": properties}
     return {**schema, "required": required.split()} if required else schema
 
 
-def _list(items: JsonObject) -> JsonObject:
-    return {"type": "array", "items": items}
+def _list(items: JsonObject, **bounds: int) -> JsonObject:
+    return {"type": "array", "items": items, **bounds}
 
 
-def _said(text: str, **schema: Any) -> JsonObject:
-    return {**schema, "description": text}
+def _text(description: str) -> JsonObject:
+    return {"type": "string", "description": description}
+
+
+def _number(description: str, minimum: int = 1, **bounds: int) -> JsonObject:
+    return {"type": "integer", "minimum": minimum, **bounds, "description": description}
 
 
 _STRING: Final = {"type": "string"}
 _BOOLEAN: Final = {"type": "boolean"}
 _INTEGER: Final = {"type": "integer"}
-_COUNT: Final = {"type": "integer", "minimum": 1}
-_INDEX: Final = {"type": "integer", "minimum": 0}
 _ANY_OBJECT: Final = {"type": "object"}
-_CHARS: Final = _said("default 12000", type="integer", minimum=256, maximum=50_000)
-_MANUAL: Final = _said("a manual's id, from manual_ls", type="string")
+_CHARS: Final = _number("default 12000", 256, maximum=50_000)
+_MANUAL: Final = _text("a manual's id, from manual_ls")
 
 DEFINITIONS: Final = (
     Definition(
@@ -54,7 +56,7 @@ DEFINITIONS: Final = (
         "List manuals",
         "List the local manuals. Call this first: the other manual tools take an id from it. With an id from an "
         "earlier listing, list the folders and files directly inside.",
-        _object("", id=_said("manual or folder; default: the list of manuals", type="string")),
+        _object(id=_text("manual or folder; default: the list of manuals")),
         _object(
             "id items",
             id=_STRING,
@@ -68,6 +70,8 @@ DEFINITIONS: Final = (
                     file_type={"type": "string", "enum": ["md", "json"]},
                 )
             ),
+            next_id=_STRING,
+            note=_STRING,
         ),
     ),
     Definition(
@@ -78,16 +82,11 @@ DEFINITIONS: Final = (
         _object(
             "manual_id",
             manual_id=_MANUAL,
-            path_prefix=_said("a folder or file in the manual; needed with depth deep", type="string"),
+            path_prefix=_text("a folder or file in the manual; needed with depth deep"),
             depth={"type": "string", "enum": ["shallow", "deep"]},
-            max_files=_said(
-                "default 20; at most 50 with depth deep or without path_prefix",
-                type="integer",
-                minimum=1,
-                maximum=200,
-            ),
-            max_headings_per_file=_said("default 20", type="integer", minimum=1, maximum=200),
-            cursor=_said("next_cursor of the page before, or its offset"),
+            max_files=_number("default 20; at most 50 with depth deep or without path_prefix", maximum=200),
+            max_headings_per_file=_number("default 20", maximum=200),
+            cursor={"description": "next_cursor of the page before, or its offset"},
         ),
         _object(
             "applied total_files next_cursor items",
@@ -111,19 +110,15 @@ DEFINITIONS: Final = (
         "if not, try other words.",
         _object(
             "query manual_id required_terms",
-            query=_said("the question, in the manual's language", type="string"),
+            query=_text("the question, in the manual's language"),
             manual_id=_MANUAL,
-            required_terms=_said(
-                "1 or 2 words that the answer should contain", type="array", items=_STRING, minItems=1
-            ),
-            inline_hits=_object("", limit=_said("default and most: 5", **_COUNT)),
-            budget=_object("", time_ms=_said("default 60000", **_COUNT), max_candidates=_said("default 200", **_COUNT)),
-            only_unscanned_from_trace_id=_said(
-                "trace_id of a find that ran out of time: begin with what it left out", type="string"
-            ),
+            required_terms={**_list(_STRING, minItems=1), "description": "1 or 2 words that the answer should contain"},
+            inline_hits=_object(limit=_number("default and most: 5")),
+            budget=_object(time_ms=_number("default 60000"), max_candidates=_number("default 200")),
+            only_unscanned_from_trace_id=_text("trace_id of a find that ran out of time: begin with what it left out"),
             use_cache=_BOOLEAN,
-            expand_scope=_said("no effect", type="boolean"),
-            include_claim_graph=_said("keep claims, evidences and edges for manual_hits", type="boolean"),
+            expand_scope={**_BOOLEAN, "description": "no effect"},
+            include_claim_graph={**_BOOLEAN, "description": "keep claims, evidences and edges for manual_hits"},
         ),
         _object(
             "trace_id candidates status failure_reason next_actions",
@@ -143,9 +138,9 @@ DEFINITIONS: Final = (
         _object(
             "trace_id",
             trace_id=_STRING,
-            kind=_said("default candidates", type="string", enum=list(KINDS)),
-            offset=_said("default 0", **_INDEX),
-            limit=_said("default 50", **_COUNT),
+            kind={**_STRING, "enum": list(KINDS), "description": "default candidates"},
+            offset=_number("default 0", 0),
+            limit=_number("default 50"),
         ),
         _object(
             "trace_id kind offset limit total items",
@@ -169,11 +164,11 @@ DEFINITIONS: Final = (
                 "manual_id path",
                 manual_id=_STRING,
                 path=_STRING,
-                start_line=_said("line of a heading; default: the first section", **_COUNT),
+                start_line=_number("line of a heading; default: the first"),
             ),
             max_chars=_CHARS,
         ),
-        _object("text truncated applied", text=_STRING, truncated=_BOOLEAN, applied=_ANY_OBJECT),
+        _object("text truncated applied", text=_STRING, truncated=_BOOLEAN, applied=_ANY_OBJECT, note=_STRING),
     ),
     Definition(
         "manual_scan",
@@ -184,8 +179,8 @@ DEFINITIONS: Final = (
             "manual_id path",
             manual_id=_MANUAL,
             path=_STRING,
-            start_line=_said("goes before cursor; default 1", **_COUNT),
-            cursor=_said("next_cursor of the page before, or its char_offset"),
+            start_line=_number("goes before cursor; default 1"),
+            cursor={"description": "next_cursor of the page before, or its char_offset"},
             max_chars=_CHARS,
         ),
         _object(

@@ -13,13 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError
+from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.protocol.jsonrpc import replace_lone_surrogates
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
 
 if TYPE_CHECKING:
-    from responses_mcp.manuals.manuals import Manuals
+    from responses_mcp.manuals.service import Manuals
     from responses_mcp.settings.model import Settings
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class ManualsToolset:
         if self._settings.problems:
             raise ManualsError("conflict", str(ConfigError(self._settings.problems)))
         if self._manuals is None:
-            from responses_mcp.manuals.manuals import Manuals  # noqa: PLC0415  # SQLite can wait for the first call
+            from responses_mcp.manuals.service import Manuals  # noqa: PLC0415  # SQLite can wait for the first call
 
             self._manuals = Manuals(self._settings.manuals)
         return self._manuals

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError
-from responses_mcp.protocol.jsonrpc import INVALID_PARAMS, JsonObject, RpcError, replace_lone_surrogates
-from responses_mcp.responses_api.search_request import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT, read_search_query
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from responses_mcp.responses_api.request.search import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
+from responses_mcp.toolsets.base import CallContext, Crash, Tool, ToolError, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
     from responses_mcp.websearch import WebSearch
@@ -83,6 +84,7 @@ class SearchToolset:
                 annotations={"readOnlyHint": True, "openWorldHint": True},
                 handler=self._call,
                 failure=lambda text: _failure(SEARCH_ERROR, "Search Error", text),
+                crash=Crash(RpcError(INTERNAL_ERROR, "Internal Error", {"details": "An unexpected error occurred"})),
             )
         ]
 
@@ -96,16 +98,10 @@ class SearchToolset:
         length = len(query) if isinstance(query, str) else 0
         log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", _NAME, sorted(arguments), length)
         search = self._search = self._search or self._open_search()
+        # As they came: `search` checks them.
+        asked: dict[str, Any] = {name: arguments.get(name) for name in _INPUT_SCHEMA["properties"]}
         try:
-            asked = read_search_query(arguments)
-            found = await search.search(
-                asked.query,
-                limit=asked.limit,
-                language=asked.language,
-                timeframe=asked.timeframe,
-                on_phase=context.report,
-                room=context.room,
-            )
+            found = await search.search(**asked, on_phase=context.report, room=context.room)
         except ResponsesMcpError as error:
             raise ToolError(search_failed(error, search.redact(str(error)))) from error
         result = found.as_json()

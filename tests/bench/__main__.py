@@ -18,7 +18,6 @@ from pathlib import Path
 import trio
 
 from tests.bench import page, table
-from tests.bench.figures import ROOT
 from tests.bench.measures import bodies, calls, cancels, memory, messages, overhead, start
 from tests.bench.measures.conversation import Record
 from tests.bench.results import Machine, Results, Sample, load
@@ -37,22 +36,6 @@ MEASURES: dict[str, Callable[[Subject, Upstream, Record], Awaitable[None]]] = {
 PATIENCE = 60.0  # seconds for one measure of one subject in one round
 
 
-class Found:
-    """The figures of all rounds."""
-
-    def __init__(self) -> None:
-        self._values: dict[tuple[str, str, str, str], list[float]] = {}
-
-    def record(self, subject: str, measure: str, case: str, unit: str, value: float) -> None:
-        self._values.setdefault((measure, case, subject, unit), []).append(value)
-
-    def samples(self) -> tuple[Sample, ...]:
-        return tuple(
-            Sample(measure, case, subject, unit, tuple(values))
-            for (measure, case, subject, unit), values in self._values.items()
-        )
-
-
 def rotated(subjects: Sequence[Subject], by: int) -> list[Subject]:
     """Return the subjects in another order for each round: all have been first after as many rounds."""
     first = by % len(subjects)
@@ -60,8 +43,12 @@ def rotated(subjects: Sequence[Subject], by: int) -> list[Subject]:
 
 
 async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int) -> tuple[Sample, ...]:
-    found = Found()
+    found: dict[tuple[str, str, str, str], list[float]] = {}  # by measure, case, subject and unit
     failed: set[tuple[str, str]] = set()
+
+    def record(subject: str, measure: str, case: str, unit: str, value: float) -> None:
+        found.setdefault((measure, case, subject, unit), []).append(float(value))
+
     async with open_upstream() as upstream:
         for number in range(rounds):
             began = time.monotonic()
@@ -72,12 +59,12 @@ async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int)
                     gc.collect()
                     try:
                         with trio.fail_after(PATIENCE):
-                            await MEASURES[measure](subject, upstream, partial(found.record, subject.key))
+                            await MEASURES[measure](subject, upstream, partial(record, subject.key))
                     except Exception as error:  # noqa: BLE001  # one that fails must not keep the others from it
                         failed.add((measure, subject.key))
                         print(f"{measure} of {subject.key} is given up: {told(error)}", file=sys.stderr)
             print(f"round {number + 1} of {rounds}: {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return found.samples()
+    return tuple(Sample(*key, tuple(values)) for key, values in found.items())
 
 
 def told(error: BaseException) -> str:
@@ -147,7 +134,7 @@ def main(given: Sequence[str] | None = None) -> int:
     if options.json is not None:
         results.write(options.json)
     if options.page:
-        page.update(results, ROOT / "docs")
+        page.update(results)
     return 0
 
 

@@ -13,15 +13,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import trio
 
 from responses_mcp.testing import FakeApi, Hang, open_fake_api
-from tests.bench.figures import machine, server_environment
+from tests.bench.results import machine
+from tests.processes import COMMAND, environment
 
 CALLS = 50
 ROUNDS = 5
-SERVER = [sys.executable, "-m", "responses_mcp", "--stdio"]
+SERVER = [*COMMAND, "--stdio"]
 # Stands in for a client that dies: it passes its own pipes on to the server and can be killed alone.
 CLIENT = """
 import subprocess, sys
@@ -62,7 +64,7 @@ async def end(api: FakeApi, how: str, home: str) -> tuple[float, str]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=server_environment(home, api.base_url),
+            env=environment(Path(home), api.base_url, NO_PROXY="127.0.0.1"),
         )
         assert process.stdin
         assert process.stdout

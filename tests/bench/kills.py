@@ -11,9 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from responses_mcp.manuals.store import Store
-from tests.manuals.indexed import refreshed, seen
-from tests.manuals.killed import kill_builds, lay_out
+from responses_mcp.manuals.index.store import Store
+from tests.manuals.index.killed import kill_builds, lay_out
+from tests.manuals.indexed import seen, updated
 
 ROUND = 5  # kills between two looks at the index
 
@@ -30,8 +30,8 @@ def main() -> int:
             index = Path(folder, "index", "a.sqlite3")
             builds += kill_builds(shelf, index, min(ROUND, options.kills - first), seed=first)
             kept, anew = Store(index), Store(None)
-            refreshed(kept, shelf)
-            refreshed(anew, shelf)
+            updated(kept, shelf)
+            updated(anew, shelf)
             wrong += seen(kept) != seen(anew)
             kept.close()
             anew.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.bench import plots, table
+from tests.bench import table
 from tests.bench.results import Results
 from tests.bench.targets import TARGETS
 
@@ -18,22 +18,21 @@ NAMES = table.SERVERS | {key: f"bare {name}" for key, name in table.BARE.items()
 PACKAGES = {"trio": "Trio", "pyyaml": "PyYAML"}  # as their makers write them
 
 
-def update(results: Results, docs: Path) -> None:
+def update(results: Results, docs: Path = DOCS) -> None:
     """Put the results into the page, and write the pictures and the results beside it.
 
-    Raises ValueError if the page lacks a mark, or the results something that has a target: a page must not leave out
-    what went wrong. Nothing has been written then.
+    Raises ImportError without matplotlib, and ValueError if the page lacks a mark, or the results something that has a
+    target: a page must not leave out what went wrong. Nothing has been written then.
     """
+    from tests.bench import plots  # only here is matplotlib needed
+
     missing = [one.wording for one in TARGETS if not one.samples(results)]
     if missing:
         raise ValueError(f"not measured: {'; '.join(missing)}")
     page = docs / PAGE
     text = written(results, page.read_text(encoding="utf-8"))
-    pictures = plots.draw(results)
-    (docs / FOLDER).mkdir(exist_ok=True)
     results.write(docs / FOLDER / RESULTS)
-    for name, picture in pictures.items():
-        (docs / FOLDER / name).write_text(picture, encoding="utf-8", newline="\n")
+    plots.draw(results, docs / FOLDER)
     page.write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -68,4 +67,4 @@ def machine(results: Results) -> str:
 BLOCKS = {"machine": machine, "table": table.markdown, "targets": table.markdown_targets}  # by the names of their marks
 
 if __name__ == "__main__":
-    update(Results.read(DOCS / FOLDER / RESULTS), DOCS)
+    update(Results.read(DOCS / FOLDER / RESULTS))

@@ -92,6 +92,12 @@ def _node() -> str | None:
     return said.stdout.strip().removeprefix("v")
 
 
+def machine() -> str:
+    """Return what the figures of a run depend on, in one line."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    return f"Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores, load {load:.2f}"
+
+
 @dataclass(frozen=True)
 class Results:
     """All samples of a run."""

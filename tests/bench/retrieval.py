@@ -23,7 +23,7 @@ from typing import Any
 
 import trio
 
-from tests.bench.figures import machine
+from tests.bench.results import machine
 from tests.bench.watched import Watched, watched_server
 from tests.manuals.quality import (
     CORPUS,

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import responses_mcp
-from tests.bench.figures import ROOT, server_environment
+from tests.processes import COMMAND, ROOT
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Subject:
 
     def environment(self, home: str, base_url: str) -> dict[str, str]:
         """Return all that the program sees of the environment: as bare as a client gives it, and whom to ask."""
-        bare = server_environment(home, base_url)
-        del bare["PYTHONPATH"]  # of use to ours alone, and others would look there for each of their modules
-        return {**bare, **self.env}
+        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+        api = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-bench-0123456789", "NO_PROXY": "127.0.0.1"}
+        return {**kept, **api, "HOME": home, **self.env}
 
     def limited(self, files: int | None) -> list[str]:
         """Return the command, for a process that can never have more than `files` open files."""
@@ -47,7 +47,7 @@ def own() -> list[Subject]:
         Subject(
             "ours",
             f"openai-responses-mcp {responses_mcp.__version__} on {python}",
-            [sys.executable, "-m", "responses_mcp", "--stdio"],
+            [*COMMAND, "--stdio"],
             env=path,
         ),
         Subject("python", f"{python} that starts and ends", [sys.executable, "-I", "-c", "pass"], "start"),

@@ -2,7 +2,7 @@
 
 It shares the processors with the server, so it does next to nothing: replies are made beforehand, and only the number
 of the question is put in. A question holds `bench WHAT NUMBER`, with a NUMBER of eight digits. WHAT is the milliseconds
-that the answer takes, or `hang` for none at all, `large` for a reply of 1 MB, which hangs until it is let go of, `json`
+that the answer takes, or `hang` for none at all, `large` for a reply of 1 MB, which waits for `release`, `json`
 and `stream` for one answer in two forms. A reply is a stream for `stream` only, and only if the request asks for one;
 otherwise that is refused. Every answer repeats the NUMBER, so that one given to the wrong call is found.
 
@@ -29,8 +29,8 @@ from itertools import count
 import trio
 
 from responses_mcp.testing import Sse, bodies, stream_events
-from tests.bench.figures import ROOT
 from tests.bench.subjects import raise_file_limit
+from tests.processes import ROOT
 
 LARGE = 1_000_000  # bytes of a reply to `large`
 DELTAS = 300  # of the stream

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -14,13 +12,23 @@ from typing import Any, TypeVar
 import trio
 
 from responses_mcp.testing.client import McpClient
-from tests.bench.figures import memory, server_environment
+from tests.processes import environment, server_process
 
 T = TypeVar("T")
 Message = dict[str, Any]
 
 WORKS = 200_000  # nanoseconds of processor time between two looks that count as work
 QUIET = 0.15  # seconds without work after which the work is taken to be over
+
+
+def memory(pid: int) -> tuple[float, float] | None:
+    """Return the resident memory of a process and its peak in MiB, where the system tells."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
 
 
 class Watched:
@@ -31,36 +39,16 @@ class Watched:
         self.process = process
         self.handshake = handshake  # seconds from before the process was made to the answer to `initialize`
         self._sending = trio.Lock()
-        self._waiting: dict[object, Callable[[Message, float], None]] = {}
-
-    async def collect(self) -> None:
-        """Hand every answer to who waits for it; run it in a task. Nothing else may look at `client.heard`."""
-        while True:
-            now = trio.current_time()
-            for message in self.client.heard:
-                taken = self._waiting.pop(message.get("id"), None) if "method" not in message else None
-                if taken is not None:
-                    taken(message, now)
-            self.client.heard.clear()
-            if self.client.ended and self._waiting:
-                raise EOFError(f"the server ended with {len(self._waiting)} requests unanswered")
-            await self.client.news()
 
     async def ask(self, method: str, params: Message | None = None) -> tuple[Message, float]:
         """Return the response and the seconds from sending the request to receiving it."""
-        arrived = trio.Event()
-        answers: list[tuple[Message, float]] = []
-
-        def take(message: Message, now: float) -> None:
-            answers.append((message, now))
-            arrived.set()
-
         async with self._sending:
             began = trio.current_time()
-            self._waiting[await self.client.request(method, params)] = take
-        await arrived.wait()
-        [(message, now)] = answers
-        return message, now - began
+            request = await self.client.request(method, params)
+        message = await self.client.response(request)
+        seconds = trio.current_time() - began
+        self.client.heard.remove(message)
+        return message, seconds
 
     async def call(self, tool: str, arguments: Message) -> tuple[Message, float]:
         """Call a tool; return what it answered, and the seconds it took."""
@@ -108,12 +96,10 @@ class Watched:
         None if it was answered too early, or where the system does not tell.
         """
         before = self.processor_time()
-        answered: list[Message] = []
         async with self._sending:
             call = await self.client.start_call(tool, arguments)
-            self._waiting[call] = lambda message, _: answered.append(message)
         await trio.sleep(after)
-        if answered or before is None:
+        if self._answered(call) or before is None:
             return None
         async with self._sending:
             await self.client.cancel(call)
@@ -124,8 +110,10 @@ class Watched:
                 busy = now
             before = ran
             await trio.sleep(0.002)
-        self._waiting.pop(call, None)
-        return None if answered else busy - began
+        return None if self._answered(call) else busy - began
+
+    def _answered(self, call: str | int) -> bool:
+        return any(message.get("id") == call for message in self.client.heard)
 
 
 @asynccontextmanager
@@ -133,29 +121,5 @@ async def watched_server(**env: str) -> AsyncGenerator[Watched]:
     """Start a server and shake hands; it has no key to ask anybody with, and is killed if it outlives the block."""
     with tempfile.TemporaryDirectory() as home:
         began = trio.current_time()
-        process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", "responses_mcp", "--stdio"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=server_environment(home, "http://127.0.0.1:9/v1", **env),
-        )
-        assert process.stdin
-        assert process.stdout
-        client = McpClient(process.stdout, process.stdin)
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(client.listen)
-                await client.initialize()
-                running = Watched(process, client, trio.current_time() - began)
-                nursery.start_soon(running.collect)
-                yield running
-                nursery.cancel_scope.cancel()
-        finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
-                await process.stdin.aclose()
-                await process.wait()
-            if process.returncode is None:
-                process.kill()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
-                await process.wait()
-                await trio.aclose_forcefully(process.stdout)
+        async with server_process(environment(Path(home), **env)) as server:
+            yield Watched(server.process, server.client, trio.current_time() - began)

@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,6 @@ def at_stdin(monkeypatch: pytest.MonkeyPatch, file: str | Path | int) -> Generat
         yield
 
 
-def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> AbstractContextManager[None]:
-    """Put a pipe with these bytes to stdin."""
-    reading, writing = os.pipe()
-    os.write(writing, data)
-    os.close(writing)
-    return at_stdin(monkeypatch, reading)
-
-
 @pytest.fixture
 async def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[FakeApi]:
     """Serve a fake API, which is all that the environment names; nothing is at stdin."""
@@ -56,8 +48,11 @@ async def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Return a function that runs a command in a thread, because it has a run loop of its own."""
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Return a function that runs a command in a thread, because it has a run loop of its own.
+
+    `stdin` is what comes through a pipe, or a file.
+    """
 
     def run(arguments: tuple[str, ...]) -> int:
         try:
@@ -65,8 +60,15 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
         except SystemExit as end:
             return int(end.code or 0)
 
-    async def running(*arguments: str) -> tuple[int, str, str]:
-        with trio.fail_after(WAIT):
+    async def running(*arguments: str, stdin: bytes | Path | None = None) -> tuple[int, str, str]:
+        with ExitStack() as stack, trio.fail_after(WAIT):
+            if isinstance(stdin, bytes):
+                reading, writing = os.pipe()
+                os.write(writing, stdin)
+                os.close(writing)
+                stack.enter_context(at_stdin(monkeypatch, reading))
+            elif stdin is not None:
+                stack.enter_context(at_stdin(monkeypatch, stdin))
             code = await trio.to_thread.run_sync(run, arguments, abandon_on_cancel=True)
         shown = capsys.readouterr()
         assert KEY not in shown.out + shown.err

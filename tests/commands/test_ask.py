@@ -16,10 +16,10 @@ import trio
 
 from responses_mcp.answers import Answers
 from responses_mcp.commands import asking, terminal
-from responses_mcp.responses_api.reading import Answer
+from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.testing import Error, FakeApi, Hang, Json, as_stream, bodies
-from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output, piped
+from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output
 from tests.processes import COMMAND, environment
 
 __all__ = ["api", "command"]
@@ -106,37 +106,25 @@ async def test_the_configuration_is_that_of_the_server(api: FakeApi, command: Co
 # Stdin
 
 
-@pytest.mark.parametrize("arguments", [[], ["-"], ["--quick", "-"]])
-async def test_without_words_stdin_is_the_question(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "question"),
+    [
+        ([], "\ufeff天気は？\r\n", "天気は？"),
+        (["-"], "天気は？\n", "天気は？"),
+        (["--quick", "-"], "天気は？", "天気は？"),
+        (["What fails?"], "  line 1\nError: 42\n\n", "What fails?\n\n  line 1\nError: 42"),
+        (["What fails?", "-"], "Error: 42", "What fails?\n\nError: 42"),
+        (["-", "What", "fails?"], "Error: 42", "What fails?\n\nError: 42"),
+        (["What fails?"], " \n", "What fails?"),
+    ],
+)
+@pytest.mark.parametrize("pipe", [True, False])
+async def test_stdin_is_the_question_or_goes_along_behind_it(  # noqa: PLR0917
+    api: FakeApi, command: Command, tmp_path: Path, arguments: list[str], stdin: str, question: str, pipe: bool
 ) -> None:
-    with piped(monkeypatch, "\ufeff天気は？\r\n".encode()):
-        assert (await command("ask", *arguments))[0] == 0
-    assert asked(api) == "天気は？"
-
-
-@pytest.mark.parametrize("arguments", [["What fails?"], ["What fails?", "-"], ["-", "What", "fails?"]])
-async def test_what_is_piped_in_goes_along_behind_the_question(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
-) -> None:
-    with piped(monkeypatch, b"  line 1\nError: 42\n\n"):
-        assert (await command("ask", *arguments))[0] == 0
-    assert asked(api) == "What fails?\n\n  line 1\nError: 42"
-
-
-async def test_a_file_at_stdin_is_as_good_as_a_pipe(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "log").write_text("Error: 42\n", encoding="utf-8")
-    with at_stdin(monkeypatch, tmp_path / "log"):
-        assert (await command("ask", "What fails?"))[0] == 0
-    assert asked(api) == "What fails?\n\nError: 42"
-
-
-async def test_an_empty_pipe_adds_nothing(api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    with piped(monkeypatch, b" \n"):
-        assert (await command("ask", "Why?"))[0] == 0
-    assert asked(api) == "Why?"
+    (tmp_path / "text").write_bytes(stdin.encode())
+    assert (await command("ask", *arguments, stdin=stdin.encode() if pipe else tmp_path / "text"))[0] == 0
+    assert asked(api) == question
 
 
 async def test_a_socket_that_nobody_closes_is_read_only_if_it_is_asked_for(
@@ -165,7 +153,7 @@ async def test_a_terminal_is_read_only_if_it_is_asked_for(
 async def test_who_waits_for_an_end_of_stdin_is_told(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "_PATIENCE", 0.0)
+    monkeypatch.setattr(asking, "_REMARK_AFTER", 0.0)
     told = trio.Event()
     token = trio.lowlevel.current_trio_token()
 
@@ -196,33 +184,25 @@ async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("locale.getencoding", lambda: "cp932")
-    with piped(monkeypatch, "天気は？".encode("cp932")):
-        assert (await command("ask"))[0] == 0
+    assert (await command("ask", stdin="天気は？".encode("cp932")))[0] == 0
     assert asked(api) == "天気は？"
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"a\0b", (1, "stdin is no text; pass text in UTF-8.")),
-        (b"x" * 2000, (1, "stdin has more than 1 MiB; pass the part that matters.")),
-        (b" \n", (2, "There is nothing to ask; give it in quotation marks, or on stdin.")),
-    ],
-)
-async def test_stdin_that_cannot_be_sent_is_refused(
-    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, data: bytes, said: tuple[int, str]
-) -> None:
-    monkeypatch.setattr(asking, "_MOST_STDIN", 1999)
-    with piped(monkeypatch, data):
-        assert await command("ask") == (said[0], "", f"openai-responses-mcp: {said[1]}\n")
-    assert api.requests == []
-
-
 @pytest.mark.parametrize("arguments", [[], ["  "], [""]])
-async def test_without_a_question_nothing_is_sent(api: FakeApi, command: Command, arguments: list[str]) -> None:
-    code, out, err = await command("ask", *arguments)
-    assert (code, out) == (2, "")
-    assert "There is nothing to ask" in err
+@pytest.mark.parametrize(
+    ("data", "code", "said"),
+    [
+        (b"a\0b", 1, "stdin is no text; pass text in UTF-8."),
+        (b"x" * (2**20 + 1), 1, "stdin has more than 1 MiB; pass the part that matters."),
+        (b" \n", 2, "There is nothing to ask; give it in quotation marks, or on stdin."),
+    ],
+    ids=["binary", "too much", "nothing"],
+)
+async def test_stdin_that_cannot_be_sent_is_refused(  # noqa: PLR0917
+    api: FakeApi, command: Command, tmp_path: Path, arguments: list[str], data: bytes, code: int, said: str
+) -> None:
+    (tmp_path / "text").write_bytes(data)
+    assert await command("ask", *arguments, stdin=tmp_path / "text") == (code, "", f"openai-responses-mcp: {said}\n")
     assert api.requests == []
 
 

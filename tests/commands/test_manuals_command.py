@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp import cli
 from responses_mcp.commands.terminal import StatusLine, columns
-from responses_mcp.manuals import index
-from responses_mcp.manuals.manuals import Manuals
+from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.schema import SETTINGS
 from tests.processes import COMMAND, WAIT, environment
 
@@ -114,22 +112,24 @@ def test_index_says_for_each_manual_what_was_done_and_where_it_is_kept(manuals: 
     assert where == f"The index is in {file}."
 
 
-def test_a_second_index_has_only_the_changes_to_do(manuals: Command, root: Path) -> None:
+def test_a_second_index_has_only_the_changes_to_do_and_takes_a_name_that_a_shell_completed(
+    manuals: Command, root: Path
+) -> None:
     manuals("index")
     write(root / "guide/new.md", "# New\n\nNew.\n")
-    assert output(manuals("index", "guide")).startswith("guide: 4 files, 1 of them new or changed")
+    assert output(manuals("index", "guide/")).startswith("guide: 4 files, 1 of them new or changed")
 
 
-def test_a_name_that_a_shell_has_completed_is_taken(manuals: Command) -> None:
-    assert output(manuals("index", "guide/")).startswith("guide: 3 files")
-
-
-def test_index_says_what_is_not_indexed_and_why(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_and_find_say_what_is_not_indexed_and_why(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
     write(root / "guide/large.md", "word " * 1000)
     lines = output(manuals("index", "guide")).splitlines()
     assert lines[0].endswith("; 1 not indexed:")
     assert lines[1] == "  large.md (larger than manuals.max_file_bytes)"
+    out = output(manuals("find", "token", "--manual", "guide"))
+    assert "  Not searched: 1 file (larger than manuals.max_file_bytes).\n" in out
 
 
 def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +153,68 @@ def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeyp
     monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
     shown = json.loads(output(manuals("index", "--json")))
     assert shown["index"] == {"path": None, "in_memory": "manuals.in_memory is on"}
+
+
+# index --forget
+
+
+def kept_in(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.rglob("*"))
+
+
+def test_forget_removes_the_index_and_the_folder_that_is_empty_then(manuals: Command, tmp_path: Path) -> None:
+    manuals("index")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    for end in ("-wal", "-shm"):  # what a server that was killed leaves
+        write(Path(f"{file}{end}"), "")
+    assert output(manuals("index", "--forget")) == f"Removed {file}.\n"
+    assert not (tmp_path / "index").exists()
+    assert output(manuals("index", "--forget")) == "There is no index of these manuals.\n"
+    assert output(manuals("index", "guide")).startswith("guide: 3 files, 3 of them new")
+
+
+def test_forget_leaves_what_is_not_the_index_of_these_manuals(manuals: Command, tmp_path: Path) -> None:
+    write(tmp_path / "other/manual/a.md", "# A\n")
+    manuals("index", "--root", str(tmp_path / "other"))
+    write(tmp_path / "index/notes.txt", "mine")
+    before = kept_in(tmp_path / "index")
+    manuals("index")
+    output(manuals("index", "--forget"))
+    assert kept_in(tmp_path / "index") == before
+
+
+def test_forget_removes_what_an_earlier_version_kept_of_the_same_manuals(manuals: Command, tmp_path: Path) -> None:
+    manuals("index")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    earlier = file.with_name(re.sub(r"-\d+\.", "-1001.", file.name))
+    write(earlier, "old")
+    assert output(manuals("index", "--forget")).splitlines() == [f"Removed {earlier}.", f"Removed {file}."]
+
+
+def test_forget_needs_no_manuals_any_more(manuals: Command, root: Path, tmp_path: Path) -> None:
+    manuals("index")
+    root.rename(tmp_path / "elsewhere")
+    code, out, _ = manuals("index", "--forget", "--root", str(root))
+    assert (code, out[:8]) == (0, "Removed ")
+    assert not (tmp_path / "index").exists()
+
+
+def test_forget_as_json_names_what_was_removed(
+    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manuals("index")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    assert json.loads(output(manuals("index", "--forget", "--json"))) == {"removed": [str(file)]}
+    monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
+    assert json.loads(output(manuals("index", "--forget", "--json"))) == {"removed": []}
+
+
+def test_forget_takes_no_manual_because_all_share_one_index(manuals: Command, tmp_path: Path) -> None:
+    manuals("index")
+    code, out, err = manuals("index", "guide", "--forget")
+    assert (code, out) == (2, "")
+    assert "--forget removes the index of all manuals" in err
+    assert list((tmp_path / "index").glob("*.sqlite3"))
 
 
 # Progress
@@ -243,16 +305,19 @@ def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, root
     assert output(manuals(*command[2:])) == "# One\n\nSomething about widgets.\n"
 
 
-def test_find_takes_required_words_of_the_caller(manuals: Command) -> None:
-    for asked in (["--require", "keys", "month"], ["--require", "keys", "--require", "month"]):
-        lines = output(manuals("find", "rotation", "--manual", "guide", *asked)).splitlines()
-        assert lines[0] == "Words that hits should have: keys, month."
-        assert lines[3] == "  1. Rotation"
-
-
-def test_find_says_which_required_words_a_manual_does_not_have(manuals: Command) -> None:
-    lines = output(manuals("find", "rotation", "--manual", "guide", "--require", "unicorn")).splitlines()
-    assert lines[3] == "  Not in this manual: unicorn."
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--require", "keys", "month"], ["keys, month", "  1. Rotation"]),
+        (["--require", "keys", "--require", "month"], ["keys, month", "  1. Rotation"]),
+        (["--require", "unicorn"], ["unicorn", "  Not in this manual: unicorn."]),
+    ],
+)
+def test_find_takes_required_words_of_the_caller_and_says_which_are_not_there(
+    manuals: Command, asked: list[str], said: list[str]
+) -> None:
+    lines = output(manuals("find", "rotation", "--manual", "guide", *asked)).splitlines()
+    assert [lines[0], lines[3]] == [f"Words that hits should have: {said[0]}.", said[1]]
     assert len(lines) > 4
 
 
@@ -268,13 +333,6 @@ def test_find_without_a_hit_is_no_failure(manuals: Command) -> None:
     lines = output(manuals("find", "unicorns")).splitlines()
     assert lines[0].startswith("Words that hits should have: unicorns")
     assert "Read it" not in lines[-1]
-
-
-def test_find_says_what_was_not_searched(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
-    write(root / "guide/large.md", "word " * 1000)
-    out = output(manuals("find", "token", "--manual", "guide"))
-    assert "  Not searched: 1 file (larger than manuals.max_file_bytes).\n" in out
 
 
 def test_find_as_json_has_the_full_result_with_the_hits(manuals: Command) -> None:
@@ -350,14 +408,15 @@ def test_json_is_read_from_a_line_on(manuals: Command, root: Path) -> None:
     whole = (root / "guide/errors.json").read_text(encoding="utf-8")
     assert output(manuals("read", "guide", "errors.json")) == whole
     assert output(manuals("read", "guide", "errors.json", "--line", "3")) == '  "E43": "表示できない"\n}\n'
-    assert json.loads(output(manuals("read", "guide", "errors.json", "--json")))["text"] == whole
 
 
-def test_read_as_json_says_what_was_read(manuals: Command) -> None:
+def test_read_as_json_says_what_was_read(manuals: Command, root: Path) -> None:
     shown = json.loads(output(manuals("read", "guide", "auth/tokens.md", "--line", "10", "--json")))
     assert shown["ref"] == {"manual_id": "guide", "path": "auth/tokens.md", "start_line": 10}
     assert shown["text"].startswith("## Rotation\n")
     assert shown["truncated"] is False
+    whole = (root / "guide/errors.json").read_text(encoding="utf-8")
+    assert json.loads(output(manuals("read", "guide", "errors.json", "--json")))["text"] == whole
 
 
 def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> None:
@@ -368,16 +427,14 @@ def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> Non
         assert err == "openai-responses-mcp: the file is not all UTF-8; 1 character shown in place of what is not.\n"
 
 
-def test_text_cannot_steer_a_terminal_but_passes_a_pipe(
-    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_of_a_manual_steers_no_terminal(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "# Red\n\n\x1b[31mred\x1b[0m\tend\n"
     write(root / "guide/red.md", text)
-    assert output(manuals("read", "guide", "red.md")) == text
+    assert output(manuals("read", "guide", "red.md")) == text.replace("\x1b", "␛")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     manuals("read", "guide", "red.md")
-    assert terminal.text == text.replace("\x1b", "\ufffd")
+    assert terminal.text == text.replace("\x1b", "␛")
 
 
 # Failures
@@ -417,19 +474,24 @@ def test_a_root_without_manuals_is_a_failure(manuals: Command, tmp_path: Path) -
     assert (code, err) == (1, "openai-responses-mcp: There is no manual 'a'; the folder of manuals has none.\n")
 
 
-def test_a_root_that_is_not_there_exits_2(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for wrong in (str(tmp_path / "nowhere"), "", " "):
-        code, out, err = manuals("index", "--root", wrong)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "--root: there is no folder" in err
-    monkeypatch.setenv("MANUALS_ROOT", str(tmp_path / "nowhere"))
-    code, out, err = manuals("index")
+@pytest.mark.parametrize(
+    ("option", "variable", "said"),
+    [
+        ("nowhere", None, "--root: there is no folder"),
+        ("", None, "--root: there is no folder"),
+        (" ", None, "--root: there is no folder"),
+        (None, "nowhere", "manuals.root: there is no such folder"),
+        (None, "", "pass --root DIR"),
+    ],
+)
+def test_a_root_that_is_not_there_exits_2(
+    manuals: Command, monkeypatch: pytest.MonkeyPatch, option: str | None, variable: str | None, said: str
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("MANUALS_ROOT", variable)
+    code, out, err = manuals("index", *(["--root", option] if option is not None else []))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "manuals.root: there is no such folder" in err
-    monkeypatch.delenv("MANUALS_ROOT")
-    code, out, err = manuals("index")
-    assert (code, out) == (2, "")
-    assert "pass --root DIR" in err
+    assert said in err
 
 
 def test_the_configuration_is_that_of_the_server(manuals: Command, root: Path, tmp_path: Path) -> None:
@@ -445,15 +507,6 @@ def test_the_configuration_is_that_of_the_server(manuals: Command, root: Path, t
     code, out, err = manuals("index", "--config", str(tmp_path / "config.yaml"))
     assert (code, out) == (2, "")
     assert [line.startswith("openai-responses-mcp: ") for line in err.splitlines()] == [True, True]
-
-
-def test_ctrl_c_exits_130_without_a_word(manuals: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def interrupted(*_: object, **__: object) -> None:
-        await trio.lowlevel.checkpoint()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Manuals, "index", interrupted)
-    assert manuals("index") == (130, "", "")
 
 
 # The command line
@@ -544,7 +597,7 @@ def test_an_output_that_takes_nothing_is_a_failure(root: Path, tmp_path: Path) -
 
 STUCK = """
 import sys, time
-from responses_mcp.manuals import index
+from responses_mcp.manuals.index import update as index
 read, seen = index.entries, set()
 def stuck(path, *arguments, **options):
     seen.add(path)

@@ -10,7 +10,7 @@ import trio
 from responses_mcp.redaction import MASK
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies
 from responses_mcp.websearch import SearchResult, SearchResults, WebSearch
-from tests.commands.online import Command, Terminal, api, command, output, piped
+from tests.commands.online import Command, Terminal, api, command, output
 
 __all__ = ["api", "command"]
 
@@ -85,11 +85,10 @@ async def test_finding_nothing_is_no_failure(api: FakeApi, command: Command) -> 
 
 
 async def test_stdin_is_the_query_only_if_there_are_no_words(
-    api: FakeApi, command: Command, finding: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    api: FakeApi, command: Command, finding: dict[str, Any]
 ) -> None:
     for words, query in ((["said"], "said"), ([], "piped"), (["-"], "piped")):
-        with piped(monkeypatch, b"piped\n"):
-            assert (await command("search", *words))[0] == 0
+        assert (await command("search", *words, stdin=b"piped\n"))[0] == 0
         assert finding["query"] == query
 
 

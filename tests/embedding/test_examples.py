@@ -15,7 +15,7 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.embedding.hosts import settings_for
-from tests.responses_api.network import jump_when_asked
+from tests.responses_api.http.network import jump_when_asked
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "examples"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 
 import trio
@@ -10,21 +9,15 @@ import trio
 from responses_mcp.protocol.jsonrpc import request_key
 from responses_mcp.testing import FakeApi, Json, RecordedRequest, bodies
 from responses_mcp.testing.client import McpClient
-from tests.bench.figures import memory
+from tests.bench.watched import memory
 from tests.hostile.corpus import IN_FLIGHT, OK, Case
 
 WAIT = 20.0
 _pings = count(1)
 
 
-@dataclass
-class Verdict:
-    case: Case
-    problem: str | None
-
-
 class Gate:
-    """Holds the call in flight until it is told to let go."""
+    """Holds the call in flight until it is released."""
 
     def __init__(self, api: FakeApi) -> None:
         self.api = api
@@ -40,12 +33,12 @@ class Gate:
         await client.start_call("answer", {"query": "still in flight?"}, id=IN_FLIGHT)
         await self.api.wait_requests(len(self.api.requests) + 1)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.open.set()
 
 
-async def attack(client: McpClient, gate: Gate, case: Case) -> Verdict:
-    """Send one case while a call is in flight; the verdict's problem is None when all is as it should be."""
+async def attack(client: McpClient, gate: Gate, case: Case) -> str | None:
+    """Send one case while a call is in flight; say what is not as it should be."""
     try:
         with trio.fail_after(WAIT):
             await gate.begin(client)
@@ -59,15 +52,15 @@ async def attack(client: McpClient, gate: Gate, case: Case) -> Verdict:
                 (message.get("id"), OK if "result" in message else message["error"]["code"]) for message in client.heard
             ]
             if sorted(map(typed, got), key=repr) != sorted(map(typed, case.owed), key=repr):
-                return Verdict(case, f"owed {list(case.owed)!r:.200}, got {got!r:.200}")
-            gate.let_go()
+                return f"owed {list(case.owed)!r:.200}, got {got!r:.200}"
+            gate.release()
             client.heard.clear()
             answer = await client.response(IN_FLIGHT)
             if "still in flight?" not in answer.get("result", {}).get("structuredContent", {}).get("answer", ""):
-                return Verdict(case, f"the call in flight got {answer!r:.200}")
+                return f"the call in flight got {answer!r:.200}"
     except (trio.TooSlowError, EOFError, trio.BrokenResourceError) as error:
-        return Verdict(case, f"{type(error).__name__}: {error}; heard {client.heard!r:.200}")
-    return Verdict(case, None)
+        return f"{type(error).__name__}: {error}; heard {client.heard!r:.200}"
+    return None
 
 
 def typed(pair: tuple[object, object]) -> tuple[object, object]:

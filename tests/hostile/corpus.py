@@ -83,10 +83,7 @@ for name, text in {
     "undefined": "undefined",
     "100,000 opened brackets": "[" * 100_000,
     "100,000 nested objects": '{"a":' * 100_000 + "1" + "}" * 100_000,
-    "100,000 nested arrays in params": '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":'
-    + "[" * 100_000
-    + "]" * 100_000
-    + "}}",
+    "100,000 nested arrays": PING[:-1] + ',"params":' + "[" * 100_000 + "]" * 100_000 + "}",
 }.items():
     add("malformed JSON", name, text, (None, PARSE))
 
@@ -138,45 +135,27 @@ for name, length in {
     "full-width digits": "４０",
 }.items():
     add("framing", name, frame(PING + "\n", length), (None, PARSE), (1, OK))
-add("framing", "no length at all", b"Content-Type: application/json\r\n\r\n" + PING.encode(), (None, PARSE), (1, OK))
-add("framing", "lengths that disagree", b"Content-Length: 5\r\n" + frame(PING + "\n", 40), (None, PARSE), (1, OK))
-add("framing", "a length over 1 GiB", frame(PING + "\n", 99_999_999_999), (None, PARSE), (1, OK))
-add("framing", "a missing blank line", f"Content-Length: {len(PING)}\r\n{PING}", (None, PARSE), (1, OK))
-add("framing", "a length too short", frame(PING, 10) + b"\n" + PING2.encode(), (None, PARSE), (None, PARSE), (2, OK))
-add(
-    "framing",
-    "a length too long",
-    frame(PING + "\n", len(PING) + 1 + len(PING2)) + PING2.encode() + PING2.encode(),
-    (None, PARSE),
-    (2, OK),
-)
-add("framing", "lying lengths in a row", frame(PING, 10) + frame(PING2), (None, PARSE), (None, PARSE), (2, OK))
-add(
-    "framing",
-    "a header block of 64 kB",
-    b"Content-Length: 5\r\n" + b"X: y\r\n" * 11_000 + b"\r\n" + PING.encode(),
-    (None, PARSE),
-    (1, OK),
-)
-add(
-    "framing",
-    "a header line of 1 MB",
-    b"Content-Length: 5\r\nX: " + b"y" * 1_000_000 + b"\r\n\r\n" + PING.encode(),
-    (None, PARSE),
-    (1, OK),
-)
-add("framing", "a header name of 1 MB", b"Content-Length" * 70_000 + b"\n" + PING.encode(), (None, PARSE), (1, OK))
-add("framing", "a frame holding two messages", frame(PING + "\n" + PING2), (None, PARSE))
-add("framing", "a frame holding garbage", frame("garbage"), (None, PARSE))
-add("framing", "half a header name", b"Content-Len\n" + PING.encode(), (None, PARSE), (1, OK))
-add("framing", "a line of 17 MiB", b'{"x":"' + b"y" * (17 << 20) + b'"}\n' + PING.encode(), (None, INVALID), (1, OK))
-add("framing", "a frame of 17 MiB", frame(b"y" * (17 << 20)) + PING.encode(), (None, INVALID), (1, OK))
-add(
-    "framing",
-    "a line of 15 MB that is legal",
-    '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + "y" * 15_000_000 + '"}}',
-    (1, OK),
-)
+ONCE = ((None, PARSE), (1, OK))  # a fault, and the stream goes on
+LONG = b"Content-Length: 5\r\n"
+for name, raw, owed in [
+    ("no length at all", b"Content-Type: application/json\r\n\r\n" + PING.encode(), ONCE),
+    ("lengths that disagree", LONG + frame(PING + "\n", 40), ONCE),
+    ("a length over 1 GiB", frame(PING + "\n", 99_999_999_999), ONCE),
+    ("a missing blank line", f"Content-Length: {len(PING)}\r\n{PING}".encode(), ONCE),
+    ("half a header name", b"Content-Len\n" + PING.encode(), ONCE),
+    ("a header block of 64 kB", LONG + b"X: y\r\n" * 11_000 + b"\r\n" + PING.encode(), ONCE),
+    ("a header line of 1 MB", LONG + b"X: " + b"y" * 1_000_000 + b"\r\n\r\n" + PING.encode(), ONCE),
+    ("a header name of 1 MB", b"Content-Length" * 70_000 + b"\n" + PING.encode(), ONCE),
+    ("a length too short", frame(PING, 10) + b"\n" + PING2.encode(), ((None, PARSE), (None, PARSE), (2, OK))),
+    ("a length too long", frame(PING + "\n", len(PING + PING2) + 1) + (PING2 * 2).encode(), ((None, PARSE), (2, OK))),
+    ("lying lengths in a row", frame(PING, 10) + frame(PING2), ((None, PARSE), (None, PARSE), (2, OK))),
+    ("a frame holding two messages", frame(PING + "\n" + PING2), ((None, PARSE),)),
+    ("a frame holding garbage", frame("garbage"), ((None, PARSE),)),
+    ("a line of 17 MiB", b'{"x":"' + b"y" * (17 << 20) + b'"}\n' + PING.encode(), ((None, INVALID), (1, OK))),
+    ("a frame of 17 MiB", frame(b"y" * (17 << 20)) + PING.encode(), ((None, INVALID), (1, OK))),
+    ("a line of 15 MB that is legal", json.dumps(rpc(params={"x": "y" * 15_000_000})).encode(), ((1, OK),)),
+]:
+    add("framing", name, raw, *owed)
 
 # Ids
 
@@ -184,9 +163,6 @@ for name, id_ in {
     "null": None,
     "true": True,
     "false": False,
-    "a float": 1.5,
-    "a whole float": 1.0,
-    "a huge float": 1e300,
     "an array": [1],
     "an object": {"id": 1},
     "an empty array": [],
@@ -196,6 +172,9 @@ for name, good_id in {
     "zero": 0,
     "a negative number": -7,
     "a big number": 2**64,
+    "a number with a fraction": 1.5,
+    "a whole number with a fraction": 1.0,
+    "a huge number with an exponent": 1e300,
     "the empty string": "",
     "a digit in a string": "1",
     "a string of 100 kB": "i" * 100_000,
@@ -206,9 +185,7 @@ for name, good_id in {
 add("ids", "an infinite exponent as an id", '{"jsonrpc":"2.0","id":1e999,"method":"ping"}', (None, INVALID))
 add("ids", "the id twice in one message", '{"jsonrpc":"2.0","id":5,"id":6,"method":"ping"}', (6, OK))
 add("ids", "the id of the call in flight", rpc(IN_FLIGHT), (IN_FLIGHT, INVALID))
-add(
-    "ids", "a second call with the id in flight", rpc(IN_FLIGHT, "tools/call", {"name": "answer"}), (IN_FLIGHT, INVALID)
-)
+add("ids", "a second call with it", rpc(IN_FLIGHT, "tools/call", {"name": "answer"}), (IN_FLIGHT, INVALID))
 add("ids", "initialize with the id in flight", rpc(IN_FLIGHT, "initialize"), (IN_FLIGHT, INVALID))
 
 # Messages of wrong shapes
@@ -275,12 +252,8 @@ for name, value in {
     "the old cancel of editors": note("$/cancelRequest", {"id": IN_FLIGHT}),
 }.items():
     add("owed nothing", name, value)
-add(
-    "owed nothing",
-    "a cancel sent as a request",
-    rpc(1, "notifications/cancelled", {"requestId": IN_FLIGHT}),
-    (1, METHOD),
-)
+asked = rpc(1, "notifications/cancelled", {"requestId": IN_FLIGHT})
+add("owed nothing", "a cancel sent as a request", asked, (1, METHOD))
 
 # Methods, tools and arguments
 
@@ -330,9 +303,8 @@ for name, arguments in {
     "a number as domains": {"query": "x", "domains": 5},
     "numbers in domains": {"query": "x", "domains": [1, 2]},
 }.items():
-    add(
-        "tools", f"bad arguments: {name}", rpc(1, "tools/call", {"name": "answer", "arguments": arguments}), (1, FAILED)
-    )
+    called = rpc(1, "tools/call", {"name": "answer", "arguments": arguments})
+    add("tools", f"bad arguments: {name}", called, (1, FAILED))
 
 # Metadata
 
@@ -350,7 +322,7 @@ for name, value in {
     add("metadata", f"{name} as a progress token", rpc(1, "tools/call", params), (1, FAILED))
 for name, value in {"null": None, "an array": [], "a string": "x", "a number": 1, "an empty object": {}}.items():
     add("metadata", f"{name} as _meta", rpc(params={"_meta": value}), (1, OK))
-changes: dict[str, dict[str, Any]] = {
+ILL_SHAPED_ENVELOPES: dict[str, dict[str, Any]] = {
     "a number as the version": {PREFIX + "protocolVersion": 5},
     "a null version": {PREFIX + "protocolVersion": None},
     "no capabilities": {PREFIX + "clientCapabilities": ...},
@@ -360,25 +332,25 @@ changes: dict[str, dict[str, Any]] = {
     "a clientInfo without a version": {PREFIX + "clientInfo": {"name": "x"}},
     "an unknown log level": {PREFIX + "logLevel": "shouting"},
     "an array as the log level": {PREFIX + "logLevel": ["info"]},
+    "an unsupported version and no capabilities": {
+        PREFIX + "protocolVersion": "2099",
+        PREFIX + "clientCapabilities": ...,
+    },
 }
-for name, change in changes.items():
+for name, change in ILL_SHAPED_ENVELOPES.items():
     meta = {key: value for key, value in {**ENVELOPE, **change}.items() if value is not ...}
     add("metadata", f"an envelope with {name}", rpc(1, "tools/list", {"_meta": meta}), (1, PARAMS))
 for version in ("2025-06-18", "2099-01-01", "", "latest", "v" * 10_000):
     meta = {**ENVELOPE, PREFIX + "protocolVersion": version}
-    add(
-        "metadata",
-        f"the unsupported version {version[:12]!r}",
-        rpc(1, "server/discover", {"_meta": meta}),
-        (1, VERSION),
-    )
+    discover = rpc(1, "server/discover", {"_meta": meta})
+    add("metadata", f"the unsupported version {version[:12]!r}", discover, (1, VERSION))
 for method in ("ping", "initialize", "logging/setLevel", "resources/subscribe", "tasks/get"):
-    add("metadata", f"{method} in the modern era", rpc(1, method, {"_meta": ENVELOPE}), (1, METHOD))
+    add("metadata", f"{method} in the modern revision", rpc(1, method, {"_meta": ENVELOPE}), (1, METHOD))
+nameless: list[dict[str, Any]] = [{}, {"notifications": None}, {"notifications": []}]
+for wanted in nameless:
+    listen = rpc(1, "subscriptions/listen", {**wanted, "_meta": ENVELOPE})
+    add("metadata", f"a subscription to {wanted}", listen, (1, PARAMS))
 add("metadata", "discover without an envelope", rpc(1, "server/discover"), (1, PARAMS))
-add(
-    "metadata",
-    "an unknown tool in the modern era",
-    rpc(1, "tools/call", {"name": "nope", "_meta": ENVELOPE}),
-    (1, PARAMS),
-)
+unknown = rpc(1, "tools/call", {"name": "nope", "_meta": ENVELOPE})
+add("metadata", "an unknown tool in the modern revision", unknown, (1, PARAMS))
 add("metadata", "a cursor that nobody gave", rpc(1, "tools/list", {"cursor": "\0"}), (1, OK))

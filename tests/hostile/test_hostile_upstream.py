@@ -11,7 +11,7 @@ from responses_mcp.testing.client import connected_client
 from tests.hostile.trial import Asker, Stuck
 from tests.hostile.upstream import MODES, Ledger, Upstream, open_upstream
 from tests.hostile.upstream_modes import KEY, Mode
-from tests.responses_api.network import bare_environment, trust
+from tests.responses_api.http.network import bare_environment, trust
 
 __all__ = ["bare_environment"]
 GROUPS = list(dict.fromkeys(mode.group for mode in MODES))

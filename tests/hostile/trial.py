@@ -15,7 +15,7 @@ from tests.hostile.upstream import Ledger
 from tests.hostile.upstream_modes import TRACE, Mode
 
 LONGER = 20.0  # seconds beyond its deadline, after which a call counts as stuck
-LET_GO = 1.0  # seconds until a connection that is not kept must be closed
+RELEASED = 1.0  # seconds until a connection that is not kept must be closed
 _turns = count(1)
 
 
@@ -73,7 +73,7 @@ class Asker:
 
     async def _settle(self, mode: Mode) -> bool:
         """Wait for the end of the mode's plays; those without an end go on until the client is gone."""
-        with trio.move_on_after(LET_GO):
+        with trio.move_on_after(RELEASED):
             await self.ledger.over(mode.name)
         return not self.ledger.playing[mode.name]
 

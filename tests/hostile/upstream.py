@@ -25,7 +25,7 @@ from responses_mcp.testing import bodies
 from tests.bench.upstream import Requests
 from tests.hostile import upstream_api, upstream_http
 from tests.hostile.upstream_modes import HANG, RESET, Mode, Play, Times, reply
-from tests.responses_api.network import Stream, listening
+from tests.responses_api.http.network import Stream, listening
 
 MODES = [mode for group in (*upstream_http.GROUPS, *upstream_api.GROUPS) for mode in group.modes]
 BY_NAME = {mode.name: mode for mode in MODES}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import trio
 
-from tests.bench.figures import memory
+from tests.bench.watched import memory
 from tests.hostile.trial import Asker, Outcome, Stuck
 from tests.hostile.upstream import MODES, Ledger, Upstream
 from tests.hostile.upstream_modes import KEY, TRACE, Mode
@@ -35,7 +35,7 @@ async def main(wanted: str) -> int:
     alike: dict[tuple[object, ...], list[Mode]] = {}
     for mode in MODES:
         if wanted.lower() in mode.name.lower():
-            alone = mode.name if mode.tls or mode.group == "parameters" else ""  # a port, or a lesson, of its own
+            alone = mode.name if mode.tls or mode.group == "parameters" else ""  # a port, or a fallback, of its own
             alike.setdefault((mode.seconds, mode.strict, alone), []).append(mode)
     outcomes: list[tuple[Mode, Outcome]] = []
     with tempfile.TemporaryDirectory() as home:

@@ -1,4 +1,4 @@
-"""The Python clients that are installed, behind one face: `mcp` 1 and 2, and FastMCP."""
+"""The Python clients that are installed, behind one interface: `mcp` 1 and 2, and FastMCP."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -63,7 +63,7 @@ class Connection:
         return Answered(await self._client.call_tool(tool, arguments, **options))
 
     async def still_serves(self) -> None:
-        """Fail unless the connection works: a ping, which only the legacy era has, and a call."""
+        """Fail unless the connection works: a ping, which only the legacy revision has, and a call."""
         if not self._modern:
             await getattr(self._client, "ping" if FASTMCP else "send_ping")()
         assert not (await self.call("Still there?")).is_error
@@ -85,11 +85,14 @@ def clients() -> list[PythonClient]:
     release = ".".join(map(str, FASTMCP or SDK))
     modes = [("auto", True, True), ("legacy", False, False), (MODERN, True, False)]
     if FASTMCP:
-        return [PythonClient(f"FastMCP {release}, {mode}", _fastmcp(mode), *era) for mode, *era in modes]
+        return [PythonClient(f"FastMCP {release}, {mode}", _fastmcp(mode), *revision) for mode, *revision in modes]
     session = PythonClient(f"mcp {release} ClientSession", _session, False, False, cancels=SDK >= (2,))
     if SDK < (2,):
         return [session]
-    return [session, *(PythonClient(f"mcp {release} Client, {mode}", _client(mode), *era) for mode, *era in modes)]
+    return [
+        session,
+        *(PythonClient(f"mcp {release} Client, {mode}", _client(mode), *revision) for mode, *revision in modes),
+    ]
 
 
 def _parameters(server: Server) -> Any:

@@ -64,8 +64,8 @@ def check_progress(values: list[float], messages: list[str | None], server: Reco
     assert values == [message["params"]["progress"] for message in server.progress()]
 
 
-def check_era(processes: list[Recorded], *, modern: bool, probes: bool) -> None:
-    """Fail unless the client spoke to the server in the era that it was told to use, and probed for it if it should."""
+def check_revision(processes: list[Recorded], *, modern: bool, probes: bool) -> None:
+    """Fail unless the client spoke to the server in the revision that it was told to use, and probed for it if it should."""
     methods = [method for process in processes for method in process.methods()]
     assert ("initialize" in methods) is not modern
     assert ("server/discover" in methods) is probes

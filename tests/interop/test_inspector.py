@@ -1,4 +1,4 @@
-"""The MCP Inspector on the command line, in each of its eras (`nox -s interop`).
+"""The MCP Inspector on the command line, in each of its revisions (`nox -s interop`).
 
 Each command is a connection of its own. It has no time limit for a call.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.server import EMPTY_QUERY, Server, check_answer, check_era, check_tools
+from tests.interop.server import EMPTY_QUERY, Server, check_answer, check_revision, check_tools
 
 Note = Callable[[str, object], None]
 WAIT = 60  # seconds; a bound for a stuck machine, not an expectation
@@ -23,18 +23,18 @@ WAIT = 60  # seconds; a bound for a stuck machine, not an expectation
 
 @dataclass(frozen=True)
 class Inspector:
-    era: str
+    revision: str
     node: Node
     server: Server
     config: Path
 
     @property
     def modern(self) -> bool:
-        return self.era != "legacy"
+        return self.revision != "legacy"
 
     def started(self, method: str, *options: str, format: str = "json") -> subprocess.Popen[str]:  # noqa: A002
         program = self.node.program("@modelcontextprotocol/inspector", "mcp-inspector")
-        chosen = ["--config", str(self.config), "--server", "answers", "--protocol-era", self.era]
+        chosen = ["--config", str(self.config), "--server", "answers", "--protocol-era", self.revision]
         shown = ["--quiet", "--format", format, "--method", method]
         # Without a choice it looks for a keychain, and says at length where else it keeps secrets.
         return self.node.started(program, "--cli", *chosen, *shown, *options, MCP_INSPECTOR_SECRET_STORE="memory")
@@ -60,11 +60,11 @@ def inspector(request: pytest.FixtureRequest, node: Node, server: Server, record
 
 
 @pytest.mark.check("connect")
-def test_it_connects_in_its_era_and_leaves_without_force(inspector: Inspector) -> None:
+def test_it_connects_in_its_revision_and_leaves_without_force(inspector: Inspector) -> None:
     code, _ = inspector.run("tools/list")
     assert code == 0
     processes = inspector.server.recorded()
-    check_era(processes, modern=inspector.modern, probes=inspector.modern)
+    check_revision(processes, modern=inspector.modern, probes=inspector.modern)
     assert [(process.exit_code, process.signals) for process in processes] == [(0, [])]
 
 
@@ -98,7 +98,7 @@ def test_progress_that_it_does_not_show_does_no_harm(inspector: Inspector, recor
 @pytest.mark.check("cancel")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot send the Ctrl-C of one process alone")
 def test_ctrl_c_hangs_up_upstream_and_leaves_no_server_behind(inspector: Inspector, record_property: Note) -> None:
-    query = f"Inspector, {inspector.era}: never answered."
+    query = f"Inspector, {inspector.revision}: never answered."
     arguments = ["--tool-name", "answer", "--tool-args-json", json.dumps({"query": query})]
     with inspector.started("tools/call", *arguments) as process:
         inspector.node.fake.wait_request(query)

@@ -7,12 +7,12 @@ import pytest
 
 from tests.interop.fake import Fake
 from tests.interop.python_clients import FASTMCP, SDK, Connection, PythonClient, clients
-from tests.interop.server import EMPTY_QUERY, Server, check_answer, check_era, check_progress, check_tools
+from tests.interop.server import EMPTY_QUERY, Server, check_answer, check_progress, check_revision, check_tools
 
 if not SDK:
     pytest.skip("the Python clients are installed by `nox -s interop`", allow_module_level=True)
 
-# The SDK says so of the legacy era, too, where ping stays.
+# The SDK says so of the legacy revision, too, where ping stays.
 pytestmark = pytest.mark.filterwarnings("ignore:ping is removed as of 2026-07-28")
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 CLIENTS = clients()
@@ -36,13 +36,13 @@ def connected(client: PythonClient, server: Server, use: Use) -> None:
 
 
 @pytest.mark.check("connect")
-def test_it_connects_in_its_era_and_leaves_without_force(client: PythonClient, server: Server) -> None:
+def test_it_connects_in_its_revision_and_leaves_without_force(client: PythonClient, server: Server) -> None:
     async def use(connection: Connection) -> None:
         await connection.still_serves()
 
     connected(client, server, use)
     processes = server.recorded()
-    check_era(processes, modern=client.modern, probes=client.probes)
+    check_revision(processes, modern=client.modern, probes=client.probes)
     assert [(process.exit_code, process.signals) for process in processes] == [(0, [])]
 
 
@@ -149,7 +149,7 @@ def test_the_user_of_a_failing_call_learns_that_it_failed(
             assert answered.structured is None
             shown = f"result with isError: {answered.text}"
         record_property("shown", shown)
-        # The contract's error in the legacy era; in the modern one FastMCP makes an exception of the result, too.
+        # The contract's error in the legacy revision; in the modern one FastMCP makes an exception of the result, too.
         assert ("answer failed" in shown) is not client.modern
         assert FASTMCP or shown.startswith("result") is client.modern
         if client.modern:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.responses_api.dates import today_in_tokyo
+from responses_mcp.responses_api.request.payload import today_in_tokyo
 from tests.interop.node import Node
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interop.node import Node
-from tests.interop.server import EMPTY_QUERY, Server, check_answer, check_era, check_progress, check_tools
+from tests.interop.server import EMPTY_QUERY, Server, check_answer, check_progress, check_revision, check_tools
 
 Note = Callable[[str, object], None]
 
@@ -58,11 +58,11 @@ def ran(run: Ran, record_property: Note) -> Ran:
 
 
 @pytest.mark.check("connect")
-def test_it_connects_in_its_era_and_leaves_without_force(ran: Ran, record_property: Note) -> None:
+def test_it_connects_in_its_revision_and_leaves_without_force(ran: Ran, record_property: Note) -> None:
     ran.line("connect")
     ran.line("close")
     processes = ran.server.recorded()
-    check_era(processes, modern=ran.client.modern, probes=ran.client.probes)
+    check_revision(processes, modern=ran.client.modern, probes=ran.client.probes)
     assert (processes[-1].exit_code, processes[-1].signals) == (0, [])
     if len(processes) > 1:
         record_property("note", f"{len(processes)} processes")

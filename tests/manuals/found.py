@@ -1,6 +1,15 @@
-"""What a find has found, made up: rows and payloads in the shape that the search gives them."""
+"""What a find has found, made up: rows and payloads as the search gives them."""
 
 from typing import Any
+
+
+class Clock:
+    """A clock that stands still; `time` is in seconds."""
+
+    time = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
 
 
 def row(
@@ -13,7 +22,7 @@ def row(
     signals: tuple[str, ...] = (),
     manual: str = "shop",
     **rest: Any,
-) -> dict[str, Any]:
+) -> Any:
     """Return a row of `candidates`."""
     ref = {
         "target": "manual",
@@ -43,7 +52,7 @@ def row(
     }
 
 
-def payload(*rows: dict[str, Any], gap_count: int = 0, **rest: Any) -> dict[str, Any]:
+def payload(*rows: dict[str, Any], gap_count: int = 0, **rest: Any) -> Any:
     """Return what a trace and the cache keep of a find."""
     return {
         "query": "guide",

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from responses_mcp.manuals.checks import Check, OutOfTime, unchecked
+from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime, unchecked
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.folder import Folder, Stamp
-from responses_mcp.manuals.index import Refresh, compare, manual_of, work_off
-from responses_mcp.manuals.store import Store
+from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
+from responses_mcp.manuals.index.store import Store
+from responses_mcp.manuals.index.update import Changes, compare, manual_of, update
 
 NAME = "shop"
 CAP = 2000  # bytes
@@ -33,13 +33,14 @@ class Shelf(Folder):
         self._states: dict[str, tuple[Any, int]] | None = {} if versions else None
         self._changes = 0
 
-    def walk(self, manual_id: str, check: Check, *, unreadable: list[str] | None = None) -> Iterator[tuple[str, Stamp]]:
-        failed = [] if unreadable is None else unreadable
-        for path, stamp in super().walk(manual_id, check, unreadable=failed):
+    def walk(
+        self, manual_id: str, check: CancellationCheck, left_out: dict[str, str], *, under: str = ""
+    ) -> Iterator[tuple[str, Stamp]]:
+        for path, stamp in super().walk(manual_id, check, left_out, under=under):
             if any(path.startswith(f"{folder}/") for folder in self.lost_folders):
                 continue
             yield path, self.stamps.get(path) or self._stamp(path, stamp)
-        failed.extend(self.lost_folders)
+        left_out.update(dict.fromkeys(self.lost_folders, UNREADABLE))
 
     def _stamp(self, path: str, real: Stamp) -> Stamp:
         if self._states is None:
@@ -63,23 +64,25 @@ class Shelf(Folder):
         return file
 
 
-def looked(store: Store, folder: Folder, check: Check = unchecked, *, largest: int = CAP) -> Refresh:
+def compared(store: Store, folder: Folder, check: CancellationCheck = unchecked, *, largest: int = CAP) -> Changes:
     return compare(store, folder, NAME, check, largest=largest)
 
 
-def worked(store: Store, folder: Folder, refresh: Refresh, check: Check = unchecked, *, largest: int = CAP) -> None:
-    for _ in work_off(store, folder, refresh, check, largest=largest, order=lambda _: 0):
+def apply(
+    store: Store, folder: Folder, changes: Changes, check: CancellationCheck = unchecked, *, largest: int = CAP
+) -> None:
+    for _ in update(store, folder, changes, check, largest=largest):
         pass
 
 
-def refreshed(store: Store, folder: Folder, check: Check = unchecked, *, largest: int = CAP) -> Refresh:
+def updated(store: Store, folder: Folder, check: CancellationCheck = unchecked, *, largest: int = CAP) -> Changes:
     """Bring an index up to date."""
-    refresh = looked(store, folder, check, largest=largest)
-    worked(store, folder, refresh, check, largest=largest)
-    return refresh
+    changes = compared(store, folder, check, largest=largest)
+    apply(store, folder, changes, check, largest=largest)
+    return changes
 
 
-def after(calls: int, *, reason: type[BaseException] = OutOfTime) -> Check:
+def after(calls: int, *, reason: type[BaseException] = OutOfTime) -> CancellationCheck:
     """Return a check that raises from some call on."""
     left = calls
 

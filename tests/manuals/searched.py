@@ -4,15 +4,15 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from responses_mcp.manuals.candidates import Counts, Reader
-from responses_mcp.manuals.checks import unchecked
-from responses_mcp.manuals.find import find
-from responses_mcp.manuals.index import Manual
-from responses_mcp.manuals.intake import indexed
+from responses_mcp.manuals.cancellation import unchecked
+from responses_mcp.manuals.files.sections import sections
+from responses_mcp.manuals.index.rows import indexed
+from responses_mcp.manuals.index.update import Manual
 from responses_mcp.manuals.requests import FindRequest
-from responses_mcp.manuals.sections import sections
-from responses_mcp.manuals.words import foldable, normalise
-from responses_mcp.settings.model import FindSettings, LexicalSettings, ManualsSettings
+from responses_mcp.manuals.search.candidates import Counts, Reader
+from responses_mcp.manuals.search.find import find
+from responses_mcp.manuals.words import normalise
+from responses_mcp.settings.model import ManualsSettings
 
 
 class Passing(sqlite3.Connection):
@@ -27,39 +27,40 @@ def in_memory() -> sqlite3.Connection:
     return sqlite3.connect(":memory:", factory=Passing, check_same_thread=False)
 
 
-def manual(files: Mapping[str, str], connection: sqlite3.Connection | None = None) -> Reader:
+def manual(
+    files: Mapping[str, str], connection: sqlite3.Connection | None = None, *, kind: type[Reader] = Reader
+) -> Reader:
     """Return a reader of Markdown files, given by their paths; an index of theirs is made in an empty database."""
     connection = connection or in_memory()
     connection.executescript(
         "CREATE TABLE file (id INTEGER PRIMARY KEY, manual INTEGER, path TEXT);"
         "CREATE TABLE section (id INTEGER PRIMARY KEY, file INTEGER, line INTEGER, title TEXT, crumbs TEXT, body TEXT);"
         "CREATE VIRTUAL TABLE words_1 USING fts5(title, crumbs, body, content='',"
-        " tokenize='porter unicode61 remove_diacritics 0');"
+        " tokenize='unicode61 remove_diacritics 0');"
     )
     row = characters = 0
     for file, (path, text) in enumerate(files.items(), 1):
         connection.execute("INSERT INTO file VALUES (?, 1, ?)", (file, path))
         for section in sections(text.split("\n")):
             row += 1
-            crumbs, body = " > ".join(section.crumbs), foldable(normalise(section.text))
+            crumbs, body = " > ".join(section.crumbs), normalise(section.text)
             characters += len(body)
             values = (row, file, section.line, section.title, crumbs, body)
             connection.execute("INSERT INTO section VALUES (?,?,?,?,?,?)", values)
             words = indexed(path, section.title, crumbs, body)
             connection.execute("INSERT INTO words_1 (rowid, title, crumbs, body) VALUES (?,?,?,?)", (row, *words))
-    return Reader(connection, Manual(1, 1, len(files), row, characters), Counts())
+    return kind(connection, Manual(1, 1, len(files), row, characters), Counts())
 
 
-def settings(*, find: FindSettings | None = None, lexical: LexicalSettings | None = None) -> ManualsSettings:
-    return ManualsSettings(root="/manuals", find=find or FindSettings(), lexical=lexical or LexicalSettings())
+MANY = manual(
+    {f"{n:03}.md": f"# Part {n}\nlamp {'red ' * (n % 7)}{'glass ' * (n % 11) * (n % 3 == 0)}\n" for n in range(90)}
+)
 
 
-def found(
-    reader: Reader, query: str, *required: str, find_settings: FindSettings | None = None, **request: Any
-) -> dict[str, Any]:
+def found(reader: Reader, query: str, *required: str, **request: Any) -> Any:
     """Search; `required` are the required terms as a client writes them."""
     wish = FindRequest(query=query, manual_id="m", required_terms=tuple(map(normalise, required)), **request)
-    return find(wish, reader, settings(find=find_settings), unchecked)
+    return find(wish, reader, ManualsSettings(), unchecked)
 
 
 def paths(payload: Mapping[str, Any]) -> list[str]:

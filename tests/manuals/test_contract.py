@@ -3,20 +3,17 @@
 docs/manuals-contract.md says which test holds which rule; what one module can hold alone is tested beside it.
 """
 
-import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from responses_mcp.manuals import KINDS
-from responses_mcp.manuals.fusion import cut_off, spread
-from responses_mcp.manuals.gates import rank
-from responses_mcp.manuals.manuals import Manuals
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, ReadRequest, parse_find
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, ReadRequest
+from responses_mcp.manuals.requests.parsing import parse_find
+from responses_mcp.manuals.service import Manuals, open_manuals
 from responses_mcp.settings.model import (
     CacheSettings,
     FindSettings,
@@ -29,7 +26,7 @@ from tests.toolsets.manuals_harness import Desk, desk
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with three manuals: `book` of 60 sections, `lore` for scores, `wide` of 201 files."""
+    """Return a folder with two manuals: `book` of 60 sections, and `lore` for scores."""
     root = tmp_path_factory.mktemp("manuals")
     files = {
         "lore/panel.md": "# Panel\nPress the red button twice. Form 217 follows.\n",
@@ -41,11 +38,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "lore/settings.json": '{"colour": "red", "limit": 217}\n',
         "lore/sections.md": "Before all.\n\n# One\nfirst\n\n## Sub\nbelow\n\n# Two\nsecond\n" + "and more\n" * 100,
     }
+    for number in range(100):
+        words = ["lamp", *["brass"] * (number < 70), *["unless"] * (number % 2)]
+        files[f"shelf/{number:02}.md"] = f"# Requirements {number}\n{' '.join(words)} and other things\n"
+    files["tome/only.md"] = "".join(f"# Part {number}\nvioleta flowers\n" for number in range(8))
     for number in range(60):
         words = ["alpha", *["beta"] * (number % 2), *["gamma"] * (not number % 3), *["solo"] * (number == 7)]
         files[f"book/part{number % 4}/{number:02}.md"] = f"# Topic {number}\n{' '.join(words)} and other things\n"
-    for number in range(201):
-        files[f"wide/{'first' if number < 100 else 'second'}/{number}.md"] = f"# Page {number}\n"
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,36 +57,29 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("index")
 
 
-Open = Callable[..., Any]
+Open = Callable[..., AbstractAsyncContextManager[Manuals]]
 
 
 @pytest.fixture
 def manuals(root: Path, index: Path) -> Open:
     """Return what opens the manuals with some settings changed."""
 
-    @asynccontextmanager
-    async def opened(**changed: Any) -> AsyncGenerator[Manuals]:
-        manuals = Manuals(ManualsSettings(root=str(root), index_dir=str(index), **changed))
-        try:
-            yield manuals
-        finally:
-            await manuals.aclose()
-
-    return opened
+    return lambda **changed: open_manuals(ManualsSettings(root=str(root), index_dir=str(index), **changed))
 
 
 @pytest.fixture
-def wire(root: Path, index: Path) -> Open:
-    """Return what serves the manuals to a client, which has listed them."""
+async def opened(manuals: Open) -> AsyncGenerator[Manuals]:
+    """Return the manuals with the usual settings."""
+    async with manuals() as opened:
+        yield opened
 
-    @asynccontextmanager
-    async def served(era: str = "legacy") -> AsyncGenerator[Desk]:
-        settings = Settings(manuals=ManualsSettings(root=str(root), index_dir=str(index)))
-        async with desk(settings, era) as here:
-            await here.call("manual_ls")
-            yield here
 
-    return served
+@pytest.fixture
+async def here(root: Path, index: Path) -> AsyncGenerator[Desk]:
+    """Return a client that has listed the manuals."""
+    async with desk(Settings(manuals=ManualsSettings(root=str(root), index_dir=str(index)))) as here:
+        await here.call("manual_ls")
+        yield here
 
 
 async def find(manuals: Manuals, query: str, *terms: str, manual_id: str = "book", **more: Any) -> dict[str, Any]:
@@ -121,19 +113,9 @@ async def test_each_listing_shows_the_manuals_that_there_are_now(tmp_path: Path)
 # manual_toc
 
 
-async def test_more_than_200_files_need_a_narrower_scope(wire: Open) -> None:
-    async with wire() as here:
-        for max_files in (1, 50):
-            error = await here.fail("manual_toc", manual_id="wide", max_files=max_files)
-            assert error["code"] == "needs_narrow_scope"
-        listed = await here.call("manual_toc", manual_id="wide", path_prefix="second", max_files=200)
-        assert listed["total_files"] == len(listed["items"]) == 101
-
-
-async def test_contents_have_the_fields_of_the_contract(wire: Open) -> None:
-    async with wire() as here:
-        shallow = await here.call("manual_toc", manual_id="lore", max_files=2, cursor="1")
-        deep = await here.call("manual_toc", manual_id="lore", path_prefix="sections.md", depth="deep")
+async def test_contents_have_the_fields_of_the_contract(here: Desk) -> None:
+    shallow = await here.call("manual_toc", manual_id="lore", max_files=2, cursor="1")
+    deep = await here.call("manual_toc", manual_id="lore", path_prefix="sections.md", depth="deep")
     assert shallow == {
         "applied": {
             "manual_id": "lore", "path_prefix": "", "depth": "shallow", "max_files": 2, "include_headings": False,
@@ -169,12 +151,12 @@ async def test_a_score_is_made_of_words_and_bonuses_less_what_noise_costs(manual
 
 async def test_the_weights_of_the_score_are_settings(manuals: Open) -> None:
     without = LexicalSettings(
-        coverage_weight=0, sparse_coverage_weight=0, phrase_weight=0, number_context_bonus=0,
+        coverage_weight=0, phrase_weight=0, number_context_bonus=0,
         proximity_bonus_near=0, proximity_bonus_far=0, length_penalty_weight=0,
     )  # fmt: skip
     left = await reasons(manuals, "red button form 217", lexical=without)
-    assert "tf-idf" in left
-    assert left.isdisjoint(BONUSES | {"length"})
+    assert left >= {"tf-idf", "coverage"}  # a part of coverage is fixed
+    assert left.isdisjoint(BONUSES - {"coverage"} | {"length"})
 
 
 async def test_what_is_noise_costs_points(manuals: Open) -> None:
@@ -190,100 +172,67 @@ async def test_what_is_noise_costs_points(manuals: Open) -> None:
     assert "list of contents -" in explained["index.md"]
 
 
-async def test_a_file_that_only_lists_others_is_found_all_the_same(manuals: Open) -> None:
-    async with manuals() as opened:
-        found = await find(opened, "red button", "red", manual_id="lore")
-        assert "index.md" in [row["ref"]["path"] for row in rows(opened, found)]
-
-
-async def test_a_fixed_share_of_the_hits_explores(manuals: Open) -> None:
-    async with manuals() as opened:
+@pytest.mark.parametrize(
+    ("settings", "places"), [({}, 4), ({"exploration_ratio": 0.4}, 8), ({"exploration_enabled": False}, 0)]
+)
+async def test_a_fixed_share_of_the_hits_explores(manuals: Open, settings: dict[str, Any], places: int) -> None:
+    async with manuals(find=FindSettings(**settings)) as opened:
         shown = rows(opened, await find(opened, "alpha beta gamma", "beta", max_candidates=20))
-        explored = ["exploration" in row["ref"]["signals"] for row in shown]
-        assert len(shown) == 20
-        assert explored == [False] * 16 + [True] * 4
-        scores = [row["score"] for row in shown]
-        assert scores == sorted(scores, reverse=True)
-    async with manuals(find=FindSettings(exploration_ratio=0.4)) as opened:
-        shown = rows(opened, await find(opened, "alpha beta gamma", "beta", max_candidates=20))
-        assert ["exploration" in row["ref"]["signals"] for row in shown] == [False] * 12 + [True] * 8
-    async with manuals(find=FindSettings(exploration_enabled=False)) as opened:
-        shown = rows(opened, await find(opened, "alpha beta gamma", "beta", max_candidates=20))
-        assert not any("exploration" in row["ref"]["signals"] for row in shown)
+    explored = ["exploration" in row["ref"]["signals"] for row in shown]
+    assert explored == [False] * (20 - places) + [True] * places
+    scores = [row["score"] for row in shown]
+    assert scores == sorted(scores, reverse=True)
 
 
-async def test_hits_are_at_most_50_and_at_most_as_many_as_asked_for(manuals: Open) -> None:
-    async with manuals() as opened:
-        for asked, shown in ((1, 1), (3, 3), (50, 50), (200, 50), (1000, 50)):
-            found = await find(opened, "alpha things", "beta", max_candidates=asked)
-            assert found["summary"]["candidates"] == len(rows(opened, found)) == shown
+async def test_hits_are_at_most_50_and_at_most_as_many_as_asked_for(opened: Manuals) -> None:
+    for asked, shown in ((1, 1), (3, 3), (50, 50), (200, 50), (1000, 50)):
+        found = await find(opened, "alpha things", "beta", max_candidates=asked)
+        assert found["summary"]["candidates"] == len(rows(opened, found)) == shown
 
 
-def test_the_cut_off_ends_where_score_and_coverage_are_both_low() -> None:
-    scores = [1.0] * 8 + [0.3, 0.24, 0.9]
-    ranking = [(str(at), score) for at, score in enumerate(scores)]
-    weak = dict.fromkeys((key for key, _ in ranking), 0.4)
-    assert cut_off(ranking, weak) == 9
-    assert cut_off(ranking, {**weak, "9": 0.5}) == 11
-    assert cut_off(ranking[:8], weak) == 8
-    assert cut_off([("0", 1.0), *[(str(at), 0.0) for at in range(1, 30)]], dict.fromkeys(map(str, range(30)), 0.0)) == 8
-
-
-async def test_the_second_section_of_a_file_comes_after_as_good_a_one_of_another(manuals: Open) -> None:
-    async with manuals() as opened:
-        shown = rows(opened, await find(opened, "violet", "violet", manual_id="lore"))
+async def test_the_second_section_of_a_file_comes_after_as_good_a_one_of_another(opened: Manuals) -> None:
+    shown = rows(opened, await find(opened, "violet", "violet", manual_id="lore"))
     assert [row["ref"]["path"] for row in shown[:2]] == ["many.md", "zero.md"]
     assert {row["ref"]["path"] for row in shown[2:]} == {"many.md"}
-
-
-def test_a_file_with_many_good_sections_leaves_room_for_others() -> None:
-    paths = {"a1": "a", "a2": "a", "a3": "a", "b1": "b"}
-    scores = {"a1": 1.0, "a2": 0.99, "a3": 0.98, "b1": 0.95}
-    assert [key for key, _ in spread(list(scores), scores, paths)] == ["a1", "b1", "a2", "a3"]
-    apart = {**scores, "b1": 0.5}
-    assert [key for key, _ in spread(list(apart), apart, paths)] == ["a1", "a2", "a3", "b1"]
 
 
 # manual_find: scope, gates, required terms
 
 
-async def test_a_search_stays_in_its_manual(manuals: Open) -> None:
-    async with manuals() as opened:
-        for expand in (None, True, False):
-            found = await find(opened, "red button", "red", expand_scope=expand, use_cache=False)
-            assert found["applied"]["requested_expand_scope"] is expand
-            assert found["applied"]["expand_scope"] is False
-            assert found["summary"]["candidates"] == 0
-        for kind in ("candidates", "integrated_top", "unscanned", "fusion_debug"):
-            for row in rows(opened, await find(opened, "alpha red", "beta"), kind):
-                assert "lore" not in str(row)
+async def test_a_search_stays_in_its_manual(opened: Manuals) -> None:
+    for expand in (None, True, False):
+        found = await find(opened, "red button", "red", expand_scope=expand, use_cache=False)
+        assert found["applied"]["requested_expand_scope"] is expand
+        assert found["applied"]["expand_scope"] is False
+        assert found["summary"]["candidates"] == 0
+    for kind in ("candidates", "integrated_top", "unscanned", "fusion_debug"):
+        for row in rows(opened, await find(opened, "alpha red", "beta"), kind):
+            assert "lore" not in str(row)
 
 
-async def test_both_gates_always_run_and_are_fused(manuals: Open) -> None:
-    async with manuals() as opened:
-        for query, terms in (
-            ("alpha things", ("beta",)),
-            ("alpha", ("nowhere",)),
-            ("alpha", ("alpha",)),
-            ("x", ("y",)),
-        ):
-            found = await find(opened, query, *terms)
-            assert [run["gate"] for run in rows(opened, found, "gate_runs")] == ["g0", "g_req"]
-        found = await find(opened, "alpha things", "beta")
-        first = rows(opened, found, "fusion_debug")[0]
-        assert [each["gate"] for each in first["contributions"]] == ["g0", "g_req"]
-        for each in first["contributions"]:
-            assert each["rrf"] == pytest.approx(each["weight"] / (60 + each["rank"]), abs=1e-6)
-        assert "beta" in (await opened.read(read_of(first)))[0]["text"]
+async def test_both_gates_always_run_and_are_fused(opened: Manuals) -> None:
+    for query, terms in (
+        ("alpha things", ("beta",)),
+        ("alpha", ("nowhere",)),
+        ("alpha", ("alpha",)),
+        ("x", ("y",)),
+    ):
+        found = await find(opened, query, *terms)
+        assert [run["gate"] for run in rows(opened, found, "gate_runs")] == ["g0", "g_req"]
+    found = await find(opened, "alpha things", "beta")
+    first = rows(opened, found, "fusion_debug")[0]
+    assert [each["gate"] for each in first["contributions"]] == ["g0", "g_req"]
+    for each in first["contributions"]:
+        assert each["rrf"] == pytest.approx(each["weight"] / (60 + each["rank"]), abs=1e-6)
+    assert "beta" in (await opened.read(read_of(first)))[0]["text"]
 
 
 def read_of(row: dict[str, Any]) -> ReadRequest:
     return ReadRequest(row["ref"]["manual_id"], row["ref"]["path"], row["ref"]["start_line"])
 
 
-async def test_what_became_of_the_required_terms_is_in_applied(manuals: Open) -> None:
-    async with manuals() as opened:
-        applied = (await find(opened, "things", "beta"))["applied"]
+async def test_what_became_of_the_required_terms_is_in_applied(opened: Manuals) -> None:
+    applied = (await find(opened, "things", "beta"))["applied"]
     assert {key: value for key, value in applied.items() if not key.startswith("sem_cache")} == {
         "manual_id": "book",
         "requested_expand_scope": None,
@@ -308,33 +257,30 @@ async def test_what_became_of_the_required_terms_is_in_applied(manuals: Open) ->
     }
 
 
-async def test_required_terms_are_reported_as_they_were_normalised(manuals: Open) -> None:
-    async with manuals() as opened:
-        request = parse_find({"query": "things", "manual_id": "book", "required_terms": ["ＢＥＴＡ ", "beta", "Gamma"]})
-        applied = (await opened.find(request))["applied"]
-        assert applied["requested_required_terms"] == ["beta", "gamma"]
+async def test_required_terms_are_reported_as_they_were_normalised(opened: Manuals) -> None:
+    request = parse_find({"query": "things", "manual_id": "book", "required_terms": ["ＢＥＴＡ ", "Gamma"]})
+    applied = (await opened.find(request))["applied"]
+    assert applied["requested_required_terms"] == ["beta", "gamma"]
 
 
-async def test_terms_that_nothing_has_leave_the_search_without_them(manuals: Open) -> None:
-    async with manuals() as opened:
-        plain = rows(opened, await find(opened, "beta things", "beta"))
-        found = await find(opened, "beta things", "nowhere")
-        applied = found["applied"]
-        assert applied["selected_gate"] == "g0"
-        assert applied["gate_selection_reason"] == "required_gate_empty_fallback_to_g0"
-        assert applied["required_terms_relaxed"] is True
-        assert applied["required_terms_relax_reason"] == "zero_candidates_with_required_terms"
-        assert applied["required_effect_status"] == "required_none_matched"
-        assert applied["required_terms_missing"] == ["nowhere"]
-        assert (applied["required_strict_candidates"], applied["required_filtered_candidates"]) == (0, 0)
-        assert applied["required_top_hits"] == 0
-        assert found["summary"]["candidates"] > 0
-        assert {row["ref"]["path"] for row in rows(opened, found)} <= {row["ref"]["path"] for row in plain}
+async def test_terms_that_nothing_has_leave_the_search_without_them(opened: Manuals) -> None:
+    plain = rows(opened, await find(opened, "beta things", "beta"))
+    found = await find(opened, "beta things", "nowhere")
+    applied = found["applied"]
+    assert applied["selected_gate"] == "g0"
+    assert applied["gate_selection_reason"] == "required_gate_empty_fallback_to_g0"
+    assert applied["required_terms_relaxed"] is True
+    assert applied["required_terms_relax_reason"] == "zero_candidates_with_required_terms"
+    assert applied["required_effect_status"] == "required_none_matched"
+    assert applied["required_terms_missing"] == ["nowhere"]
+    assert (applied["required_strict_candidates"], applied["required_filtered_candidates"]) == (0, 0)
+    assert applied["required_top_hits"] == 0
+    assert found["summary"]["candidates"] > 0
+    assert {row["ref"]["path"] for row in rows(opened, found)} <= {row["ref"]["path"] for row in plain}
 
 
-async def test_a_term_in_nearly_every_section_is_dropped_and_a_rare_one_kept(manuals: Open) -> None:
-    async with manuals() as opened:
-        applied = (await find(opened, "things", "alpha", "solo"))["applied"]
+async def test_a_term_in_nearly_every_section_is_dropped_and_a_rare_one_kept(opened: Manuals) -> None:
+    applied = (await find(opened, "things", "alpha", "solo"))["applied"]
     assert applied["required_terms_df_filtered"] == [
         {"term": "alpha", "doc_freq": 60, "doc_freq_ratio": 1.0, "reason": "too_common", "dropped": True},
         {"term": "solo", "doc_freq": 1, "doc_freq_ratio": 0.0167, "reason": "too_rare", "dropped": False},
@@ -343,9 +289,25 @@ async def test_a_term_in_nearly_every_section_is_dropped_and_a_rare_one_kept(man
     assert applied["required_terms"] == ["solo"]
 
 
-async def test_a_term_that_is_nowhere_is_named(manuals: Open) -> None:
-    async with manuals() as opened:
-        applied = (await find(opened, "things", "beta", "nowhere"))["applied"]
+async def test_candidates_with_required_terms_are_counted_before_the_best_are_chosen(opened: Manuals) -> None:
+    found = await find(opened, "lamp", "brass", manual_id="shelf")
+    applied = found["applied"]
+    assert found["summary"]["candidates"] == 50
+    assert (applied["required_strict_candidates"], applied["required_filtered_candidates"]) == (70, 70)
+
+
+async def test_a_rare_term_is_searched_for_when_it_is_reported_as_kept(opened: Manuals) -> None:
+    found = await find(opened, "things", "alpha", "solo")
+    assert rows(opened, found, "gate_runs")[1]["required_terms"] == found["applied"]["required_terms"] == ["solo"]
+    assert rows(opened, found, "gate_runs")[1]["candidates_count"] == 1
+    first = rows(opened, found)[0]
+    assert first["ref"]["path"] == "part3/07.md"
+    assert "required_term" in first["ref"]["signals"]
+    assert found["applied"]["required_effect_status"] != "required_none_matched"
+
+
+async def test_a_term_that_is_nowhere_is_named(opened: Manuals) -> None:
+    applied = (await find(opened, "things", "beta", "nowhere"))["applied"]
     assert applied["required_terms_missing"] == ["nowhere"]
     assert applied["required_effect_status"] == "term_dropped_or_weakened"
     assert applied["required_failure_reason"] == "some_required_terms_not_found_in_manual_scope:nowhere"
@@ -355,10 +317,9 @@ async def test_a_term_that_is_nowhere_is_named(manuals: Open) -> None:
     ]
 
 
-async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(manuals: Open) -> None:
-    async with manuals() as opened:
-        found = await find(opened, "things", "beta", "gamma")
-        shown = rows(opened, found)
+async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(opened: Manuals) -> None:
+    found = await find(opened, "things", "beta", "gamma")
+    shown = rows(opened, found)
     numbers = [int(row["ref"]["path"][-5:-3]) for row in shown]
     both = [number % 2 == 1 and number % 3 == 0 for number in numbers]
     assert both[:10] == [True] * 10
@@ -369,53 +330,79 @@ async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(man
         assert ("required_terms_rrf" in signals) is (number % 2 == 1 or number % 3 == 0)
 
 
-# manual_find: questions in parts
+async def test_a_search_that_did_not_see_everything_says_how_many_files_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "book").mkdir()
+    for number in range(5):
+        (tmp_path / f"book/{number}.md").write_text(f"# Topic {number}\nalpha {'beta' * (number % 2)}\n")
+    (tmp_path / "book/large.md").write_text("# Large\nzebra\n" + "alpha\n" * 100)
+    settings = ManualsSettings(root=str(tmp_path), in_memory=True, max_file_bytes=200)
+    async with desk(Settings(manuals=settings)) as here:
+        await here.call("manual_ls")
+        wanted = {"query": "alpha", "manual_id": "book"}
+        missed = await here.call("manual_find", **wanted, required_terms=["zebra"])
+        reason = "incomplete:1_files_not_searched"
+        assert (missed["status"], missed["failure_reason"]) == ("required_fallback", f"{reason};not_found_so_far:zebra")
+        found = await here.call("manual_find", **wanted, required_terms=["beta"])
+        assert (found["status"], found["failure_reason"]) == ("required_effective", reason)
+        gaps = await here.call("manual_hits", trace_id=found["trace_id"], kind="gaps")
+        assert ["1_files_not_searched" in gap["gap_hint"] for gap in gaps["items"]] == [True]
+        (tmp_path / "book/large.md").unlink()
+    async with open_manuals(settings) as opened:
+        whole = await find(opened, "alpha", "zebra")
+        assert whole["summary"]["integration_status"] == "ready"
+        assert whole["applied"]["required_effect_status"] == "required_none_matched"
+        (tmp_path / "book/large.md").write_text("zebra " * 100)
+    async with open_manuals(settings) as opened:
+        part = await find(opened, "alpha", "zebra")
+        assert part["summary"]["integration_status"] == "needs_followup"
+        assert part["summary"]["gap_count"] == len(rows(opened, part, "gaps")) == 1
 
 
-async def test_a_part_of_a_question_that_fails_leaves_the_others(manuals: Open) -> None:
-    query = "solo vs gamma"
-    asked: list[str] = []
-
-    def fragile(text: str, *rest: Any) -> Any:
-        asked.append(text)
-        if text in broken:
-            raise sqlite3.OperationalError("no")
-        return rank(text, *rest)
-
-    async def hits() -> list[tuple[str, float]]:
-        asked.clear()
-        async with manuals(cache=CacheSettings(enabled=False)) as opened:
-            return [(row["ref"]["path"], row["score"]) for row in rows(opened, await find(opened, query, "beta"))]
-
-    with patch("responses_mcp.manuals.find.rank", fragile):
-        broken: set[str] = set()
-        whole = await hits()
-        assert asked == [query, "solo", "gamma"]
-        broken = {"solo"}
-        some = await hits()
-        broken = {"solo", "gamma"}
-        none = await hits()
-    async with manuals(find=FindSettings(query_decomp_enabled=False)) as opened:
-        plain = [(row["ref"]["path"], row["score"]) for row in rows(opened, await find(opened, query, "beta"))]
-    assert none == plain
-    assert some
-    assert whole != plain
+async def test_a_rare_word_is_found_although_a_form_of_it_is_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "book").mkdir()
+    for number in range(200):
+        (tmp_path / f"book/{number}.md").write_text(f"# Virtual {number}\nvirtual functions, committed\n")
+    rare = {"a.md", "b.md", "c.md"}
+    for name in rare:
+        text = f"{'Other long words stand here. ' * 30}virtualization, to commit of function_a\n"
+        (tmp_path / "book" / name).write_text(f"# Other\n{text}")
+    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as opened:
+        for word, sections in (("virtualization", 3), ("function_a", 3), ("commit", 203)):
+            for query in (word, f"how does {word} work in general"):
+                found = await find(opened, query, word)
+                assert {row["ref"]["path"] for row in rows(opened, found)} >= rare
+                applied = found["applied"]
+                if not applied["required_terms_df_filtered"] or word != "commit":
+                    assert applied["required_effect_status"] == "required_effective"
+                    assert applied["required_filtered_candidates"] == sections
+                assert applied["required_terms_match_stats"][0]["matched_docs"] == sections
 
 
 # manual_find: claim graph and cache
 
 
-async def test_a_claim_graph_is_there_when_it_was_asked_for(manuals: Open) -> None:
-    async with manuals() as opened:
-        found = await find(opened, "what is beta", "beta", include_claim_graph=True)
-        assert found["claim_graph"].keys() == {"claims", "evidences", "edges", "facets"}
-        for kind in ("claims", "evidences", "edges"):
-            assert rows(opened, found, kind) == found["claim_graph"][kind] != []
-        without = await find(opened, "what is beta", "beta")
-        assert "claim_graph" not in without
-        assert without["summary"] == found["summary"]
-        for kind in ("claims", "evidences", "edges"):
-            assert rows(opened, without, kind) == []
+async def test_a_claim_graph_is_there_when_it_was_asked_for(opened: Manuals) -> None:
+    found = await find(opened, "what is beta", "beta", include_claim_graph=True)
+    assert found["claim_graph"].keys() == {"claims", "evidences", "edges", "facets"}
+    for kind in ("claims", "evidences", "edges"):
+        assert rows(opened, found, kind) == found["claim_graph"][kind] != []
+    without = await find(opened, "what is beta", "beta")
+    assert "claim_graph" not in without
+    assert without["summary"] == found["summary"]
+    for kind in ("claims", "evidences", "edges"):
+        assert rows(opened, without, kind) == []
+
+
+async def test_contradictions_and_open_questions_of_the_claim_graph_leave_the_summary_alone(opened: Manuals) -> None:
+    query = "what are the requirements of lamp, unless brass"
+    found = await find(opened, query, "brass", manual_id="shelf", include_claim_graph=True)
+    relations = {edge["relation"] for edge in found["claim_graph"]["edges"]}
+    statuses = {claim["status"] for claim in found["claim_graph"]["claims"]}
+    assert "contradicts" in relations
+    assert statuses != {"supported"}
+    plain = await find(opened, query, "brass", manual_id="shelf")
+    assert found["summary"] == plain["summary"]
+    assert (plain["summary"]["conflict_count"], plain["summary"]["integration_status"]) == (0, "ready")
 
 
 async def test_a_claim_graph_that_is_switched_off_is_empty(manuals: Open) -> None:
@@ -430,40 +417,40 @@ async def modes(manuals: Manuals, *finds: dict[str, Any]) -> list[str]:
     return [(await find(manuals, "solo", "solo", **more))["applied"]["sem_cache_mode"] for more in finds]
 
 
-async def test_the_cache_is_used_as_settings_say_unless_the_request_says_otherwise(manuals: Open) -> None:
-    async with manuals() as opened:
-        assert await modes(opened, {}, {}, {"use_cache": False}, {"use_cache": True}) == [
-            "miss",
-            "exact",
-            "bypass",
-            "exact",
-        ]
-    async with manuals(cache=CacheSettings(enabled=False)) as opened:
-        assert await modes(opened, {}, {}, {"use_cache": True}, {"use_cache": True}) == [
-            "bypass",
-            "bypass",
-            "miss",
-            "exact",
-        ]
+USE, GRAPH = {"use_cache": True}, {"include_claim_graph": True}
 
 
-async def test_a_find_with_a_claim_graph_bypasses_the_cache(manuals: Open) -> None:
-    async with manuals() as opened:
-        graph = {"include_claim_graph": True}
-        assert await modes(opened, {}, graph, {**graph, "use_cache": True}, {}) == ["miss", "bypass", "bypass", "exact"]
+@pytest.mark.parametrize(
+    ("enabled", "finds", "expected"),
+    [
+        (True, [{}, {}, {"use_cache": False}, USE], ["miss", "exact", "bypass", "exact"]),
+        (False, [{}, {}, USE, USE], ["bypass", "bypass", "miss", "exact"]),
+    ],
+)
+async def test_the_cache_is_used_as_settings_say_unless_the_request_says_otherwise(
+    manuals: Open, enabled: bool, finds: list[dict[str, Any]], expected: list[str]
+) -> None:
+    async with manuals(cache=CacheSettings(enabled=enabled)) as opened:
+        assert await modes(opened, *finds) == expected
 
 
-async def test_a_cached_answer_with_too_many_gaps_is_searched_again(manuals: Open) -> None:
-    async with manuals(cache=CacheSettings(max_summary_gap=0)) as opened:
-        assert await modes(opened, {}, {}) == ["miss", "guard_revalidate"]
-    async with manuals(cache=CacheSettings(max_summary_gap=1, max_summary_conflict=0)) as opened:
-        assert await modes(opened, {}, {}) == ["miss", "exact"]
+async def test_a_find_with_a_claim_graph_bypasses_the_cache(opened: Manuals) -> None:
+    assert await modes(opened, {}, GRAPH, GRAPH | USE, {}) == ["miss", "bypass", "bypass", "exact"]
 
 
-async def test_the_full_form_tells_how_the_cache_was_used(manuals: Open) -> None:
-    async with manuals() as opened:
-        first = (await find(opened, "solo", "solo"))["applied"]
-        again = (await find(opened, "solo", "solo"))["applied"]
+@pytest.mark.parametrize(
+    ("gaps", "conflicts", "again"), [(0, -1, "guard_revalidate"), (1, 0, "exact"), (-1, -1, "exact")]
+)
+async def test_a_cached_answer_with_too_many_gaps_is_searched_again(
+    manuals: Open, gaps: int, conflicts: int, again: str
+) -> None:
+    async with manuals(cache=CacheSettings(max_summary_gap=gaps, max_summary_conflict=conflicts)) as opened:
+        assert await modes(opened, {}, {}) == ["miss", again]
+
+
+async def test_the_full_form_tells_how_the_cache_was_used(opened: Manuals) -> None:
+    first = (await find(opened, "solo", "solo"))["applied"]
+    again = (await find(opened, "solo", "solo"))["applied"]
     names = ("used", "hit", "mode", "score", "latency_saved_ms")
     assert [first[f"sem_cache_{name}"] for name in names] == [True, False, "miss", None, None]
     assert [again[f"sem_cache_{name}"] for name in names[:4]] == [True, True, "exact", 1.0]
@@ -473,9 +460,8 @@ async def test_the_full_form_tells_how_the_cache_was_used(manuals: Open) -> None
 # manual_find and manual_hits
 
 
-async def test_a_find_has_the_full_form(manuals: Open) -> None:
-    async with manuals() as opened:
-        found = await find(opened, "beta を網羅的に", "beta", include_claim_graph=True)
+async def test_a_find_has_the_full_form(opened: Manuals) -> None:
+    found = await find(opened, "beta を網羅的に", "beta", include_claim_graph=True)
     assert found["next_actions"] == []
     assert list(found) == ["trace_id", "applied", "claim_graph", "summary", "next_actions"]
     assert list(found["summary"]) == [
@@ -487,94 +473,106 @@ async def test_a_find_has_the_full_form(manuals: Open) -> None:
 
 @pytest.mark.parametrize(("query", "terms"), [("beta", ("beta",)), ("solo", ("solo",)), ("zzz", ("zzz",))])
 async def test_gaps_and_conflicts_are_as_many_as_the_summary_says(
-    manuals: Open, query: str, terms: tuple[str, ...]
+    opened: Manuals, query: str, terms: tuple[str, ...]
 ) -> None:
-    async with manuals() as opened:
-        found = await find(opened, query, *terms)
-        gaps, conflicts = rows(opened, found, "gaps"), rows(opened, found, "conflicts")
+    found = await find(opened, query, *terms)
+    gaps, conflicts = rows(opened, found, "gaps"), rows(opened, found, "conflicts")
     assert found["summary"]["gap_count"] == len(gaps) == (query != "beta")
     assert all(row["reason"] == "gap" and row["gap_hint"] for row in gaps)
     assert found["summary"]["conflict_count"] == len(conflicts) == 0
 
 
-async def test_a_trace_keeps_its_diagnostics_in_applied_alone(manuals: Open) -> None:
-    async with manuals() as opened:
-        for _ in range(2):  # searched, and from the cache
-            found = await find(opened, "beta", "beta")
-            kept = opened._traces.get(found["trace_id"])
-            assert not [key for key in kept if key.startswith(("required_", "selected_gate", "gate_selection"))]
-            assert kept["applied"]["selected_gate"] == "g_req"
+async def test_hits_of_one_file_alone_are_a_gap_that_is_counted_and_shown(opened: Manuals) -> None:
+    found = await find(opened, "violeta flowers", "violeta", manual_id="tome")
+    gaps = rows(opened, found, "gaps")
+    assert found["summary"]["gap_count"] == len(gaps) == 1
+    assert "one file" in gaps[0]["gap_hint"]
+    assert found["summary"]["integration_status"] == "needs_followup"
 
 
-async def test_full_candidates_say_how_they_matched(manuals: Open) -> None:
-    async with manuals() as opened:
-        row = rows(opened, await find(opened, "beta things", "beta"))[0]
+async def test_full_candidates_say_how_they_matched(opened: Manuals) -> None:
+    row = rows(opened, await find(opened, "beta things", "beta"))[0]
     assert row["ref"].keys() == {"path", "start_line", "signals"}
     assert set(row["matched_tokens"]) == set(row["token_hits"]) == {"beta", "things"}
     assert row["match_coverage"] == 1.0
     assert row["rank_explain"]
 
 
-async def test_public_answers_are_compact_whatever_is_asked(wire: Open) -> None:
-    async with wire() as here:
-        found = await here.call(
-            "manual_find", query="beta を網羅的に", manual_id="book", required_terms=["beta"],
-            include_claim_graph=True, use_cache=True, inline_hits={"limit": 9}, budget={"max_candidates": 8},
-        )  # fmt: skip
-        assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "inline_hits", "next_actions"]
-        assert found["candidates"] == 8
-        assert found["status"] == "required_effective"
-        assert found["next_actions"] == []
-        trace = found["trace_id"]
-        page = await here.call("manual_hits", trace_id=trace, kind="integrated_top", offset=0, limit=5)
-        assert found["inline_hits"] == page
-        assert [sorted(item) for item in page["items"]] == [["matched_tokens", "ref", "score", "title"]] * 5
-        candidates = await here.call("manual_hits", trace_id=trace)
-        assert (candidates["kind"], candidates["offset"], candidates["limit"]) == ("candidates", 0, 50)
-        assert candidates["manual_id"] == "book"
-        assert [sorted(item) for item in candidates["items"]] == [["matched_tokens", "ref", "score"]] * 8
-        assert [sorted(item["ref"]) for item in candidates["items"]] == [["path", "start_line"]] * 8
-        for kind in KINDS:
-            page = await here.call("manual_hits", trace_id=trace, kind=kind, limit=3)
-            assert (page["kind"], page["limit"]) == (kind, 3)
-            assert len(page["items"]) == min(page["total"], 3)
+async def test_public_answers_are_compact_whatever_is_asked(here: Desk) -> None:
+    found = await here.call(
+        "manual_find", query="beta を網羅的に", manual_id="book", required_terms=["beta"],
+        include_claim_graph=True, use_cache=True, inline_hits={"limit": 9}, budget={"max_candidates": 8},
+    )  # fmt: skip
+    assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "inline_hits", "next_actions"]
+    assert found["candidates"] == 8
+    assert found["status"] == "required_effective"
+    assert found["next_actions"] == []
+    trace = found["trace_id"]
+    page = await here.call("manual_hits", trace_id=trace, kind="integrated_top", offset=0, limit=5)
+    assert found["inline_hits"] == page
+    assert [sorted(item) for item in page["items"]] == [["matched_tokens", "ref", "score", "title"]] * 5
+    candidates = await here.call("manual_hits", trace_id=trace)
+    assert (candidates["kind"], candidates["offset"], candidates["limit"]) == ("candidates", 0, 50)
+    assert candidates["manual_id"] == "book"
+    assert [sorted(item) for item in candidates["items"]] == [["matched_tokens", "ref", "score"]] * 8
+    assert [sorted(item["ref"]) for item in candidates["items"]] == [["path", "start_line"]] * 8
+    for kind in KINDS:
+        page = await here.call("manual_hits", trace_id=trace, kind=kind, limit=3)
+        assert (page["kind"], page["limit"]) == (kind, 3)
+        assert len(page["items"]) == min(page["total"], 3)
+
+
+@pytest.mark.parametrize(
+    ("query", "terms", "status"),
+    [
+        ("things を網羅的に、全て参照してから", ["beta"], "required_effective"),
+        ("things", ["nowhere"], "required_none_matched"),
+        ("things", ["beta", "nowhere"], "term_dropped_or_weakened"),
+        ("nothing of it", ["nowhere"], "required_none_matched"),
+        ("solo", ["solo"], "required_effective"),
+    ],
+)
+async def test_next_actions_are_empty_whatever_became_of_the_search(
+    here: Desk, opened: Manuals, query: str, terms: list[str], status: str
+) -> None:
+    public = await here.call("manual_find", query=query, manual_id="book", required_terms=terms)
+    assert (public["status"], public["next_actions"]) == (status, [])
+    full = await find(opened, query, *terms)
+    assert full["next_actions"] == []
 
 
 # manual_read and manual_scan
 
 
-async def test_every_hit_can_be_read(wire: Open) -> None:
-    async with wire() as here:
-        for query, manual in (("beta things", "book"), ("before all", "lore"), ("red button", "lore")):
-            found = await here.call(
-                "manual_find", query=query, manual_id=manual, required_terms=[query.split()[0]], inline_hits={}
-            )
-            assert found["inline_hits"]["items"]
-            for hit in found["inline_hits"]["items"]:
-                if hit["ref"]["path"].endswith(".json"):
-                    assert (await here.call("manual_scan", manual_id=manual, path=hit["ref"]["path"]))["text"]
-                else:
-                    assert (await here.call("manual_read", ref=hit["ref"]))["text"]
+async def test_every_hit_can_be_read(here: Desk) -> None:
+    for query, manual in (("beta things", "book"), ("before all", "lore"), ("red button", "lore")):
+        found = await here.call(
+            "manual_find", query=query, manual_id=manual, required_terms=[query.split()[0]], inline_hits={}
+        )
+        assert found["inline_hits"]["items"]
+        for hit in found["inline_hits"]["items"]:
+            if hit["ref"]["path"].endswith(".json"):
+                assert (await here.call("manual_scan", manual_id=manual, path=hit["ref"]["path"]))["text"]
+            else:
+                assert (await here.call("manual_read", ref=hit["ref"]))["text"]
 
 
-async def test_a_section_is_read_by_the_line_of_its_heading(wire: Open) -> None:
-    async with wire() as here:
+async def test_a_section_is_read_by_the_line_of_its_heading(here: Desk) -> None:
 
-        async def text(line: int | None) -> str:
-            ref = {"manual_id": "lore", "path": "sections.md", "start_line": line}
-            return str((await here.call("manual_read", ref=ref))["text"])
+    async def text(line: int | None) -> str:
+        ref = {"manual_id": "lore", "path": "sections.md", "start_line": line}
+        return str((await here.call("manual_read", ref=ref))["text"])
 
-        assert await text(3) == "# One\nfirst\n\n## Sub\nbelow\n"
-        assert await text(6) == "## Sub\nbelow\n"
-        assert (await text(9)).startswith("# Two\nsecond\nand more")
-        error = await here.fail("manual_read", ref={"manual_id": "lore", "path": "sections.md", "start_line": 4})
-        assert error["code"] == "not_found"
+    assert await text(3) == "# One\nfirst\n\n## Sub\nbelow\n"
+    assert await text(6) == "## Sub\nbelow\n"
+    assert (await text(9)).startswith("# Two\nsecond\nand more")
+    error = await here.fail("manual_read", ref={"manual_id": "lore", "path": "sections.md", "start_line": 4})
+    assert error["code"] == "not_found"
 
 
-async def test_a_section_asked_for_again_goes_on_in_the_file(wire: Open) -> None:
+async def test_a_section_asked_for_again_goes_on_in_the_file(here: Desk) -> None:
     ref = {"manual_id": "lore", "path": "sections.md", "start_line": 6}
-    async with wire() as here:
-        answers = [await here.call("manual_read", ref=ref, max_chars=256) for _ in range(3)]
+    answers = [await here.call("manual_read", ref=ref, max_chars=256) for _ in range(3)]
     assert [answer["applied"]["mode"] for answer in answers] == ["read", "scan_fallback", "scan_fallback"]
     assert answers[0] == {
         "text": "## Sub\nbelow\n",
@@ -586,44 +584,42 @@ async def test_a_section_asked_for_again_goes_on_in_the_file(wire: Open) -> None
     assert joined == "# Two\nsecond\n" + ("and more\n" * 100)[: 512 - len("# Two\nsecond\n")]
 
 
-async def test_a_scan_has_the_fields_of_the_contract(wire: Open) -> None:
-    async with wire() as here:
-        page = await here.call("manual_scan", manual_id="lore", path="sections.md", start_line=3, max_chars=256)
-        assert page == {
-            "manual_id": "lore",
-            "path": "sections.md",
-            "text": page["text"],
-            "applied_range": {"start_line": 3, "end_line": 3 + page["text"].count("\n", 0, -1)},
-            "next_cursor": {"char_offset": len("Before all.\n\n") + 256},
-            "eof": False,
-            "truncated": True,
-            "truncated_reason": "max_chars",
-            "applied": {"max_chars": 256},
-        }
-        assert page["text"].startswith("# One\nfirst\n")
-        last = await here.call("manual_scan", manual_id="lore", path="settings.json")
-        assert (last["eof"], last["truncated"], last["truncated_reason"]) == (True, False, "none")
-        assert last["next_cursor"] == {"char_offset": None}
-        assert last["applied"] == {"max_chars": 12_000}
+async def test_a_scan_has_the_fields_of_the_contract(here: Desk) -> None:
+    page = await here.call("manual_scan", manual_id="lore", path="sections.md", start_line=3, max_chars=256)
+    assert page == {
+        "manual_id": "lore",
+        "path": "sections.md",
+        "text": page["text"],
+        "applied_range": {"start_line": 3, "end_line": 3 + page["text"].count("\n", 0, -1)},
+        "next_cursor": {"char_offset": len("Before all.\n\n") + 256},
+        "eof": False,
+        "truncated": True,
+        "truncated_reason": "max_chars",
+        "applied": {"max_chars": 256},
+    }
+    assert page["text"].startswith("# One\nfirst\n")
+    last = await here.call("manual_scan", manual_id="lore", path="settings.json")
+    assert (last["eof"], last["truncated"], last["truncated_reason"]) == (True, False, "none")
+    assert last["next_cursor"] == {"char_offset": None}
+    assert last["applied"] == {"max_chars": 12_000}
 
 
-async def test_a_file_is_read_to_its_end_by_any_form_of_cursor(wire: Open, root: Path) -> None:
+async def test_a_file_is_read_to_its_end_by_any_form_of_cursor(here: Desk, root: Path) -> None:
     whole = (root / "lore/sections.md").read_text(encoding="utf-8")
     forms: list[Callable[[Any], Any]] = [
         lambda cursor: cursor,
         lambda cursor: cursor["char_offset"],
         lambda cursor: str(cursor["char_offset"]),
     ]
-    async with wire() as here:
-        for form in forms:
-            page = await here.call("manual_scan", manual_id="lore", path="sections.md", max_chars=300)
-            text = page["text"]
-            while not page["eof"]:
-                page = await here.call(
-                    "manual_scan", manual_id="lore", path="sections.md", max_chars=300, cursor=form(page["next_cursor"])
-                )
-                text += page["text"]
-            assert text == whole
+    for form in forms:
+        page = await here.call("manual_scan", manual_id="lore", path="sections.md", max_chars=300)
+        text = page["text"]
+        while not page["eof"]:
+            page = await here.call(
+                "manual_scan", manual_id="lore", path="sections.md", max_chars=300, cursor=form(page["next_cursor"])
+            )
+            text += page["text"]
+        assert text == whole
 
 
 @pytest.mark.parametrize(
@@ -639,15 +635,13 @@ async def test_a_file_is_read_to_its_end_by_any_form_of_cursor(wire: Open, root:
     ],
 )
 async def test_a_scan_begins_at_its_line_then_at_its_cursor_then_at_the_first_line(
-    wire: Open, where: dict[str, Any], begins: str
+    here: Desk, where: dict[str, Any], begins: str
 ) -> None:
-    async with wire("modern") as here:
-        page = await here.call("manual_scan", manual_id="lore", path="sections.md", **where)
+    page = await here.call("manual_scan", manual_id="lore", path="sections.md", **where)
     assert page["text"].startswith(begins)
 
 
 @pytest.mark.parametrize("where", [{"start_line": 1000}, {"cursor": {"start_line": 1000}}, {"start_line": 0}])
-async def test_a_scan_begins_within_the_file(wire: Open, where: dict[str, Any]) -> None:
-    async with wire() as here:
-        error = await here.fail("manual_scan", manual_id="lore", path="sections.md", **where)
+async def test_a_scan_begins_within_the_file(here: Desk, where: dict[str, Any]) -> None:
+    error = await here.fail("manual_scan", manual_id="lore", path="sections.md", **where)
     assert error["code"] == "invalid_parameter"

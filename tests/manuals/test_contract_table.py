@@ -2,11 +2,11 @@
 
 import json
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.promises import cells, defined_in
 from tests.toolsets.manuals_harness import desk, fill, settings_for
 
 ROOT = Path(__file__).parent.parent.parent
@@ -18,19 +18,12 @@ IN_SECTION = {2: 7 + 2, 3: 7 + 2, 4: 54 + 3, 5: 11 + 2, 6: 7 + 2, 7: 5 + 2}
 
 def rows(pattern: str) -> list[list[str]]:
     """Return the cells of the rows whose first cell fits."""
-    cells = [re.split(r"(?<!\\) \| ", line.strip("|").strip()) for line in PAGE.splitlines() if line.startswith("|")]
-    return [row for row in cells if re.fullmatch(pattern, row[0])]
+    every = [cells(line) for line in PAGE.splitlines() if line.startswith("|")]
+    return [row for row in every if re.fullmatch(pattern, row[0])]
 
 
 RULES = rows(r"M\d\.\d+")
 EXAMPLES = rows(r"`manual_\w+`")
-
-
-@cache
-def functions_of(file: str) -> set[str]:
-    path = ROOT / file
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return set(re.findall(r"^(?:async )?def (test_\w+)\(", text, re.MULTILINE))
 
 
 def test_every_line_of_the_contract_has_its_number_in_order() -> None:
@@ -44,7 +37,7 @@ def test_a_rule_has_words_and_tests_that_exist(row: list[str]) -> None:
     assert rule.endswith(".")
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", held_by)
     assert len(named) == held_by.count("`") / 2 > 0
-    assert [f"{file}::{name}" for file, name in named if name not in functions_of(file)] == []
+    assert [f"{file}::{name}" for file, name in named if name not in defined_in(file)] == []
 
 
 async def test_each_example_of_an_error_is_what_happens(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.manuals.words import asked, foldable, is_character, is_hiragana, normalise, runs, spaced
+from responses_mcp.manuals.words import asked, foldable, forms, is_character, is_hiragana, normalise, runs, spaced, stem
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,43 @@ def test_hiragana_is_known() -> None:
     assert not is_hiragana("事")
     assert not is_hiragana("こt")
     assert not is_hiragana("")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "commit commits committed committing", "run runs running", "map maps mapped mapping mappings",
+        "occur occurs occurred occurring", "configure configures configured configuring configuration configurations",
+        "policy policies", "note notes noted noting", "use uses used using", "add adds added adding",
+        "embed embeds embedded embedding", "control controls controlled controlling", "file files filed filing",
+        "generate generates generated generation", "virtualize virtualized virtualization", "class classes",
+        "cache caches cached caching", "apply applies applied applying", "try tries tried trying", "index indexes indexed",
+        "stop stops stopped stopping", "plan plans planned", "connect connected connection connections", "set sets setting",
+        "string strings", "stuff stuffed stuffing", "need needs needed", "translate translation", "status", "naïve naïves", "v2", "217",
+    ],
+)  # fmt: skip
+def test_the_forms_of_a_word_are_one_word(words: str) -> None:
+    one = words.split()
+    assert len({stem(each) for each in one}) == 1
+    for each in one:
+        assert forms(each) >= set(one)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "virtual virtualization", "note not", "plane plan", "file fill", "string str", "controller control", "use us",
+        "electronic electron", "standard standardization", "rate rat", "hope hop", "class clas", "thing th", "v2 v2s",
+    ],
+)  # fmt: skip
+def test_words_that_only_look_alike_are_others(words: str) -> None:
+    first, second = words.split()
+    assert second not in forms(first)
+    assert first not in forms(second)
+
+
+@given(st.from_regex(r"[a-z]{1,9}(s|es|ed|ing|ation|ion|e|y)?", fullmatch=True))
+def test_forms_have_one_stem_and_are_what_they_say_whichever_of_them_is_asked(word: str) -> None:
+    assert word in forms(word)
+    assert {stem(each) for each in forms(word)} == {stem(word)}
+    assert all(forms(each) - {each} <= forms(word) for each in forms(word))

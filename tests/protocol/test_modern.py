@@ -1,4 +1,4 @@
-"""The 2026-07-28 era, and both eras interleaved on one stream."""
+"""The 2026-07-28 revision, and both revisions interleaved on one stream."""
 
 import json
 from pathlib import Path
@@ -7,14 +7,12 @@ import pytest
 
 from responses_mcp.protocol.exchange import Call, CallStarted, ListedTool
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.protocol.outcome import Crash, ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import Crash, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
+from tests.hostile.corpus import ENVELOPE, ILL_SHAPED_ENVELOPES, PREFIX
 from tests.protocol.test_session import call, cancel, codes, hear, make, request, say
 
 EXAMPLES = (Path(__file__).parent / "wire_examples.txt").read_text(encoding="utf-8").splitlines()
-PREFIX = "io.modelcontextprotocol/"
-ENVELOPE = {PREFIX + "protocolVersion": "2026-07-28", PREFIX + "clientCapabilities": {}}
-WHO = {PREFIX + "serverInfo": {"name": "openai-responses-mcp", "version": "1.2.3"}}
 TOOL = {
     "name": "answer",
     "title": "Answer",
@@ -50,7 +48,7 @@ def play(session: Session, call_: Call) -> list[dict]:
         text = "Invalid arguments: question (non-empty string) is required and nothing else is accepted"
         session.finish(call_, ToolFailure(text))
         return hear(session)
-    session.report(call_, 1, "thinking", total=2)
+    session.report(call_, 1, "thinking")
     heard = hear(session)
     result = {"text": f"echo {question}"}
     session.finish(call_, ToolSuccess(json.dumps(result), result))
@@ -96,37 +94,18 @@ def test_the_conversation_of_examples_is_held_line_by_line() -> None:
 @pytest.mark.parametrize(
     "method", ["server/discover", "tools/list", "tools/call", "subscriptions/listen", "nope", "ping"]
 )
-@pytest.mark.parametrize(
-    "envelope",
-    [
-        {PREFIX + "protocolVersion": 5},
-        {PREFIX + "protocolVersion": None},
-        {PREFIX + "protocolVersion": ["2026-07-28"]},
-        {PREFIX + "clientCapabilities": ...},
-        {PREFIX + "clientCapabilities": None},
-        {PREFIX + "clientCapabilities": []},
-        {PREFIX + "clientInfo": "me"},
-        {PREFIX + "clientInfo": None},
-        {PREFIX + "clientInfo": {"name": "x"}},
-        {PREFIX + "clientInfo": {"name": 1, "version": "1"}},
-        {PREFIX + "logLevel": "loud"},
-        {PREFIX + "logLevel": 3},
-        {PREFIX + "logLevel": []},
-        {PREFIX + "protocolVersion": "2099-01-01", PREFIX + "clientCapabilities": ...},
-    ],
-)
+@pytest.mark.parametrize("envelope", ILL_SHAPED_ENVELOPES.values(), ids=ILL_SHAPED_ENVELOPES)
 def test_an_ill_shaped_envelope_is_invalid_params_whatever_the_method(method: str, envelope: dict) -> None:
     answer = one(make(), modern(1, method, **envelope))
     assert codes([answer]) == [(1, -32602)]
     assert "params._meta" in answer["error"]["message"]
 
 
-@pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call", "nope"])
-@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2099-01-01", "", "2026-07-28 "])
-def test_an_unsupported_version_is_told_with_those_supported(method: str, version: str) -> None:
-    answer = one(make(), modern(1, method, None, **{PREFIX + "protocolVersion": version}))
+@pytest.mark.parametrize("method", ["tools/list", "tools/call", "nope"])
+def test_an_unsupported_version_is_told_with_those_supported_whatever_the_method(method: str) -> None:
+    answer = one(make(), modern(1, method, None, **{PREFIX + "protocolVersion": "2025-06-18"}))
     assert answer["error"]["code"] == -32022
-    assert answer["error"]["data"] == {"supported": ["2026-07-28"], "requested": version}
+    assert answer["error"]["data"] == {"supported": ["2026-07-28"], "requested": "2025-06-18"}
 
 
 @pytest.mark.parametrize(
@@ -154,99 +133,42 @@ def test_a_request_without_a_version_in_its_meta_is_a_legacy_one(meta) -> None:
 # Methods and results
 
 
-def test_discover_is_answered_before_anything_else() -> None:
-    answer = one(make(initialized=False), modern("d", "server/discover"))
-    assert answer["result"] == {
-        "resultType": "complete",
-        "supportedVersions": ["2026-07-28"],
-        "capabilities": {"tools": {}},
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": WHO,
-    }
-
-
-def test_the_list_says_how_long_it_may_be_kept() -> None:
-    result = one(make(initialized=False), modern(1, "tools/list"))["result"]
-    assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
-    assert [tool["name"] for tool in result["tools"]] == ["echo"]
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        "ping",
-        "initialize",
-        "logging/setLevel",
-        "resources/list",
-        "resources/subscribe",
-        "prompts/list",
-        "tasks/get",
-        "",
-        "x",
-    ],
-)
-def test_methods_that_the_modern_era_removed_or_never_had_are_not_found(method: str) -> None:
-    assert codes([one(make(), modern(1, method))]) == [(1, -32601)]
-
-
 def test_initialize_with_an_envelope_and_a_version_of_its_own_is_the_legacy_handshake() -> None:
     answer = one(make(initialized=False), modern(1, "initialize", {"protocolVersion": "2025-11-25"}))
     assert answer["result"]["protocolVersion"] == "2025-06-18"
 
 
-def test_instructions_reach_clients_of_both_eras() -> None:
+def test_instructions_reach_clients_of_both_revisions() -> None:
     session = Session({}, version="1", instructions="Use it.")
     assert one(session, request(1, "initialize"))["result"]["instructions"] == "Use it."
     assert one(session, modern(2, "server/discover"))["result"]["instructions"] == "Use it."
 
 
-def test_a_modern_success_is_complete_and_says_who_answered() -> None:
+def test_a_modern_failure_is_a_result_and_a_crash_an_error() -> None:
     session = make(initialized=False)
-    (event,) = say(session, modern(1, "tools/call", {"name": "echo", "arguments": {}}))
-    session.finish(event.call, ToolSuccess("{}", {}))
-    assert hear(session)[0]["result"] == {
-        "resultType": "complete",
-        "content": [{"type": "text", "text": "{}"}],
-        "structuredContent": {},
-        "isError": False,
-        "_meta": WHO,
-    }
-
-
-def test_a_modern_failure_is_a_result_without_structured_content() -> None:
-    session = make(initialized=False)
-    (event,) = say(session, modern(1, "tools/call", {"name": "echo"}))
-    session.finish(event.call, ToolFailure("why and what to do", RpcError(-32001, "answer failed", {"message": "why"})))
-    assert hear(session)[0]["result"] == {
-        "resultType": "complete",
-        "content": [{"type": "text", "text": "why and what to do"}],
-        "isError": True,
-        "_meta": WHO,
-    }
-
-
-def test_a_modern_crash_is_an_error() -> None:
-    session = make(initialized=False)
-    (event,) = say(session, modern(1, "tools/call", {"name": "echo"}))
-    session.finish(event.call, Crash())
-    assert hear(session)[0]["error"] == {"code": -32603, "message": "Internal error"}
+    (failing, crashing) = say(session, *(modern(id_, "tools/call", {"name": "answer"}) for id_ in (1, 2)))
+    session.finish(failing.call, ToolFailure("why and what to do", RpcError(-32001, "answer failed")))
+    session.finish(crashing.call, Crash())
+    failed, crashed = hear(session)
+    assert failed["result"]["isError"] is True
+    assert failed["result"]["content"][0]["text"] == "why and what to do"
+    assert crashed["error"] == {"code": -32603, "message": "Internal error"}
 
 
 def test_one_modern_call_too_many_is_an_error_result() -> None:
     session = make(max_in_flight=1)
     say(session, call(1))
-    assert one(session, modern(2, "tools/call", {"name": "echo"}))["result"]["isError"] is True
+    assert one(session, modern(2, "tools/call", {"name": "answer"}))["result"]["isError"] is True
 
 
-# Both eras at once
+# Both revisions at once
 
 
-def test_both_eras_interleave_and_legacy_results_carry_nothing_modern() -> None:
+def test_both_revisions_interleave_and_legacy_results_carry_nothing_modern() -> None:
     session = make(initialized=False)
     events = say(
         session,
-        modern(1, "tools/call", {"name": "echo"}),
+        modern(1, "tools/call", {"name": "answer"}),
         request(2, "initialize"),
         modern(3, "server/discover"),
         call(4),
@@ -262,9 +184,9 @@ def test_both_eras_interleave_and_legacy_results_carry_nothing_modern() -> None:
         assert not {"resultType", "ttlMs", "cacheScope", "_meta"} & results[id_].keys()
 
 
-def test_the_eras_share_one_id_space_and_a_cancel_hits_either() -> None:
+def test_the_revisions_share_one_id_space_and_a_cancel_hits_either() -> None:
     session = make()
-    say(session, modern(1, "tools/call", {"name": "echo"}))
+    say(session, modern(1, "tools/call", {"name": "answer"}))
     assert codes([one(session, call(1))]) == [(1, -32600)]
     say(session, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "_meta": ENVELOPE}})
     assert session.in_flight == 0
@@ -273,20 +195,8 @@ def test_the_eras_share_one_id_space_and_a_cancel_hits_either() -> None:
 # Subscriptions
 
 
-def listen(id_: object, notifications: object = None) -> dict:
-    return modern(id_, "subscriptions/listen", {"notifications": {} if notifications is None else notifications})
-
-
-def test_a_subscription_is_acknowledged_stays_open_and_ends_with_a_result() -> None:
-    session = make(initialized=False)
-    ack = one(session, listen("s", {"toolsListChanged": True}))
-    assert ack["method"] == "notifications/subscriptions/acknowledged"
-    assert ack["params"] == {"_meta": {PREFIX + "subscriptionId": "s"}, "notifications": {}}
-    assert session.in_flight == 1
-    session.close_subscriptions()
-    (end,) = hear(session)
-    assert end["result"] == {"resultType": "complete", "_meta": {**WHO, PREFIX + "subscriptionId": "s"}}
-    assert session.in_flight == 0
+def listen(id_: object) -> dict:
+    return modern(id_, "subscriptions/listen", {"notifications": {}})
 
 
 def test_a_subscription_that_ends_before_its_acknowledgement_was_read_still_sends_it_first() -> None:
@@ -305,11 +215,6 @@ def test_a_cancelled_subscription_says_no_more_and_starts_nothing() -> None:
     assert hear(session) == []
 
 
-@pytest.mark.parametrize("params", [{}, {"notifications": None}, {"notifications": []}, {"notifications": "x"}])
-def test_a_subscription_to_nothing_nameable_is_invalid_params(params: dict) -> None:
-    assert codes([one(make(), modern(1, "subscriptions/listen", params))]) == [(1, -32602)]
-
-
 def test_subscriptions_count_as_requests_in_flight() -> None:
     session = make(max_in_flight=2)
     say(session, listen(1), listen(2))
@@ -322,7 +227,7 @@ def test_subscriptions_count_as_requests_in_flight() -> None:
 
 
 def token(value: object) -> dict:
-    return request(1, "tools/call", {"name": "echo", "_meta": {"progressToken": value}})
+    return request(1, "tools/call", {"name": "answer", "_meta": {"progressToken": value}})
 
 
 @pytest.mark.parametrize("value", [0, "", 7, -1, "p", 2**70, "日" * 1024, 10**1023], ids=range(8))
@@ -348,7 +253,7 @@ def test_a_token_of_a_wrong_type_is_no_token(value) -> None:
 @pytest.mark.parametrize("meta", [{}, ENVELOPE], ids=["legacy", "modern"])
 def test_a_call_with_a_token_over_1024_characters_runs_without_progress(value, meta) -> None:
     session = make()
-    (event,) = say(session, request(1, "tools/call", {"name": "echo", "_meta": {**meta, "progressToken": value}}))
+    (event,) = say(session, request(1, "tools/call", {"name": "answer", "_meta": {**meta, "progressToken": value}}))
     assert event.call.progress_token is None
     session.report(event.call, 1, "searching")
     session.finish(event.call, ToolSuccess("x"))

@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from responses_mcp.protocol.eras import PREFIX
 from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
-from responses_mcp.protocol.outcome import Crash, ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import PREFIX, Crash, Outcome, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
+from tests.hostile.corpus import CASES, FAILED, IN_FLIGHT, OK, Case
 
 TOOL = ListedTool(
-    {"name": "echo", "inputSchema": {"type": "object"}}, lambda text: ToolFailure(text, RpcError(-32001, "no"))
+    {"name": "answer", "inputSchema": {"type": "object"}}, lambda text: ToolFailure(text, RpcError(-32001, "no"))
 )
 INITIALIZE = {"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
 CHUNKS = [0, 1, 2, 7]
 
 
 def make(*, initialized: bool = True, **options) -> Session:
-    session = Session({"echo": TOOL}, version="1.2.3", **options)
+    session = Session({"answer": TOOL}, version="1.2.3", **options)
     if initialized:
         say(session, INITIALIZE)
         hear(session)
@@ -54,7 +54,7 @@ def request(id_: object, method: str, params: object = None) -> dict:
 
 
 def call(id_: object, **arguments: object) -> dict:
-    return request(id_, "tools/call", {"name": "echo", "arguments": arguments})
+    return request(id_, "tools/call", {"name": "answer", "arguments": arguments})
 
 
 def cancel(id_: object, **more: object) -> dict:
@@ -68,7 +68,7 @@ def start(session: Session, id_: object) -> Call:
 
 
 def codes(messages: list[dict]) -> list[tuple[object, object]]:
-    return [(m["id"], m.get("error", {}).get("code", "result")) for m in messages]
+    return [(m["id"], m.get("error", {}).get("code", OK)) for m in messages]
 
 
 # Requests that are answered at once
@@ -96,16 +96,10 @@ def test_initialize_is_answered_with_the_pinned_version_whatever_its_params(para
     assert answer["result"]["protocolVersion"] == "2025-06-18"
 
 
-def test_ping_is_answered_with_an_empty_object_at_any_time() -> None:
-    session = make(initialized=False)
-    say(session, request(99, "ping"), INITIALIZE, request("p", "ping", {"x": 1}))
-    assert [m["result"] for m in hear(session) if m["id"] != "init"] == [{}, {}]
-
-
 @pytest.mark.parametrize("method", ["tools/list", "tools/call"])
 def test_tools_are_refused_before_initialize_with_the_cure(method: str) -> None:
     session = make(initialized=False)
-    assert say(session, request(1, method, {"name": "echo"})) == []
+    assert say(session, request(1, method, {"name": "answer"})) == []
     (answer,) = hear(session)
     assert answer["error"]["code"] == -32602
     assert "initialize" in answer["error"]["message"]
@@ -126,20 +120,7 @@ def test_every_list_of_tools_is_the_same_but_for_its_id(id_: str | int) -> None:
         say(session, request("first", "tools/list", params), request(id_, "tools/list", params))
         first, second = hear(session)
         assert second == {**first, "id": id_}
-        assert [tool["name"] for tool in second["result"]["tools"]] == ["echo"]
-
-
-def test_the_tool_list_is_one_page_of_the_definitions() -> None:
-    session = make()
-    say(session, request(1, "tools/list", {"cursor": "x"}))
-    assert hear(session)[0]["result"] == {"tools": [TOOL.definition]}
-
-
-@pytest.mark.parametrize("method", ["resources/list", "logging/setLevel", "", "tools/call ", "notifications/cancelled"])
-def test_an_unknown_method_is_refused(method: str) -> None:
-    session = make()
-    say(session, request(1, method, {}))
-    assert codes(hear(session)) == [(1, -32601)]
+        assert [tool["name"] for tool in second["result"]["tools"]] == ["answer"]
 
 
 def test_an_unknown_tool_is_refused_as_the_contract_words_it() -> None:
@@ -148,127 +129,43 @@ def test_an_unknown_tool_is_refused_as_the_contract_words_it() -> None:
     assert hear(session) == [{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Unknown tool"}}]
 
 
-@pytest.mark.parametrize(
-    "params",
-    [None, {}, {"name": 5}, {"name": None}, {"name": ["echo"]}, {"name": "echo", "arguments": [1]}]
-    + [{"name": "echo", "arguments": bad} for bad in ("x", 5, True)],
-)
-def test_a_malformed_tools_call_is_refused_and_starts_nothing(params) -> None:
-    session = make()
-    assert say(session, request(1, "tools/call", params)) == []
-    assert codes(hear(session)) == [(1, -32602)]
-    assert session.in_flight == 0
-
-
 def test_arguments_may_be_absent_or_null() -> None:
     session = make()
     events = say(
         session,
-        request(1, "tools/call", {"name": "echo"}),
-        request(2, "tools/call", {"name": "echo", "arguments": None}),
+        request(1, "tools/call", {"name": "answer"}),
+        request(2, "tools/call", {"name": "answer", "arguments": None}),
     )
     assert [event.call.arguments for event in events] == [{}, {}]
 
 
-# What is not answered, and what gets an error without an id
+# What no client should send: the corpus, without a process
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "method": "tools/list"},
-        {"jsonrpc": "1.0", "method": "tools/call", "params": [5]},
-        {"method": "ping"},
-        {"jsonrpc": "2.0", "method": "notifications/unknown", "params": "x"},
-        {"jsonrpc": "2.0", "id": 7, "result": {}},
-        {"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "x"}},
-        {"jsonrpc": "2.0", "result": {}},
-    ],
-)
-def test_notifications_and_responses_are_never_answered(message: dict) -> None:
-    session = make()
-    assert say(session, message) == []
-    assert hear(session) == []
+def typed(pair: tuple[object, object]) -> str:
+    return repr((request_key(pair[0]), pair[1]))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{oops",
-        b"not json",
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping"}}',
-        b'{"id":NaN,"method":"ping"}',
-        b'{"id":1,"x":Infinity}',
-        b'{"id":' + b"9" * 5000 + b',"jsonrpc":"2.0","method":"ping"}',
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
-        b'{"a":"\x01"}',
-        b"{\0}",
-        b"{'a':1}",
-    ],
-)
-def test_what_is_not_json_gets_a_parse_error_and_the_stream_goes_on(line: bytes) -> None:
-    session = make()
-    assert say(session, line + b"\n", request(2, "ping")) == []
-    assert codes(hear(session)) == [(None, -32700), (2, "result")]
+@pytest.mark.parametrize("chunk", [0, 1])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.group}: {case.name}")
+def test_hostile_input_gets_what_it_is_owed_and_leaves_the_call_in_flight_alone(case: Case, chunk: int) -> None:
+    session = make(max_message_bytes=16 << 20)
+    running = start(session, IN_FLIGHT)
+    for event in say(session, case.data, chunk=chunk and max(1, len(case.data) // 5000)):
+        assert isinstance(event, CallStarted)
+        session.finish(event.call, ToolFailure("bad arguments", RpcError(FAILED, "answer failed")))
+    assert sorted(map(typed, codes(hear(session)))) == sorted(map(typed, case.owed))
+    assert session.in_flight == 1
+    session.finish(running, ToolSuccess("x"))
+    assert codes(hear(session)) == [(IN_FLIGHT, OK)]
 
 
-@pytest.mark.parametrize(
-    ("message", "id_"),
-    [
-        ([], None),
-        ([request(16, "ping")], None),
-        (5, None),
-        ("ping", None),
-        (None, None),
-        (True, None),
-        ({}, None),
-        ({"jsonrpc": "2.0"}, None),
-        (request(None, "ping"), None),
-        (request(True, "ping"), None),
-        (request(1.0, "ping"), None),
-        (request(1.5, "ping"), None),
-        (request([1], "ping"), None),
-        (request({}, "ping"), None),
-        ({"jsonrpc": "2.0", "id": 1, "method": 5}, 1),
-        ({"jsonrpc": "2.0", "id": 1, "method": None}, 1),
-        ({"jsonrpc": "2.0", "id": 1}, 1),
-        ({"jsonrpc": "2.0", "method": 5}, None),
-        ({"id": 1, "method": "ping"}, 1),
-        ({"jsonrpc": "1.0", "id": "a", "method": "ping"}, "a"),
-        ({"jsonrpc": 2.0, "id": 0, "method": "ping"}, 0),
-        (request("", "ping", [1]), ""),
-        (request(1, "ping", "x"), 1),
-        (request(-1, "ping", 0), -1),
-    ],
-)
-def test_what_is_not_a_request_gets_invalid_request_with_the_id_only_if_it_can_be_trusted(message, id_) -> None:
-    session = make()
-    assert say(session, message, request(2, "ping")) == []
-    answers = hear(session)
-    assert codes(answers) == [(id_, -32600), (2, "result")]
-    assert type(answers[0]["id"]) is type(id_)
-
-
-@pytest.mark.parametrize("id_", [0, -1, 1, 2**70, "", "1", "二", "\u2028", "a" * 10_000, "\ud800"])
-def test_ids_come_back_as_they_were_sent(id_) -> None:
+@pytest.mark.parametrize("id_", [2**70, "", "二", "\u2028", "\ud800"])
+def test_an_answer_is_one_line_for_every_reader_whatever_its_id(id_: str | int) -> None:
     session = make()
     say(session, request(id_, "ping"))
-    data = session.take_output()
-    assert data.count(b"\n") == 1
-    (answer,) = [json.loads(line) for line in data.decode().split("\n")[:-1]]
-    assert answer["id"] == id_
-    assert type(answer["id"]) is type(id_)
-
-
-def test_an_over_long_message_gets_invalid_request_and_the_stream_goes_on() -> None:
-    session = make(max_message_bytes=1000)
-    assert say(session, call(1, x="y" * 2000), request(2, "ping")) == []
-    assert codes(hear(session)) == [(None, -32600), (2, "result")]
+    (line,) = session.take_output().decode().splitlines()
+    assert json.loads(line)["id"] == id_
 
 
 # Output framing
@@ -294,10 +191,64 @@ def test_line_mode_from_the_start_answers_frames_in_lines() -> None:
 
 def test_a_malformed_line_switches_to_lines_but_stray_bytes_between_frames_do_not() -> None:
     session = make(initialized=False)
+    say(session, encode_frame(json.dumps(request(1, "ping")).encode()))
+    assert session.take_output().startswith(b"Content-Length")
     say(session, b"stray\n")
     assert session.take_output().startswith(b"Content-Length")
     say(session, b"{oops\n")
     assert session.take_output().startswith(b"{")
+
+
+@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.parametrize(
+    ("first", "code"),
+    [
+        (b"hello\n", -32700),
+        (b"\n\nhello\r\n", -32700),
+        (b"\xef\xbb\xbf{}\n", -32700),
+        (b"\xff\n", -32700),
+        (b"5\n", -32600),
+        (b"x" * 101 + b"\n", -32600),
+        (b"{" * 101 + b"\n", -32600),
+    ],
+)
+def test_the_error_of_a_first_line_that_begins_no_header_comes_as_a_line(first: bytes, code: int, chunk: int) -> None:
+    session = make(initialized=False, max_message_bytes=100)
+    say(session, first, first, chunk=chunk)
+    answers = session.take_output().split(b"\n")
+    assert [json.loads(answer)["error"]["code"] for answer in answers[:-1]] == [code, code]
+    if b"{" not in first[:1]:  # what is no JSON says nothing about those that follow
+        say(session, encode_frame(json.dumps(request(1, "ping")).encode()))
+        assert session.take_output().startswith(b"Content-Length")
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"Content-Length: x\r\n\r\n",
+        b"Content-Type: x\r\n\r\n",
+        b"Content-Lenght: 5\r\n",
+        b"Content-Length: 500\r\n\r\n",
+        b"{oops Content-Length: 3\r\n\r\nabc",
+    ],
+)
+def test_the_error_of_a_first_line_that_begins_a_header_comes_in_a_frame(first: bytes) -> None:
+    session = make(initialized=False, max_message_bytes=100)
+    say(session, first)
+    assert session.take_output().startswith(b"Content-Length")
+
+
+@pytest.mark.parametrize("text", ["1.5", "1.0", "-0.25", "1e+300"])
+def test_an_id_that_is_a_number_with_a_fraction_is_echoed(text: str) -> None:
+    session = make()
+    say(session, f'{{"jsonrpc":"2.0","id":{text},"method":"ping"}}\n'.encode())
+    assert session.take_output() == f'{{"jsonrpc":"2.0","id":{text},"result":{{}}}}\n'.encode()
+    first = start(session, float(text))
+    say(session, request(float(text), "ping"))
+    assert codes(hear(session)) == [(float(text), -32600)]
+    (event,) = say(session, cancel(float(text)))
+    assert isinstance(event, CallCancelled)
+    assert event.call is first
 
 
 def test_an_answer_finished_after_the_switch_comes_as_a_line() -> None:
@@ -311,39 +262,34 @@ def test_an_answer_finished_after_the_switch_comes_as_a_line() -> None:
 
 # Outcomes
 
-
-def test_a_success_carries_the_text_and_the_same_facts_structured() -> None:
-    session = make()
-    session.finish(start(session, 1), ToolSuccess('{"a": "あ"}', {"a": "あ"}))
-    assert hear(session)[0]["result"] == {
-        "content": [{"type": "text", "text": '{"a": "あ"}'}],
-        "structuredContent": {"a": "あ"},
-        "isError": False,
-    }
+WHY = RpcError(-32001, "answer failed", {"message": "why"})
+TEXT = [{"type": "text", "text": "why"}]
 
 
-def test_a_failure_is_the_error_that_the_contract_words() -> None:
-    session = make()
-    session.finish(start(session, 1), ToolFailure("why", RpcError(-32001, "answer failed", {"message": "why"})))
-    assert hear(session)[0]["error"] == {"code": -32001, "message": "answer failed", "data": {"message": "why"}}
-
-
-def test_a_failure_without_an_error_is_a_result_that_says_so() -> None:
-    session = make()
-    session.finish(start(session, 1), ToolFailure("why"))
-    assert hear(session)[0]["result"] == {"content": [{"type": "text", "text": "why"}], "isError": True}
-
-
-def test_failures_are_results_when_the_settings_say_so() -> None:
-    session = make(errors_as_results=True)
-    session.finish(start(session, 1), ToolFailure("why", RpcError(-32001, "answer failed")))
-    assert hear(session)[0]["result"]["isError"] is True
-
-
-def test_a_crash_says_nothing_about_itself() -> None:
-    session = make(errors_as_results=True)
-    session.finish(start(session, 1), Crash())
-    assert hear(session)[0]["error"] == {"code": -32603, "message": "Internal error"}
+@pytest.mark.parametrize(
+    ("as_results", "outcome", "answer"),
+    [
+        (
+            False,
+            ToolSuccess('{"a": "あ"}', {"a": "あ"}),
+            {
+                "content": [{"type": "text", "text": '{"a": "あ"}'}],
+                "structuredContent": {"a": "あ"},
+                "isError": False,
+            },
+        ),
+        (False, ToolFailure("why", WHY), {"code": -32001, "message": "answer failed", "data": {"message": "why"}}),
+        (True, ToolFailure("why", WHY), {"content": TEXT, "isError": True}),
+        (False, ToolFailure("why"), {"content": TEXT, "isError": True}),
+        (True, Crash(), {"code": -32603, "message": "Internal error"}),
+    ],
+    ids=["a success", "the contract's error", "the settings want a result", "the contract wants a result", "a crash"],
+)
+def test_an_outcome_is_worded_as_the_contract_wants(as_results: bool, outcome: Outcome, answer: dict) -> None:
+    session = make(errors_as_results=as_results)
+    session.finish(start(session, 1), outcome)
+    (message,) = hear(session)
+    assert message.get("result", message.get("error")) == answer
 
 
 # Calls in flight
@@ -358,29 +304,14 @@ def test_a_call_is_in_flight_until_its_answer_is_taken() -> None:
     assert session.in_flight == 0
 
 
-def test_answers_come_in_the_order_in_which_calls_finish() -> None:
-    session = make()
-    first, second = start(session, 1), start(session, 2)
-    session.finish(second, ToolSuccess("b"))
-    session.finish(first, ToolSuccess("a"))
-    assert [m["id"] for m in hear(session)] == [2, 1]
-
-
 @pytest.mark.parametrize("method", ["tools/call", "ping", "tools/list", "initialize", "nope"])
 def test_a_second_request_with_an_id_in_flight_is_refused_and_the_first_goes_on(method: str) -> None:
     session = make()
     first = start(session, 1)
-    assert say(session, request(1, method, {"name": "echo"})) == []
+    assert say(session, request(1, method, {"name": "answer"})) == []
     assert codes(hear(session)) == [(1, -32600)]
     session.finish(first, ToolSuccess("x"))
     assert codes(hear(session)) == [(1, "result")]
-
-
-def test_the_refusal_of_a_second_request_goes_with_the_cancel_of_the_first() -> None:
-    session = make()
-    say(session, call(1), call(1), request(1, "ping"), cancel(1))
-    assert hear(session) == []
-    assert session.unsent_bytes == 0
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
@@ -427,15 +358,18 @@ def test_refusals_that_were_read_are_not_remembered() -> None:
 def test_requests_in_flight_hold_bounded_memory_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("responses_mcp.protocol.session.MAX_HELD_BYTES", 5000)
     session = make()
-    calls = [start(session, 1)]
-    say(session, call(2, x="y" * 4000), call(3, x="y" * 4000))
-    assert codes(hear(session)) == [(3, -32001)]
-    say(session, cancel(2))
-    (event,) = say(session, call(4, x="y" * 4000))
-    session.finish(event.call, ToolSuccess("x"))
-    session.finish(calls[0], ToolSuccess("x"))
+    small = start(session, 1)
+    for id_ in (2, 3, 4):  # whose bytes are given back by a cancel and by an answer
+        (event,) = say(session, call(id_, x="y" * 4000))
+        assert say(session, call("more", x="y" * 4000)) == []
+        assert codes(hear(session)) == [("more", -32001)]
+        if id_ == 2:
+            say(session, cancel(id_))
+        else:
+            session.finish(event.call, ToolSuccess("x"))
+            hear(session)
+    session.finish(small, ToolSuccess("x"))
     hear(session)
-    assert session._held_bytes == 0
     assert isinstance(say(session, call(5, x="y" * 9000))[0], CallStarted)  # alone, any size that can be read
 
 
@@ -445,14 +379,6 @@ def test_ids_of_different_types_are_different_ids() -> None:
     for call_ in calls:
         session.finish(call_, ToolSuccess(repr(call_.id)))
     assert [m["result"]["content"][0]["text"] for m in hear(session)] == ["1", "'1'", "0", "''", "'0'"]
-
-
-def test_an_id_may_be_used_again_once_its_answer_is_taken() -> None:
-    session = make()
-    session.finish(start(session, 1), ToolSuccess("a"))
-    hear(session)
-    session.finish(start(session, 1), ToolSuccess("b"))
-    assert hear(session)[0]["result"]["content"][0]["text"] == "b"
 
 
 def test_one_call_too_many_is_a_failed_call_that_says_so() -> None:
@@ -508,38 +434,6 @@ def test_a_cancelled_id_can_be_used_again_and_the_old_call_cannot_answer_for_the
     assert hear(session)[0]["result"]["content"][0]["text"] == "new"
 
 
-def test_other_calls_go_on_when_one_is_cancelled() -> None:
-    session = make()
-    calls = {id_: start(session, id_) for id_ in (1, "1", 2)}
-    say(session, cancel("1"))
-    for call_ in calls.values():
-        session.finish(call_, ToolSuccess("x"))
-    assert [m["id"] for m in hear(session)] == [1, 2]
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        None,
-        [],
-        "x",
-        {},
-        {"requestId": None},
-        {"requestId": True},
-        {"requestId": 1.0},
-        {"requestId": "1"},
-        {"requestId": [1]},
-    ]
-    + [{"requestId": {}}, {"requestId": 2}, {"requestId": "init"}, {"reason": "x"}, {"request_id": 1}],
-)
-def test_a_cancel_that_names_no_call_in_flight_is_ignored(params) -> None:
-    session = make()
-    call_ = start(session, 1)
-    assert say(session, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}) == []
-    session.finish(call_, ToolSuccess("x"))
-    assert codes(hear(session)) == [(1, "result")]
-
-
 def test_a_cancel_s_reason_may_be_anything() -> None:
     session = make()
     for reason in (5, None, ["x"], {"a": 1}):
@@ -553,20 +447,12 @@ def test_initialize_cannot_be_cancelled() -> None:
     assert codes(hear(session)) == [("init", "result")]
 
 
-def test_a_cancel_sent_as_a_request_is_only_an_unknown_method() -> None:
-    session = make()
-    call_ = start(session, 1)
-    say(session, {**cancel(1), "id": 5})
-    assert codes(hear(session)) == [(5, -32601)]
-    assert session.in_flight == 1
-    session.finish(call_, ToolSuccess("x"))
-
-
 # Output accounting
 
 
 def test_unsent_bytes_count_what_waits_and_what_is_in_hand() -> None:
     session = make()
+    assert session.unsent_bytes == 0
     say(session, request(1, "ping"))
     waiting = session.unsent_bytes
     taken = session.take_output()
@@ -634,8 +520,7 @@ def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(st
         if step == "write":
             note_output()
         elif isinstance(step, tuple):
-            if step[1] < len(running):
-                call_ = running[step[1]]
+            if step[1] < len(running) and (call_ := running[step[1]]) not in finished:
                 finished.add(call_)
                 session.finish(call_, ToolSuccess("x"))
         else:
@@ -652,11 +537,3 @@ def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(st
         assert count <= asked.get(key, 0) - given_for.get(key, 0)
     assert session.in_flight == len([c for c in running if c not in cancelled and c not in finished])
     assert session.unsent_bytes == 0
-
-
-@given(st.binary(max_size=300), st.integers(1, 20))
-def test_arbitrary_bytes_never_break_the_session(data: bytes, chunk: int) -> None:
-    session = make(max_message_bytes=200)
-    say(session, data, chunk=chunk)
-    session.receive_eof()
-    session.take_output()

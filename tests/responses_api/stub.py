@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import trio
 
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.connections import MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import bodies
 

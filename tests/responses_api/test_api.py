@@ -1,33 +1,30 @@
-"""The retry layer in virtual time: how many requests, when, and within which deadline (contract 7)."""
+"""One call of the API, from a body to a Response: what is sent, when it connects, its stream, its log, its secrets."""
 
 import json
-import traceback
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+import logging
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.errors import (
-    AuthenticationFailed,
-    ConnectionFailed,
-    DeadlineExceeded,
-    QuotaExhausted,
-    RateLimited,
-    RequestRefused,
-    ServiceFailed,
-    UnusableReply,
-    UpstreamError,
-)
-from responses_mcp.settings.model import OpenAISettings
-from responses_mcp.testing import bodies
-from tests.responses_api.stub import KEY, Reply, ok, refused, stub_api
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RequestRefused, UpstreamError
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.settings.model import OpenAISettings, RequestSettings
+from responses_mcp.testing import Error, Garbage, Json, Raw, Reply, Sse, as_stream, bodies, open_fake_api
+from tests.debug_lines import configured
+from tests.processes import WAIT
+from tests.responses_api.http.network import bare_environment, gone, real_api
+from tests.responses_api.stub import KEY, ok, stub_api
 
-NEVER_SENT = ConnectionFailed("No route.", retryable=True)
+__all__ = ["bare_environment"]
+pytestmark = pytest.mark.usefixtures("bare_environment")
+BODY = {"model": "gpt-5.2", "input": "hello"}
 STREAMED = {"stream": True, "stream_options": {"include_obfuscation": False}}
-LOST = ConnectionFailed("Lost.")
+CANARY = "canary-key-without-a-known-look"  # what looks like a key is masked whoever it belongs to
 
 
 # What is sent
@@ -68,9 +65,36 @@ async def test_lone_surrogates_anywhere_in_the_body_are_replaced() -> None:
     }
 
 
+async def test_a_server_on_this_machine_gets_no_authorization_header_without_a_key() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, real_api(fake.base_url) as api:
+            await api.create(BODY, dict)
+            assert "authorization" not in fake.requests[0].headers
+
+
+async def test_each_header_is_sent_once_and_extra_ones_win() -> None:
+    headers = MappingProxyType({"api-key": "azure-key", "User-Agent": "mine", "AUTHORIZATION": "Custom x"})
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake:
+            api = ResponsesApi(
+                OpenAISettings(base_url=fake.base_url, api_key=CANARY, headers=headers), RequestSettings()
+            )
+            await api.create(BODY, dict)
+            await api.aclose()
+            sent = fake.requests[0].headers
+            assert (sent["api-key"], sent["user-agent"], sent["authorization"]) == ("azure-key", "mine", "Custom x")
+            assert sent["content-type"] == "application/json"
+            assert sent["content-length"] == str(len(fake.requests[0].body))
+            assert "transfer-encoding" not in sent
+
+
+# When it connects
+
+
 async def test_connections_are_opened_by_the_first_call_and_once(autojump_clock: MockClock) -> None:
     api, stub = stub_api()
-    assert stub.connected == []
+    await api.aclose()  # which is nothing before it
+    assert (stub.connected, stub.closed) == ([], 0)
     async with trio.open_nursery() as nursery:
         for _ in range(20):
             nursery.start_soon(api.create, {}, dict)
@@ -80,82 +104,31 @@ async def test_connections_are_opened_by_the_first_call_and_once(autojump_clock:
     assert stub.closed == 1
 
 
-async def test_closing_what_was_never_opened_is_nothing() -> None:
-    api, stub = stub_api()
-    await api.aclose()
-    assert stub.closed == 0
-
-
 async def test_a_failure_to_connect_is_told_and_the_next_call_tries_again() -> None:
-    api, stub = stub_api()
-    connect, outcomes = stub.connect, [ConnectionFailed("No certificates.")]
+    _, stub = stub_api()
+    outcomes = [ConnectionFailed("No certificates.")]
 
     async def failing_once(url: str, limit: int) -> Any:
         if outcomes:
             raise outcomes.pop()
-        return await connect(url, limit)
+        return await stub.connect(url, limit)
 
-    api._connect = failing_once
+    api = ResponsesApi(OpenAISettings(api_key=KEY), RequestSettings(), connect=failing_once)
     with pytest.raises(ConnectionFailed, match="No certificates"):
         await api.create({}, dict)
     assert await api.create({}, dict)
 
 
-# How often
+async def test_waiting_for_the_connections_counts_towards_the_deadline(autojump_clock: MockClock) -> None:
+    async def never(url: str, limit: int) -> Any:
+        await trio.sleep_forever()
 
-
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-@pytest.mark.parametrize("max_retries", [0, 1, 3, 5])
-async def test_what_may_pass_is_asked_again_max_retries_times(
-    autojump_clock: MockClock, status: int, max_retries: int
-) -> None:
-    api, stub = stub_api(refused(status), max_retries=max_retries)
-    with pytest.raises(UpstreamError) as caught:
+    api = ResponsesApi(OpenAISettings(api_key=KEY), RequestSettings(timeout_ms=2_000), connect=never)
+    with pytest.raises(DeadlineExceeded):
         await api.create({}, dict)
-    assert len(stub.sent) == 1 + max_retries
-    assert caught.value.status == status
-    assert caught.value.message.endswith(f"({1 + max_retries} requests were made.)") is (max_retries > 0)
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (refused(400), RequestRefused),
-        (refused(401), AuthenticationFailed),
-        (refused(403), RequestRefused),
-        (refused(404), RequestRefused),
-        (refused(422), RequestRefused),
-        (refused(307), RequestRefused),
-        (refused(429, "insufficient_quota"), QuotaExhausted),
-        (refused(429, "insufficient_quota", retry_after="1"), QuotaExhausted),
-        (refused(429, "billing_hard_limit_reached"), QuotaExhausted),
-        (refused(503, x_should_retry="false"), ServiceFailed),
-        (Reply(200, {}, [b"[]"]), UnusableReply),
-        (Reply(200, {}, [b"<html>"]), UnusableReply),
-        (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
-        (ok(bodies.failed("rate_limit_exceeded", "You exceeded your current quota.")), QuotaExhausted),
-        (ok(bodies.content_filter()), RequestRefused),
-        (ok(bodies.cancelled()), UnusableReply),
-        (LOST, ConnectionFailed),
-    ],
-)
-async def test_what_cannot_get_better_is_asked_once(
-    autojump_clock: MockClock, reply: Any, error: type[UpstreamError]
-) -> None:
-    api, stub = stub_api(reply)
-    with pytest.raises(UpstreamError) as caught:
-        await api.create({}, dict)
-    assert type(caught.value) is error
-    assert len(stub.sent) == 1
-    assert "requests were made" not in str(caught.value)
-
-
-@pytest.mark.parametrize("again", [NEVER_SENT, refused(503), ok(bodies.failed()), ok(bodies.rate_limited())])
-async def test_an_answer_after_failures_is_the_answer(autojump_clock: MockClock, again: Any) -> None:
-    api, stub = stub_api(again, again, ok({"id": "resp_3"}))
-    assert (await api.create({}, dict))["id"] == "resp_3"
-    assert len(stub.sent) == 3
-    assert len({sent.body for sent in stub.sent}) == 1
+# Its stream
 
 
 async def test_an_incomplete_response_is_handed_on() -> None:
@@ -163,176 +136,132 @@ async def test_an_incomplete_response_is_handed_on() -> None:
     assert (await api.create({}, dict))["status"] == "incomplete"
 
 
-async def test_an_error_is_not_its_own_cause(autojump_clock: MockClock) -> None:
-    api, _ = stub_api(refused(503))
-    with pytest.raises(ServiceFailed) as caught:
-        await api.create({}, dict)
-    assert caught.value.__cause__ is None
-    assert "direct cause" not in "".join(traceback.format_exception(caught.value))
+async def test_a_call_is_streamed_and_whoever_watches_is_told_its_phases() -> None:
+    body = bodies.searched()
+    phases: list[str] = []
+    with trio.fail_after(WAIT):
+        async with open_fake_api(*[as_stream(body)] * 3) as fake, real_api(fake.base_url) as api:
+            assert await api.create(BODY, dict, on_phase=phases.append) == body
+            assert phases == ["thinking", "searching", "searched: python 3.14 release date", "writing"]
+            for _ in range(2):
+                assert await api.create(BODY, dict) == body
+            assert all(request.json == {**BODY, **STREAMED} for request in fake.requests)
+            assert (len(fake.requests), fake.connections) == (3, 1), "a connection whose stream has ended is used again"
 
 
-# When
+async def test_a_stream_that_goes_on_after_its_last_event_is_left_and_its_connection_closed() -> None:
+    body = bodies.unsearched()
+    with trio.fail_after(WAIT):
+        endless = replace(as_stream(body), ending="hang")
+        async with open_fake_api(endless, as_stream(body)) as fake, real_api(fake.base_url) as api:
+            assert await api.create(BODY, dict) == body
+            await gone(fake)
+            assert await api.create(BODY, dict) == body
 
 
-async def test_waits_double_from_half_a_second(autojump_clock: MockClock) -> None:
-    api, stub = stub_api(refused(503), max_retries=6)
-    with pytest.raises(ServiceFailed):
-        await api.create({}, dict)
-    assert stub.times == [0, 0.5, 1.5, 3.5, 7.5, 15.5, 23.5]
+async def test_a_connection_that_breaks_right_after_the_last_event_costs_nothing() -> None:
+    body = bodies.unsearched()
+    with trio.fail_after(WAIT):
+        async with open_fake_api(replace(as_stream(body), ending="cut")) as fake, real_api(fake.base_url) as api:
+            assert await api.create(BODY, dict) == body
+            assert len(fake.requests) == 1
 
 
-async def test_up_to_a_quarter_is_taken_off_the_waits(autojump_clock: MockClock) -> None:
-    api, stub = stub_api(refused(503), random=0.999_999_9)
-    with pytest.raises(ServiceFailed):
-        await api.create({}, dict)
-    assert stub.times == pytest.approx([0, 0.375, 1.125, 2.625], abs=1e-4)
+async def test_large_replies_are_read_one_at_a_time_and_other_tasks_run_in_between() -> None:
+    api, _ = stub_api(ok(bodies.big(100_000)))
+    await api.create({}, dict)  # so that from here on all calls take the same steps
+    happened: list[str] = []
 
-
-@pytest.mark.parametrize(
-    ("headers", "gap"),
-    [
-        ({"retry_after": "7"}, 7),
-        ({"retry_after": "0.25"}, 0.25),
-        ({"retry_after": "60"}, 60),
-        ({"retry_after_ms": "1500"}, 1.5),
-        ({"retry_after_ms": "200", "retry_after": "9"}, 0.2),
-        ({"retry_after": "soon"}, 0.5),
-        ({"retry_after": "nan"}, 0.5),
-        ({"retry_after": "-5"}, 0.5),
-        ({"retry_after": "0"}, 0.5),
-        ({"retry_after": "Sat, 01 Jan 2000 00:00:00 GMT"}, 0.5),
-    ],
-)
-async def test_the_wait_that_the_api_asks_for_is_kept_and_nonsense_is_backed_off_from(
-    autojump_clock: MockClock, headers: dict[str, str], gap: float
-) -> None:
-    api, stub = stub_api(refused(429, **headers), max_retries=1, random=0.0)
-    with pytest.raises(RateLimited):
-        await api.create({}, dict)
-    assert stub.times == [0, gap]
-
-
-async def test_a_date_to_wait_for_is_waited_for(autojump_clock: MockClock) -> None:
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
-    api, stub = stub_api(refused(503, retry_after=date), max_retries=1)
-    with pytest.raises(ServiceFailed):
-        await api.create({}, dict)
-    assert 30 < stub.times[1] <= 40
-
-
-@pytest.mark.parametrize("wait", ["61", "86400", "9" * 400])
-async def test_a_wait_above_a_minute_ends_the_call_at_once_and_is_told(autojump_clock: MockClock, wait: str) -> None:
-    api, stub = stub_api(refused(429, retry_after=wait))
-    began = trio.current_time()
-    with pytest.raises(RateLimited, match=r"It asks to wait (61 s|a day or longer)\."):
-        await api.create({}, dict)
-    assert len(stub.sent) == 1
-    assert trio.current_time() == began
-
-
-async def test_a_wait_above_the_time_left_ends_the_call_at_once(autojump_clock: MockClock) -> None:
-    api, stub = stub_api(refused(429, retry_after="20"), timeout_ms=30_000)
-    began = trio.current_time()
-    with pytest.raises(RateLimited, match=r"It asks to wait 20 s\. \(2 requests were made\.\)"):
-        await api.create({}, dict)
-    assert stub.times == [0, 20]
-    assert trio.current_time() - began == 20
-
-
-async def test_a_backoff_above_the_time_left_ends_the_call_with_what_the_api_said(autojump_clock: MockClock) -> None:
-    api, stub = stub_api(refused(503), timeout_ms=1_000)
-    with pytest.raises(ServiceFailed, match="Said so"):
-        await api.create({}, dict)
-    assert stub.times == [0, 0.5]
-
-
-# The deadline
-
-
-async def test_the_deadline_ends_a_silent_request_and_is_not_retried(autojump_clock: MockClock) -> None:
-    api, stub = stub_api(trio.sleep_forever, timeout_ms=1_500)
-    began = trio.current_time()
-    with pytest.raises(DeadlineExceeded, match=r"within 1\.5 s; raise request\.timeout_ms \(OPENAI_API_TIMEOUT\)"):
-        await api.create({}, dict)
-    assert trio.current_time() - began == 1.5
-    assert len(stub.sent) == 1
-
-
-async def test_the_deadline_covers_requests_and_waits_together(autojump_clock: MockClock) -> None:
-    async def slow() -> Reply:
-        await trio.sleep(2)
-        return refused(503)
-
-    api, stub = stub_api(slow, timeout_ms=6_000)
-    began = trio.current_time()
-    with pytest.raises(DeadlineExceeded):
-        await api.create({}, dict)
-    assert trio.current_time() - began == 6
-    assert stub.times == [0, 2.5, 5.5]
-
-
-async def test_an_answer_just_before_the_deadline_counts(autojump_clock: MockClock) -> None:
-    async def slow() -> Reply:
-        await trio.sleep(5.999)
-        return ok()
-
-    api, _ = stub_api(slow, timeout_ms=6_000)
-    assert (await api.create({}, dict))["status"] == "completed"
-
-
-async def test_waiting_for_the_connections_counts_too(autojump_clock: MockClock) -> None:
-    async def never(url: str, limit: int) -> Any:
-        await trio.sleep_forever()
-
-    api, _ = stub_api(timeout_ms=2_000)
-    api._connect = never
-    with pytest.raises(DeadlineExceeded):
-        await api.create({}, dict)
-
-
-# Cancelling
-
-
-@pytest.mark.parametrize(("after", "requests"), [(0.2, 1), (0.5, 1), (0.7, 2), (1.5, 2), (1.6, 3), (3.5, 3)])
-async def test_a_cancel_during_or_right_at_the_end_of_a_wait_costs_no_further_request(
-    autojump_clock: MockClock, after: float, requests: int
-) -> None:
-    api, stub = stub_api(refused(503))
-    with trio.move_on_after(after) as scope:
-        await api.create({}, dict)
-    assert scope.cancelled_caught
-    assert len(stub.sent) == requests
-
-
-async def test_a_call_in_a_cancelled_scope_sends_nothing() -> None:
-    api, stub = stub_api()
-    await api.create({}, dict)
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        await api.create({}, dict)
-    assert scope.cancelled_caught
-    assert len(stub.sent) == 1
-
-
-async def test_a_cancel_while_a_retryable_failure_is_under_way_costs_no_further_request(
-    autojump_clock: MockClock,
-) -> None:
-    with trio.CancelScope() as scope:
-
-        async def failing_as_the_cancel_comes() -> Reply:
+    async def tick() -> None:
+        while happened.count("read") < 5:
+            happened.append("tick")
             await trio.lowlevel.checkpoint()
-            scope.cancel()
-            return refused(503)
 
-        api, stub = stub_api(failing_as_the_cancel_comes)
-        await api.create({}, dict)
-    assert scope.cancelled_caught
-    assert len(stub.sent) == 1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tick)
+        for _ in range(5):
+            nursery.start_soon(api.create, {}, lambda _: happened.append("read"))
+    assert "read, read" not in ", ".join(happened)
 
 
-async def test_a_cancel_is_not_taken_for_the_deadline(autojump_clock: MockClock) -> None:
-    api, _ = stub_api(trio.sleep_forever, timeout_ms=1_000)
-    with trio.move_on_after(1) as scope:
-        scope.cancel()
-        await api.create({}, dict)
-    assert scope.cancelled_caught
+# Secrets
+
+
+def echoing(text: str) -> list[Reply]:
+    """Return every way in which a server could give a secret back."""
+    return [
+        Error(401, f"Incorrect API key provided: {text}."),
+        Error(401, "x" * 280 + text),
+        Error(400, text, text, text, headers={"x-request-id": text}),
+        Raw(text.encode(), 500, content_type="text/plain"),
+        Raw(b" " * (64 * 1024 - 5) + text.encode(), 500),
+        Raw(text.encode()),
+        Json({"error": text}, 403),
+        Json({"detail": [text]}, 422),
+        Error(400, "no", "t" * 50 + text, "c" * 50 + text, "p" * 50 + text),
+        Json(bodies.failed(text, f"{text} {'y' * 300}")),
+        Json(bodies.response([], status=text)),
+        Json(bodies.response([{"type": text}])),
+        Json({**bodies.unsearched(), "id": text, "model": text}),
+        Sse([f"data: {json.dumps({'type': 'error', 'code': text, 'message': 'x' * 250 + text, 'param': text})}\n\n"]),
+        Garbage(text.encode() + b"\r\n\r\n"),
+        Garbage(b"HTTP/1.1 200 OK\r\n" + text.encode() + b"\r\n\r\n"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(echoing(""))))
+async def test_no_secret_reaches_an_error_or_the_log_whatever_the_server_gives_back(
+    number: int, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    token = "canary-header-token/98765"
+    openai = OpenAISettings(api_key=CANARY, headers=MappingProxyType({"x-extra": f"Custom {token}"}))
+    found = ""
+    for secret in (CANARY, token):
+        with trio.fail_after(WAIT):
+            async with open_fake_api(echoing(secret)[number]) as fake:
+                settings = OpenAISettings(base_url=fake.base_url, api_key=openai.api_key, headers=openai.headers)
+                api = ResponsesApi(settings, RequestSettings(max_retries=0))
+                with configured(debug_file=tmp_path / "debug.log", redact=api.redact):
+                    try:
+                        await api.create(BODY, dict)
+                    except UpstreamError as error:
+                        found += f"{error!r}\n{error}\n{error.__dict__}\n{error.args}\n"
+                        logging.getLogger("responses_mcp.test").debug("failed", exc_info=error)
+                    await api.aclose()
+                found += repr(api) + repr(settings) + repr(fake.requests[0].index)
+    err = capfd.readouterr().err
+    assert "openai(client)" in err
+    assert "canary" not in found
+    assert "canary" not in err
+    assert "canary" not in (tmp_path / "debug.log").read_text()
+
+
+# The debug log
+
+
+async def test_each_attempt_is_a_line_of_the_form_that_the_contract_gives(capfd: pytest.CaptureFixture[str]) -> None:
+    limited = Error(429, "Slow down", "requests", "rate_limit_exceeded", retry_after_ms="1")
+    with trio.fail_after(WAIT), configured():
+        async with open_fake_api(limited) as fake, real_api(fake.base_url, max_retries=1) as api:
+            response = await api.create(BODY, dict)
+    error = {"message": "Slow down", "type": "requests", "param": None, "code": "rate_limit_exceeded"}
+    body = json.dumps({"error": error}, separators=(",", ":"))
+    lines = [line.partition(" DEBUG ")[2] for line in capfd.readouterr().err.splitlines()]
+    assert lines == [
+        "openai(client): error attempt=1 status=429 name=RateLimited code=rate_limit_exceeded "
+        'msg="The API limits the rate of requests (429 rate_limit_exceeded): Slow down. Wait a while and ask again. '
+        'It asks to wait 0.001 s." '
+        f'body="{body}"',
+        f"openai(client): ok status=200 model={response['model']} id={response['id']}",
+    ]
+
+
+async def test_without_debug_no_attempt_leaves_a_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with trio.fail_after(WAIT), configured(debug=False):
+        async with (
+            open_fake_api(Error(429, retry_after_ms="1"), Error(400)) as fake,
+            real_api(fake.base_url, max_retries=1) as api,
+        ):
+            with pytest.raises(RequestRefused):
+                await api.create(BODY, dict)
+    assert capfd.readouterr().err == ""

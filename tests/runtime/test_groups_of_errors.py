@@ -1,39 +1,32 @@
 """What a host's tool raises out of a nursery of its own: groups, in any depth and beside cancels."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import ToolFailure, ToolSuccess
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.testing.client import connected_client
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError
+from responses_mcp.toolsets.base import CallContext, ToolError
 from tests.both_ways import way
+from tests.one_tool import OneTool
 
 __all__ = ["way"]
 
 Act = Callable[[], Awaitable[None]]
 
 
-class OneTool:
-    """A toolset whose tool does `act`."""
+def acting(act: Act) -> OneTool:
+    """Return a toolset whose tool does `act`."""
 
-    def __init__(self, act: Act) -> None:
-        self._act = act
-
-    @property
-    def tools(self) -> Sequence[Tool]:
-        return [Tool(name="work", title="", description="", input_schema={"type": "object"}, handler=self.work)]
-
-    async def work(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
-        await self._act()
+    async def work(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        await act()
         return ToolSuccess("done")
 
-    async def aclose(self) -> None:
-        pass
+    return OneTool(work)
 
 
 def failed(text: str) -> ToolError:
@@ -60,18 +53,21 @@ async def fail_in_nested_nurseries() -> None:
         nursery.start_soon(fail_in_a_nursery)
 
 
-async def fail_when_cancelled() -> None:
+def failing_when_cancelled(error: Exception) -> Act:
     """Hold two tasks, one of which answers a cancel with an error of its own."""
 
     async def clean_up() -> None:
         try:
             await trio.sleep_forever()
         finally:
-            raise failed("while cleaning up")
+            raise error
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.sleep_forever)
-        nursery.start_soon(clean_up)
+    async def act() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(clean_up)
+
+    return act
 
 
 ONLY_FAILURES: dict[str, Act] = {
@@ -95,7 +91,7 @@ CRASHES: dict[str, Act] = {
 async def test_a_group_of_failures_alone_is_the_first_of_them(
     act: Act, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with connected_client(Settings(), toolsets=[OneTool(act)]) as client:
+    async with connected_client(Settings(), toolsets=[acting(act)]) as client:
         answer = await client.call("work")
         assert answer["result"] == {"content": [{"type": "text", "text": "first"}], "isError": True}
         await client.ask("ping")
@@ -106,7 +102,7 @@ async def test_a_group_of_failures_alone_is_the_first_of_them(
 async def test_a_group_with_anything_else_in_it_is_a_crash_named_by_the_bug(
     act: Act, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with connected_client(Settings(), toolsets=[OneTool(act)]) as client:
+    async with connected_client(Settings(), toolsets=[acting(act)]) as client:
         assert (await client.call("work"))["error"] == {"code": -32603, "message": "Internal error"}
         await client.ask("ping")
     [warning] = [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"]
@@ -115,7 +111,9 @@ async def test_a_group_with_anything_else_in_it_is_a_crash_named_by_the_bug(
 
 
 async def test_a_failure_beside_a_cancel_of_the_client_is_not_told(autojump_clock: trio.testing.MockClock) -> None:
-    async with connected_client(Settings(), toolsets=[OneTool(fail_when_cancelled)]) as client:
+    async with connected_client(
+        Settings(), toolsets=[acting(failing_when_cancelled(failed("while cleaning up")))]
+    ) as client:
         call = await client.start_call("work")
         await trio.testing.wait_all_tasks_blocked()
         await client.cancel(call)
@@ -129,19 +127,8 @@ async def test_a_failure_beside_a_cancel_of_the_client_is_not_told(autojump_cloc
 async def test_a_failure_beside_a_cancel_of_the_server_does_not_come_out_of_it(
     error: Exception, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async def act() -> None:
-        async def clean_up() -> None:
-            try:
-                await trio.sleep_forever()
-            finally:
-                raise error
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(trio.sleep_forever)
-            nursery.start_soon(clean_up)
-
     settings = Settings(server=ServerSettings(drain_timeout_ms=1000))
-    async with connected_client(settings, toolsets=[OneTool(act)]) as client:
+    async with connected_client(settings, toolsets=[acting(failing_when_cancelled(error))]) as client:
         await client.start_call("work")
         await client.end_input()
         await client.wait_end()

@@ -2,13 +2,11 @@
 
 import json
 import os
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from subprocess import DEVNULL
 from typing import Any
 
 import pytest
@@ -26,10 +24,9 @@ from responses_mcp.runtime.prologue import prologue, prologue_on_descriptors
 from responses_mcp.runtime.server import serve_conversation
 from responses_mcp.settings.model import ServerSettings, Settings
 from tests.hostile.corpus import CASES, ENVELOPE, Case, rpc
-from tests.processes import COMMAND, WAIT, environment
+from tests.processes import COMMAND, WAIT, environment, posix
 from tests.runtime.test_server import Bench
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="the prologue needs POSIX descriptors")
 HELLO = rpc("hello", "initialize", {"protocolVersion": "2025-06-18"})
 
 
@@ -41,8 +38,8 @@ def call(id_: object = 1, **arguments: object) -> dict:
     return rpc(id_, "tools/call", {"name": "work", "arguments": arguments})
 
 
-def begin() -> Conversation:
-    return configured_conversation(Settings(), [Bench()])
+def begin(description: str = "") -> Conversation:
+    return configured_conversation(Settings(), [Bench(description)])
 
 
 def untouched(conversation: Conversation) -> bool:
@@ -82,7 +79,7 @@ def test_what_needs_no_tool_is_answered_until_the_client_pauses() -> None:
     assert [message["id"] for message in heard] == ["hello", "p", "l", "d"]
     assert [tool["name"] for tool in heard[2]["result"]["tools"]] == ["work"]
     assert untouched(conversation)
-    assert conversation.session.unsent_bytes == 0
+    assert conversation.session.take_output() == b""
 
 
 def test_a_call_ends_the_prologue_and_is_handed_over_with_all_that_came_with_it() -> None:
@@ -110,7 +107,7 @@ def test_what_cannot_be_written_at_once_is_handed_over(room: int) -> None:
     whole = json.loads(bytes(wire.written) + conversation.unwritten)
     assert whole["id"] == "hello"
     assert conversation.session.unsent_bytes > 0
-    assert not conversation.session.has_output
+    assert conversation.session.take_output() == b""
 
 
 def direct(conversation: Conversation, pieces: Iterable[bytes]) -> tuple[list[object], bytes]:
@@ -174,19 +171,11 @@ def ids(output: bytes) -> list[object]:
     return [json.loads(line)["id"] for line in output.splitlines()]
 
 
-async def test_the_rest_of_an_answer_is_written_first(autojump_clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize("server", [{}, {"max_unsent_bytes": 1}], ids=["as it is", "and counts as unsent"])
+async def test_the_rest_of_an_answer_is_written_first(server: dict, autojump_clock: trio.testing.MockClock) -> None:
     conversation = begin()
     wire = play(conversation, lines(HELLO), room=20)
-    output = bytes(wire.written) + await go_on(conversation, lines(rpc("next")))
-    assert ids(output) == ["hello", "next"]
-
-
-async def test_the_rest_of_an_answer_counts_towards_what_may_be_unsent(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    conversation = begin()
-    wire = play(conversation, lines(HELLO), room=20)
-    output = bytes(wire.written) + await go_on(conversation, lines(rpc("next")), max_unsent_bytes=1)
+    output = bytes(wire.written) + await go_on(conversation, lines(rpc("next")), **server)
     assert ids(output) == ["hello", "next"]
 
 
@@ -217,72 +206,63 @@ async def test_a_cancel_that_was_handed_over_with_its_call_stops_it(autojump_clo
 # Descriptors
 
 
-@posix
-def test_a_full_pipe_holds_nothing_up_and_stays_as_it_was_set() -> None:
-    in_r, in_w = os.pipe()
-    out_r, out_w = os.pipe()
-    try:
-        os.set_blocking(out_w, False)
-        with suppress(BlockingIOError):
-            while True:
-                os.write(out_w, b"x" * 65536)
-        os.set_blocking(out_w, True)
-        os.write(in_w, lines(HELLO))
-        conversation = begin()
-        prologue_on_descriptors(conversation, in_r, out_w)
-        assert json.loads(conversation.unwritten)["id"] == "hello"
-        assert os.get_blocking(out_w), "others who share it would not know what befell them"
-    finally:
-        for fd in (in_r, in_w, out_r, out_w):
-            os.close(fd)
+@pytest.fixture
+def pipes() -> Iterator[tuple[int, int, int, int]]:
+    """Give the ends of two pipes: where the server reads, the client writes, the client reads and the server writes."""
+    ends = (*os.pipe(), *os.pipe())
+    yield ends
+    for end in ends:
+        with suppress(OSError):  # a test closed it
+            os.close(end)
 
 
 @posix
-def test_a_list_longer_than_a_pipe_takes_at_once_is_written_whole() -> None:
+def test_a_full_pipe_holds_nothing_up_and_stays_as_it_was_set(pipes: tuple[int, int, int, int]) -> None:
+    wire_in, to_server, _, wire_out = pipes
+    os.set_blocking(wire_out, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(wire_out, b"x" * 65536)
+    os.set_blocking(wire_out, True)
+    os.write(to_server, lines(HELLO))
     conversation = begin()
-    conversation.session._tools["work"].definition["description"] = "x" * 30_000
-    in_r, in_w = os.pipe()
-    out_r, out_w = os.pipe()
-    try:
-        os.write(in_w, lines(HELLO, rpc("l", "tools/list")))
-        prologue_on_descriptors(conversation, in_r, out_w)
-        assert untouched(conversation)
-        assert ids(os.read(out_r, 65536)) == ["hello", "l"]
-    finally:
-        for fd in (in_r, in_w, out_r, out_w):
-            os.close(fd)
+    prologue_on_descriptors(conversation, wire_in, wire_out)
+    assert json.loads(conversation.unwritten)["id"] == "hello"
+    assert os.get_blocking(wire_out), "others may share it"
 
 
 @posix
-def test_a_client_that_never_pauses_is_left_to_the_server_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_longer_than_a_pipe_takes_at_once_is_written_whole(pipes: tuple[int, int, int, int]) -> None:
+    wire_in, to_server, from_server, wire_out = pipes
+    conversation = begin("x" * 30_000)
+    os.write(to_server, lines(HELLO, rpc("l", "tools/list")))
+    prologue_on_descriptors(conversation, wire_in, wire_out)
+    assert untouched(conversation)
+    assert ids(os.read(from_server, 65536)) == ["hello", "l"]
+
+
+@posix
+def test_a_client_that_never_pauses_is_left_to_the_server_in_the_end(
+    pipes: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(prologue_module, "LONGEST", 0)
-    in_r, in_w = os.pipe()
-    try:
-        os.write(in_w, lines(HELLO))
-        conversation = begin()
-        prologue_on_descriptors(conversation, in_r, in_w)
-        assert os.read(in_r, 1000) == lines(HELLO), "it has not been read"
-    finally:
-        for fd in (in_r, in_w):
-            os.close(fd)
+    wire_in, to_server, _, wire_out = pipes
+    os.write(to_server, lines(HELLO))
+    prologue_on_descriptors(begin(), wire_in, wire_out)
+    assert os.read(wire_in, 1000) == lines(HELLO), "it has not been read"
 
 
 @posix
-def test_a_client_that_is_gone_or_silent_is_left_to_the_server() -> None:
-    in_r, in_w = os.pipe()
-    out_r, out_w = os.pipe()
-    try:
-        os.close(out_r)
-        silent = begin()
-        prologue_on_descriptors(silent, in_r, out_w)
-        assert untouched(silent)
-        os.write(in_w, lines(HELLO))
-        gone = begin()
-        prologue_on_descriptors(gone, in_r, out_w)
-        assert json.loads(gone.unwritten)["id"] == "hello"
-    finally:
-        for fd in (in_r, in_w, out_w):
-            os.close(fd)
+def test_a_client_that_is_gone_or_silent_is_left_to_the_server(pipes: tuple[int, int, int, int]) -> None:
+    wire_in, to_server, from_server, wire_out = pipes
+    os.close(from_server)
+    silent = begin()
+    prologue_on_descriptors(silent, wire_in, wire_out)
+    assert untouched(silent)
+    os.write(to_server, lines(HELLO))
+    gone = begin()
+    prologue_on_descriptors(gone, wire_in, wire_out)
+    assert json.loads(gone.unwritten)["id"] == "hello"
 
 
 @posix
@@ -310,24 +290,3 @@ async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_
         finally:
             process.kill()
             os.close(in_w)
-
-
-@posix
-async def test_a_signal_before_trio_is_imported_leaves_the_log_whole(tmp_path: Path) -> None:
-    # A client that got its answers from the prologue may end us before Trio's handlers are in place.
-    (tmp_path / "trio.py").write_text(
-        "import logging, os, signal\n"
-        "from responses_mcp import debuglog\n"
-        f"debuglog.FLUSH_SECONDS = {WAIT}\n"  # the machine may be busy
-        "for number in range(200):\n"
-        "    logging.getLogger('responses_mcp').debug('line %d', number)\n"
-        "os.kill(os.getpid(), signal.SIGTERM)\n"
-    )
-    debug_log = tmp_path / "debug.log"
-    env = environment(tmp_path, DEBUG=str(debug_log))
-    env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
-    (tmp_path / "in").write_bytes(lines(HELLO))  # there from the start, for the prologue waits 20 ms
-    with (tmp_path / "in").open("rb") as stdin, trio.fail_after(WAIT):
-        ended = await trio.run_process([*COMMAND, "--stdio"], stdin=stdin, env=env, capture_stdout=True, stderr=DEVNULL)
-    assert ids(ended.stdout) == ["hello"]
-    assert debug_log.read_text().endswith("line 199\n")

@@ -1,34 +1,33 @@
 """The Trio shell over in-memory streams: concurrency, cancellation, back-pressure and the end."""
 
+import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
-from responses_mcp.daemon import serve
-from responses_mcp.protocol.outcome import ToolFailure, ToolSuccess
+from responses_mcp.protocol.revisions import ToolFailure, ToolSuccess
+from responses_mcp.serving import serve
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.testing.client import McpClient, connected_client
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError
+from responses_mcp.toolsets.base import CallContext, ToolError
 from tests.both_ways import way
+from tests.hostile.corpus import ENVELOPE
+from tests.one_tool import OneTool
 
 __all__ = ["way"]
 
 
-class Bench:
+class Bench(OneTool):
     """A toolset of one tool, `work`, that does what its arguments say, and remembers."""
 
-    def __init__(self) -> None:
+    def __init__(self, description: str = "") -> None:
+        super().__init__(self.work, description=description)
         self.started: list[object] = []
         self.cancelled: list[object] = []
-        self.closed = 0
-        self.gate = trio.Event()
-
-    @property
-    def tools(self) -> list[Tool]:
-        return [Tool(name="work", title="Work", description="", input_schema={"type": "object"}, handler=self.work)]
 
     async def work(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
         self.started.append(context.request_id)
@@ -36,7 +35,7 @@ class Bench:
             if "sleep" in arguments:
                 await trio.sleep(arguments["sleep"])
             if arguments.get("hang"):
-                await self.gate.wait()
+                await trio.sleep_forever()
         except trio.Cancelled:
             self.cancelled.append(context.request_id)
             raise
@@ -52,11 +51,7 @@ class Bench:
             )
         if "fail" in arguments:
             raise ToolError(ToolFailure("it failed"))
-        return ToolSuccess(str(arguments.get("say", "done")) * arguments.get("times", 1))
-
-    async def aclose(self) -> None:
-        self.closed += 1
-        await trio.lowlevel.checkpoint()
+        return ToolSuccess(arguments.get("say", "done"))
 
 
 def nested(depth: int) -> list[Any]:
@@ -156,6 +151,24 @@ async def test_a_tool_that_returns_nothing_or_no_result_is_answered_all_the_same
         assert client.server.in_flight == 0
 
 
+@pytest.mark.parametrize("fails", [True, False])
+async def test_lone_surrogates_of_a_tool_are_replaced_and_an_id_comes_back_as_it_came(*, fails: bool) -> None:
+    async def half(_context: CallContext, _arguments: Mapping[str, Any]) -> ToolSuccess:  # noqa: ASYNC124  # a handler is one
+        if fails:
+            raise ToolError(ToolFailure("half \udc80"))
+        return ToolSuccess("half \udc80", {"日本\ud83d": ["\ud83d\ude00", "\udc80"]})
+
+    async with connected_client(Settings(), toolsets=[OneTool(half)]) as client:
+        with trio.fail_after(5):
+            answer = await client.response(await client.request("tools/call", {"name": "work"}, id="\ud800"))
+    assert answer["id"] == "\ud800"
+    shown = json.dumps({key: value for key, value in answer.items() if key != "id"}, ensure_ascii=False)
+    assert shown.encode()
+    assert "half \ufffd" in shown
+    if not fails:
+        assert answer["result"]["structuredContent"] == {"日本\ufffd": ["😀", "\ufffd"]}
+
+
 async def test_a_tool_s_failure_reaches_the_client() -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         assert (await client.call("work", {"fail": 1}))["result"]["isError"] is True
@@ -178,11 +191,7 @@ async def test_open_subscriptions_are_ended_with_a_result_and_hold_nothing_up(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
-        envelope = {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
-        listening = await client.request("subscriptions/listen", {"notifications": {}, "_meta": envelope})
+        listening = await client.request("subscriptions/listen", {"notifications": {}, "_meta": ENVELOPE})
         await client.end_input()
         assert (await client.response(listening))["result"]["resultType"] == "complete"
         await client.wait_end()
@@ -199,24 +208,91 @@ async def test_the_end_of_input_with_nothing_in_flight_ends_at_once(autojump_clo
         assert bench.closed == 1
 
 
-async def test_calls_in_flight_may_finish_after_the_end_of_input(autojump_clock: trio.testing.MockClock) -> None:
-    async with connected_client(options(), toolsets=[Bench()]) as client:
-        call = await client.start_call("work", {"sleep": 9})
-        await client.end_input()
-        assert said(await client.response(call)) == "done"
-        await client.wait_end()
-        assert trio.current_time() < 9.1
+EVER = 1e9
+END = EVER  # of the input; another number is the grace of a stop
 
 
-async def test_calls_that_outlast_the_drain_are_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize(
+    ("asked", "work", "ends"),
+    [
+        ([(0, END)], 9, 9),
+        ([(0, END)], EVER, 10),  # drain_timeout_ms
+        ([(0, 5)], 3, 3),
+        ([(0, 0)], EVER, 0),
+        ([(0, END), (2, 1)], EVER, 3),
+        ([(0, 1), (0, 5)], EVER, 1),
+        ([(0, 5), (0, 1)], EVER, 1),
+    ],
+)
+async def test_a_call_may_finish_within_the_least_of_the_times_that_are_left_to_it(
+    asked: list[tuple[float, float]], work: float, ends: float, autojump_clock: trio.testing.MockClock
+) -> None:
     bench = Bench()
-    async with connected_client(options(drain_timeout_ms=2500), toolsets=[bench]) as client:
-        call = await client.start_call("work", {"hang": True})
-        await client.end_input()
+    async with connected_client(options(drain_timeout_ms=10_000), toolsets=[bench]) as client:
+        call = await client.start_call("work", {"sleep": work})
+        await trio.testing.wait_all_tasks_blocked()
+        began = trio.current_time()
+        for at, grace in asked:
+            await trio.sleep_until(began + at)
+            if grace == END:
+                await client.end_input()
+            else:
+                client.server.stop(grace)
         await client.wait_end()
-        assert 2.5 <= trio.current_time() < 2.6
-        assert bench.cancelled == [call]
+        assert ends <= trio.current_time() - began < ends + 0.1
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.cancelled == ([call] if work == EVER else [])
+        (answer,) = [message for message in client.heard if message.get("id") == call]
+        assert answer["result"]["isError"] is (work == EVER)
         assert bench.closed == 1
+
+
+@pytest.mark.parametrize("framed", [False, True], ids=["in lines", "framed"])
+@pytest.mark.parametrize(("stopped", "words"), [(False, "MCP_DRAIN_TIMEOUT_MS"), (True, "asked to stop")])
+async def test_calls_cut_off_at_the_end_are_told_to_the_client_and_in_one_line_of_the_log(
+    stopped: bool, words: str, framed: bool, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = options(drain_timeout_ms=3_000)
+    async with connected_client(settings, toolsets=[Bench()], framed=framed) as client:
+        answered = await client.start_call("work", {"sleep": 1})
+        cut = [await client.start_call("work", {"hang": True}) for _ in range(2)]
+        cancelled = await client.start_call("work", {"hang": True})
+        await client.cancel(cancelled)
+        await trio.testing.wait_all_tasks_blocked()
+        if stopped:
+            client.server.stop(3)
+        else:
+            await client.end_input()
+        await client.wait_end()
+        assert trio.current_time() < 3.1
+        assert said(await client.response(answered)) == "done"
+        for call in cut:
+            result = (await client.response(call))["result"]
+            assert result["isError"]
+            assert words in result["content"][0]["text"]
+        assert not [message for message in client.heard if message.get("id") == cancelled]
+        assert client.server.in_flight == 2
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert line.startswith("server: 2 calls were cut off")
+
+
+async def test_a_client_that_does_not_read_holds_up_the_end_by_a_second_at_most(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    to_server, from_client = trio.testing.lockstep_stream_one_way_pair()
+    to_client, _never_read = trio.testing.lockstep_stream_one_way_pair()
+    async with trio.open_nursery() as nursery:
+        settings = options(drain_timeout_ms=3_000)
+        serving = partial(serve, settings=settings, toolsets=[Bench()])
+        server = await nursery.start(serving, from_client, to_client)
+        await to_server.send_all(
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n'
+            b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"work","arguments":{"hang":true}}}\n'
+        )
+        await to_server.aclose()
+    assert 3 <= trio.current_time() <= 4.1
+    assert server.in_flight == 1
+    assert "server: 1 call was cut off" in caplog.text
 
 
 async def test_requests_written_and_closed_at_once_are_all_answered() -> None:
@@ -233,26 +309,6 @@ async def test_requests_written_and_closed_at_once_are_all_answered() -> None:
                 await client.response(id_)
 
 
-async def test_a_server_that_is_stopped_reads_no_more_but_answers(autojump_clock: trio.testing.MockClock) -> None:
-    async with connected_client(options(), toolsets=[Bench()]) as client:
-        call = await client.start_call("work", {"sleep": 3})
-        await trio.testing.wait_all_tasks_blocked()
-        client.server.stop(grace=5)
-        assert said(await client.response(call)) == "done"
-        await client.wait_end()
-        assert trio.current_time() < 3.1
-
-
-async def test_stopping_without_grace_cancels_what_runs(autojump_clock: trio.testing.MockClock) -> None:
-    bench = Bench()
-    async with connected_client(options(), toolsets=[bench]) as client:
-        call = await client.start_call("work", {"hang": True})
-        await trio.testing.wait_all_tasks_blocked()
-        client.server.stop(grace=0)
-        await client.wait_end()
-        assert bench.cancelled == [call]
-
-
 async def test_a_host_that_cancels_gets_everything_back_at_once(autojump_clock: trio.testing.MockClock) -> None:
     bench = Bench()
     async with connected_client(options(), toolsets=[bench]) as client:
@@ -263,36 +319,8 @@ async def test_a_host_that_cancels_gets_everything_back_at_once(autojump_clock: 
     assert bench.closed == 1
 
 
-async def test_stopping_during_the_drain_shortens_it(autojump_clock: trio.testing.MockClock) -> None:
-    async with connected_client(options(), toolsets=[Bench()]) as client:
-        await client.start_call("work", {"hang": True})
-        await client.end_input()
-        await trio.sleep(2)
-        client.server.stop(grace=1)
-        await client.wait_end()
-        assert trio.current_time() == 3
-
-
-async def test_the_shorter_of_two_graces_counts_whichever_was_asked_for_first(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    for graces in ((1, 5), (5, 1)):
-        began = trio.current_time()
-        async with connected_client(options(), toolsets=[Bench()]) as client:
-            await client.start_call("work", {"hang": True})
-            await trio.testing.wait_all_tasks_blocked()
-            for grace in graces:
-                client.server.stop(grace)
-            await client.wait_end()
-            assert trio.current_time() == began + 1
-
-
 async def test_a_toolset_that_cannot_be_closed_keeps_nothing_else_open(caplog: pytest.LogCaptureFixture) -> None:
     class Stubborn(Bench):
-        @property
-        def tools(self) -> list[Tool]:
-            return []
-
         async def aclose(self) -> None:
             raise OSError("stuck")
 
@@ -307,51 +335,6 @@ async def test_a_toolset_that_cannot_be_closed_keeps_nothing_else_open(caplog: p
 
 
 # A peer that does not read
-
-
-class StuckPeer:
-    """Streams whose output nobody takes until `read` is called."""
-
-    def __init__(self) -> None:
-        self.to_server, self.server_in = trio.testing.memory_stream_one_way_pair()
-        self.server_out, self.from_server = trio.testing.lockstep_stream_one_way_pair()
-
-
-async def test_a_cancel_is_honoured_while_nobody_reads_the_output() -> None:
-    bench, peer = Bench(), StuckPeer()
-    client = McpClient(peer.from_server, peer.to_server)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run_server, peer, bench, options())
-        await client.request("initialize")
-        for _ in range(100):
-            await client.request("ping")
-        call = await client.start_call("work", {"hang": True})
-        await trio.testing.wait_all_tasks_blocked()
-        await client.cancel(call)
-        await trio.testing.wait_all_tasks_blocked()
-        assert bench.cancelled == [call]
-        await nursery.start(client.listen)
-        await client.end_input()
-        await client.wait_end()
-        assert len(client.heard) == 101
-        assert not [m for m in client.heard if m["id"] == call]
-
-
-async def test_a_call_does_not_begin_while_too_much_is_unsent_and_nothing_is_lost() -> None:
-    bench, peer = Bench(), StuckPeer()
-    client = McpClient(peer.from_server, peer.to_server)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run_server, peer, bench, options(max_unsent_bytes=10_000))
-        await client.request("initialize")
-        big = await client.start_call("work", {"say": "x", "times": 20_000})
-        await trio.testing.wait_all_tasks_blocked()
-        late = await client.start_call("work", {"say": "late"})
-        await trio.testing.wait_all_tasks_blocked()
-        assert bench.started == [big]
-        await nursery.start(client.listen)
-        assert said(await client.response(late)) == "late"
-        assert said(await client.response(big)) == "x" * 20_000
-        await client.end_input()
 
 
 async def test_a_peer_that_goes_away_ends_everything_quietly(autojump_clock: trio.testing.MockClock) -> None:
@@ -371,10 +354,6 @@ async def test_a_peer_that_goes_away_ends_everything_quietly(autojump_clock: tri
     assert bench.closed == 1
 
 
-async def run_server(peer: StuckPeer, bench: Bench, settings: Settings) -> None:
-    await serve(peer.server_in, peer.server_out, settings=settings, toolsets=[bench])
-
-
 @pytest.mark.parametrize("wanted", [False, True])
 async def test_instructions_reach_the_client_s_model_only_if_they_are_wanted(wanted: bool) -> None:
     async with connected_client(options(instructions=wanted), toolsets=[Bench()], initialize=False) as client:
@@ -382,3 +361,22 @@ async def test_instructions_reach_the_client_s_model_only_if_they_are_wanted(wan
         text = hello["result"].get("instructions", "")
     assert bool(text) is wanted
     assert len(text) <= 600
+
+
+@pytest.mark.parametrize("framed", [False, True], ids=["in lines", "framed"])
+async def test_the_debug_log_tells_of_every_stage_also_of_the_first_messages(
+    framed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "responses_mcp")
+    with trio.fail_after(5):
+        async with connected_client(options(), toolsets=[Bench()], framed=framed, initialize=False) as client:
+            await client.ask("ping")
+    stages = [record.getMessage().partition("=")[0] for record in caplog.records][: 6 if framed else 5]
+    header = ["headerEnd"] if framed else []
+    sent = f"send {'framed' if framed else 'line'} bytes"
+    assert stages == ["stdin chunk", *header, "recv method", "recv json", sent, "send json"]
+    if framed:
+        body = next(message for message in caplog.messages if message.startswith("recv json=")).removeprefix(
+            "recv json="
+        )
+        assert f"headerEnd={len(f'Content-Length: {len(body)}') + 4}" in caplog.messages

@@ -1,8 +1,8 @@
-"""A client that asks and does not read: bounded memory, calls that wait their turn, cancels that work, nothing lost."""
+"""A client that asks and does not read: bounded memory, calls that wait in order, cancels that work, nothing lost."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,15 @@ import trio
 import trio.testing
 
 from responses_mcp.answers import Answers
-from responses_mcp.daemon import serve
 from responses_mcp.protocol.jsonrpc import RequestId
 from responses_mcp.runtime.server import Server
+from responses_mcp.serving import serve
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
 from responses_mcp.testing import Json, RecordedRequest, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient
 from responses_mcp.toolsets.answer import AnswerToolset
-from responses_mcp.toolsets.base import CallContext, Tool, Toolset, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Toolset, ToolSuccess
+from tests.one_tool import OneTool
 from tests.processes import environment
 from tests.responses_api.stub import KEY, ok, refused, stub_api
 from tests.runtime.test_slow_peers import cancel_line, line, read_ids, unread_server
@@ -29,18 +30,15 @@ SIZE = 1_200_000
 CALLS = 600
 
 
-class Library:
-    """A toolset of one tool, `lend`, that holds room while it fetches; with `heedless` it takes what it wants."""
+class Library(OneTool):
+    """A toolset of one tool, `lend`, that holds room while it fetches; with `heedless` it answers without asking for room."""
 
     def __init__(self) -> None:
+        super().__init__(self.lend, "lend", description="x" * 5000)
         self.holding: list[RequestId] = []
         self.fetched: list[RequestId] = []
         self.cancelled: list[RequestId] = []
         self.fetch: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
-
-    @property
-    def tools(self) -> Sequence[Tool]:
-        return [Tool(name="lend", title="", description="x" * 5000, input_schema={"type": "object"}, handler=self.lend)]
 
     async def lend(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
         size = arguments.get("size", SIZE)
@@ -60,9 +58,6 @@ class Library:
             self.cancelled.append(context.request_id)
             raise
         return ToolSuccess("x" * size)
-
-    async def aclose(self) -> None:
-        pass
 
 
 class UnreadClient(McpClient):
@@ -167,7 +162,7 @@ async def test_calls_in_line_are_served_in_the_order_in_which_they_came() -> Non
         assert library.fetched[len(first) :] == then
 
 
-async def test_a_cancel_works_however_much_tools_without_heed_have_answered() -> None:
+async def test_a_cancel_works_however_much_tools_have_answered_that_ask_for_no_room() -> None:
     library = Library()
     async with unread(library, max_unsent_bytes=LIMIT) as client:
         gate = trio.Event()
@@ -217,27 +212,6 @@ async def test_a_retry_waits_for_room(autojump_clock: trio.testing.MockClock) ->
         await client.read()
         await client.response(repeated)
         assert len(stub.sent) == 3
-
-
-async def test_the_api_is_asked_nothing_more_while_too_much_is_unread() -> None:
-    async with open_fake_api(Json(bodies.answer("y" * 50_000))) as api:
-        answers = Answers(Settings(openai=OpenAISettings(api_key=KEY, base_url=api.base_url)))
-        async with unread(AnswerToolset(lambda: answers), max_unsent_bytes=50_000) as client:
-            await client.start_call("answer", {"query": "long"})
-            while client.server.session.unsent_bytes < 50_000:  # noqa: ASYNC110  # nothing tells when it is queued
-                await trio.sleep(0.001)
-            calls = [await client.start_call("answer", {"query": "short"}) for _ in range(CALLS)]
-            await client.settled()
-            assert len(api.requests) == 1
-            assert client.server.in_flight > CALLS
-            for call in calls[::2]:
-                await client.cancel(call)
-            await client.settled()
-            assert len(api.requests) == 1
-            await client.read()
-            for call in calls[1::2]:
-                await client.response(call)
-            assert len(api.requests) == 1 + CALLS // 2
 
 
 async def test_a_process_asks_no_more_while_its_client_does_not_read_and_loses_nothing(tmp_path: Path) -> None:

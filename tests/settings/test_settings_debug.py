@@ -1,4 +1,4 @@
-"""The debug log and the toolsets: decided once, command line over environment over file (contract 8.1)."""
+"""The debug log and the toolsets: decided once, command line over environment over file (spec 8.1)."""
 
 from pathlib import Path
 
@@ -26,20 +26,16 @@ def test_words_switch_the_log_on(word: str, tmp_path: Path) -> None:
     assert decision(tmp_path, env=word) == (True, None, "env:DEBUG", "default")
 
 
-@pytest.mark.parametrize("word", ["0", "false", "no", "off", "FALSE", "Off"])
-def test_words_switch_the_log_off_over_the_file(word: str, tmp_path: Path) -> None:
-    assert decision(tmp_path, "debug: true", word) == (False, None, "env:DEBUG", "default")
-
-
-def test_the_variable_set_to_nothing_switches_the_log_off_and_unset_leaves_it_to_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", ["0", "false", "no", "off", "FALSE", "Off", "", " "])
+def test_words_and_nothing_switch_the_log_off_over_the_file(word: str, tmp_path: Path) -> None:
     assert decision(tmp_path, "debug: true") == (True, None, "yaml", "default")
-    for nothing in ("", " "):
-        assert decision(tmp_path, "debug: true", nothing) == (False, None, "env:DEBUG", "default")
+    assert decision(tmp_path, "debug: true", word) == (False, None, "env:DEBUG", "default")
 
 
 @pytest.mark.parametrize("path", ["/var/log/x.log", "x.log", "C:\\logs\\x.log", "2", "truely", "ログ.txt"])
 def test_anything_else_is_the_path_of_the_log(path: str, tmp_path: Path) -> None:
     assert decision(tmp_path, env=path) == (True, path, "env:DEBUG", "env:DEBUG")
+    assert not Path(path).exists(), "deciding opens nothing"
 
 
 @pytest.mark.parametrize("text", ["*", "app:*", "express:*,http", "a,b", "-,", "*.log"])
@@ -54,16 +50,14 @@ def test_filters_of_other_programs_are_ignored_with_one_line(text: str, tmp_path
     assert not load(tmp_path, "", {"DEBUG": text}).settings.server.debug
 
 
-def test_a_bare_option_keeps_the_file_of_a_lower_level(tmp_path: Path) -> None:
+def test_the_option_wins_over_all_and_a_bare_one_keeps_the_file_of_a_lower_level(tmp_path: Path) -> None:
     yaml = "debug_file: /y.log"
     assert decision(tmp_path, option=True) == (True, None, "cli:--debug", "default")
     assert decision(tmp_path, yaml, option=True) == (True, "/y.log", "cli:--debug", "yaml")
     assert decision(tmp_path, yaml, "0", True) == (True, "/y.log", "cli:--debug", "yaml")
     assert decision(tmp_path, yaml, "/e.log", True) == (True, "/e.log", "cli:--debug", "env:DEBUG")
     assert decision(tmp_path, yaml, "1") == (True, "/y.log", "env:DEBUG", "yaml")
-
-
-def test_an_option_with_a_path_wins_over_everything(tmp_path: Path) -> None:
+    assert decision(tmp_path, yaml) == (False, "/y.log", "default", "yaml")
     found = decision(tmp_path, "debug: false, debug_file: /y.log", "/e.log", "/c.log")
     assert found == (True, "/c.log", "cli:--debug", "cli:--debug")
 
@@ -71,10 +65,6 @@ def test_an_option_with_a_path_wins_over_everything(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", [None, False])
 def test_no_option_decides_nothing(option: bool | None, tmp_path: Path) -> None:
     assert decision(tmp_path, env="1", option=option) == (True, None, "env:DEBUG", "default")
-
-
-def test_a_file_alone_does_not_switch_the_log_on(tmp_path: Path) -> None:
-    assert decision(tmp_path, "debug_file: /y.log") == (False, "/y.log", "default", "yaml")
 
 
 def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path: Path) -> None:
@@ -86,15 +76,10 @@ def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path:
     assert decision(tmp_path, env="~other/x.log")[1] == "~other/x.log"
 
 
-def test_a_backslash_after_the_tilde_counts_on_windows(tmp_path: Path) -> None:
-    environ = {"DEBUG": "~\\x.log"}
-    assert load_settings(environ, home=tmp_path, windows=True).settings.server.debug_file == str(tmp_path / "x.log")
-    assert load_settings(environ, home=tmp_path, windows=False).settings.server.debug_file == "~\\x.log"
-
-
-def test_deciding_opens_nothing(tmp_path: Path) -> None:
-    decision(tmp_path, env=str(tmp_path / "logs" / "x.log"))
-    assert not (tmp_path / "logs").exists()
+@pytest.mark.parametrize("windows", [True, False])
+def test_a_backslash_after_the_tilde_counts_on_windows(windows: bool, tmp_path: Path) -> None:
+    loaded = load_settings({"DEBUG": "~\\x.log"}, home=tmp_path, windows=windows)
+    assert loaded.settings.server.debug_file == (str(tmp_path / "x.log") if windows else "~\\x.log")
 
 
 @pytest.mark.parametrize("text", ["a\nb", "nul\0", "x" * 5000, "${LOG}"])
@@ -124,14 +109,23 @@ def test_toolsets_come_from_the_option_then_the_variable_then_the_file(tmp_path:
     assert clean(load(tmp_path, "")).settings.server.toolsets is None
 
 
-@pytest.mark.parametrize("yaml", ["[]", "answer", "'answer, answer'", "[answer, answer]", "','"])
-def test_answer_is_always_among_the_toolsets_and_once(yaml: str, tmp_path: Path) -> None:
-    assert clean(load(tmp_path, f"server: {{toolsets: {yaml}}}\n")).settings.server.toolsets == ("answer",)
-
-
-def test_an_explicit_list_keeps_its_order_behind_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("responses_mcp.settings.values.TOOLSETS", ("answer", "one", "two"))
-    assert clean(load(tmp_path, toolsets="two , one,")).settings.server.toolsets == ("answer", "two", "one")
+@pytest.mark.parametrize(
+    ("yaml", "found"),
+    [
+        ("[]", ()),
+        ("answer", ()),
+        ("'answer, answer'", ()),
+        ("[answer, answer]", ()),
+        ("','", ()),
+        ("'search , manuals,'", ("search", "manuals")),
+        ("[manuals, search]", ("manuals", "search")),
+    ],
+)
+def test_answer_is_always_the_first_of_the_toolsets_and_the_others_keep_their_order(
+    yaml: str, found: tuple[str, ...], tmp_path: Path
+) -> None:
+    loaded = clean(load(tmp_path, f"manuals: {{root: {tmp_path}}}\nserver: {{toolsets: {yaml}}}\n"))
+    assert loaded.settings.server.toolsets == ("answer", *found)
 
 
 def test_an_unknown_toolset_is_a_problem_that_lists_the_known_ones(tmp_path: Path) -> None:

@@ -5,12 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from responses_mcp.settings import Profile, Settings, load_settings
-from responses_mcp.settings.reference import BEGIN, END, settings_table
 from responses_mcp.settings.schema import BY_KEY, PROFILES, SECTIONS, SETTINGS
-from responses_mcp.settings.setting import TOOLSETS, value_of
+from responses_mcp.settings.setting import TOOLSETS
+from tests.settings.reference_table import BEGIN, END, settings_table
 
 from .loading import clean
 
@@ -32,11 +30,10 @@ def test_the_schema_has_a_row_for_every_field_of_the_model_and_no_other() -> Non
     profile = {f"model_profiles.{name}.{field}" for name in PROFILES for field in fields(Profile())}
     assert set(BY_KEY) == (fields(Settings()) - NOT_CONFIGURED) | profile
     assert len(BY_KEY) == len(SETTINGS)
-
-
-def test_no_variable_sets_two_settings() -> None:
     names = [setting.env for setting in SETTINGS if setting.env]
     assert len(names) == len(set(names))
+    assert not SECTIONS & set(BY_KEY)
+    assert TOOLSETS[0] == PROFILES[0] == "answer"
 
 
 def test_every_default_is_within_what_is_accepted() -> None:
@@ -46,16 +43,6 @@ def test_every_default_is_within_what_is_accepted() -> None:
             assert setting.low <= setting.default <= setting.high
         if setting.kind == "choice" and setting.default is not None:
             assert setting.default in setting.choices
-
-
-def test_no_key_is_both_a_setting_and_a_section() -> None:
-    assert not SECTIONS & set(BY_KEY)
-    assert "model_profiles.answer" in SECTIONS
-
-
-def test_the_value_of_an_absent_profile_is_none() -> None:
-    assert value_of(Settings(), "model_profiles.answer_quick.model") is None
-    assert value_of(Settings(), "model_profiles.answer.model") == "gpt-5.2"
 
 
 def test_the_example_loads_as_it_is_with_three_profiles() -> None:
@@ -97,48 +84,9 @@ def test_the_example_names_every_variable() -> None:
 def test_the_reference_page_holds_the_table_of_the_schema() -> None:
     page = REFERENCE.read_text("utf-8")
     table = page.split(BEGIN)[1].split(END)[0].strip()
-    assert table == settings_table(), "run: python -m responses_mcp.settings.reference, and put it between the markers"
-
-
-def test_the_table_has_a_row_for_every_setting() -> None:
-    rows = settings_table().splitlines()
-    assert len(rows) == len(SETTINGS) + 2
-    for row, setting in zip(rows[2:], SETTINGS, strict=True):
-        assert row.count("|") == 6
-        assert row.startswith(f"| `{setting.key}` |")
-        assert setting.doc in row
-        assert (setting.env or "") in row
+    assert table == settings_table(), "run: python -m tests.settings.reference_table, and put it between the markers"
 
 
 def test_the_message_on_the_reference_page_is_the_one_that_is_given(tmp_path: Path) -> None:
     loaded = load_settings({"OPENAI_MAX_RETRIES": "many"}, home=tmp_path)
     assert f"\n{loaded.problems[0]}\n" in REFERENCE.read_text("utf-8")
-
-
-def test_every_yaml_block_of_the_pages_loads(tmp_path: Path) -> None:
-    (tmp_path / "policy.md").write_text("mine")
-    (tmp_path / "manuals").mkdir()
-    blocks = 0
-    for page in ("config-reference.md", "system-policy.md"):
-        for block in re.findall(r"```yaml\n(.*?)```", (REFERENCE.parent / page).read_text("utf-8"), re.DOTALL):
-            (tmp_path / "config.yaml").write_text(block, "utf-8")
-            environ = {"AZURE_OPENAI_KEY": "x" * 8}
-            clean(load_settings(environ, config_path=str(tmp_path / "config.yaml"), home=tmp_path))
-            blocks += 1
-    assert blocks == 5
-
-
-def test_the_pages_say_what_they_say_in_japanese_too() -> None:
-    for page in ("config-reference.md", "system-policy.md"):
-        assert "\n## 日本語\n" in (REFERENCE.parent / page).read_text("utf-8")
-
-
-@pytest.mark.parametrize("name", ["config-reference.md", "system-policy.md"])
-def test_links_of_the_pages_lead_somewhere(name: str) -> None:
-    page = REFERENCE.parent / name
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
-        assert (page.parent / target).exists(), target
-
-
-def test_answer_is_the_first_toolset_and_the_first_profile() -> None:
-    assert TOOLSETS[0] == PROFILES[0] == "answer"

@@ -1,4 +1,4 @@
-"""Where the API is and how to be let in: addresses, the key's variable, extra headers (contract 8)."""
+"""Where the API is and how to be let in: addresses, the key's variable, extra headers (spec 8)."""
 
 from pathlib import Path
 
@@ -65,6 +65,12 @@ def test_http_elsewhere_needs_a_word_of_the_user(text: str, tmp_path: Path) -> N
         "https://host:99999/v1",
         "https://host:port/v1",
         "https://[::1/v1",
+        "https://[1::2::3]/v1",
+        "https://999.1.1.1/v1",
+        "https://api..example/v1",
+        "https://.example/v1",
+        f"https://{'a' * 70}.example/v1",
+        "https://xn--/v1",
         "https://host/v1?api-version=1",
         "https://host/v1?",
         "https://host/v1#top",
@@ -82,15 +88,16 @@ def test_what_is_no_plain_absolute_address_is_a_problem(text: str, tmp_path: Pat
 
 
 def test_credentials_in_the_address_are_a_problem_that_points_to_headers(tmp_path: Path) -> None:
-    for text in ("https://user:hunter22@host/v1", "https://hunter22@host/v1", "https://host/v1?key=hunter22"):
+    for text, words in (
+        ("https://user:hunter22@host/v1", "openai.headers_env"),
+        ("https://hunter22@host/v1", "openai.headers_env"),
+        ("https://host/v1?key=hunter22", "with a query"),
+        ("https://user:hunter22@host /v1", "(not shown)"),
+        ("https://user:hunter22@${HOST}/v1", "(not shown)"),
+    ):
         found = problem(load(tmp_path, environ={"OPENAI_BASE_URL": text}))
         assert "hunter22" not in found
-        assert "openai.headers_env" in found or "with a query" in found
-
-
-def test_the_address_in_the_file_is_named_by_its_line(tmp_path: Path) -> None:
-    found = problem(load(tmp_path, "openai:\n  base_url: http://host.example/v1\n"))
-    assert f"(from {usual_place(tmp_path)} line 2)" in found
+        assert words in found
 
 
 def test_the_key_comes_from_the_variable_that_the_setting_names(tmp_path: Path) -> None:
@@ -101,10 +108,7 @@ def test_the_key_comes_from_the_variable_that_the_setting_names(tmp_path: Path) 
     loaded = clean(load(tmp_path, "openai: {api_key_env: TEAM_KEY}\n", environ))
     assert loaded.settings.openai.api_key == " two\n"
     assert loaded.sources["openai.api_key_present"] == "env:TEAM_KEY"
-
-
-def test_a_missing_key_is_no_problem_of_the_configuration(tmp_path: Path) -> None:
-    loaded = clean(load(tmp_path, "openai: {api_key_env: TEAM_KEY}\n", {"OPENAI_API_KEY": "one", "TEAM_KEY": ""}))
+    loaded = clean(load(tmp_path, environ={**environ, "TEAM_KEY": ""}))
     assert loaded.settings.openai.api_key is None
     assert loaded.sources["openai.api_key_present"] == "default"
 
@@ -135,11 +139,12 @@ def test_headers_take_their_values_from_the_environment(tmp_path: Path) -> None:
         ("{api-key: CONTROL}", "api-key: expected a value in the environment variable CONTROL, got one with control"),
         ("{api-key: JAPANESE}", "got one with control or non-ASCII characters (not shown)"),
         ("{api-key: UNFILLED}", "got a placeholder left unfilled"),
+        ("{authorization: UNFILLED_TOKEN}", "got a placeholder left unfilled"),
+        ("{api-key: UNFILLED_OTHERWISE}", "got a placeholder left unfilled"),
         ("{api-key: sk-proj-abc}", "api-key: expected the name of an environment variable, got other text (not shown)"),
         ("{api-key: 5}", "api-key: expected the name of an environment variable, got 5 (a number)"),
         ("{api-key: [A]}", "api-key: expected the name of an environment variable, got a list"),
         ("{'api key': GOOD}", 'headers_env: expected header names, got "api key"'),
-        ("{'api:key': GOOD}", "expected header names"),
         ("{'': GOOD}", "expected header names"),
         ("{ヘッダー: GOOD}", "expected header names"),
         ("{Host: GOOD}", "Host: expected a header that may be set"),
@@ -153,6 +158,7 @@ def test_headers_take_their_values_from_the_environment(tmp_path: Path) -> None:
 )
 def test_a_header_that_cannot_be_sent_is_a_problem(yaml: str, expected: str, tmp_path: Path) -> None:
     environ = {"GOOD": "value", "EMPTY": " ", "CONTROL": "sec\nret", "JAPANESE": "秘密", "UNFILLED": "${KEY}"}
+    environ |= {"UNFILLED_TOKEN": "Bearer $TOKEN", "UNFILLED_OTHERWISE": "{env:KEY}"}
     loaded = load(tmp_path, f"openai: {{headers_env: {yaml}}}\n", environ)
     assert expected in problem(loaded)
     assert "sec" not in problem(loaded).replace("openai.headers_env", "")

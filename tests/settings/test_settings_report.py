@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from responses_mcp.settings import LoadedSettings, OpenAISettings, Profile, Settings, load_settings, show_config
+from responses_mcp.settings import LoadedSettings, OpenAISettings, Profile, Settings, show_config
 from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV
 
 from .loading import CANARY, load, usual_place
@@ -26,16 +26,13 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{key}"
 
 
-def test_the_document_is_indented_json_with_four_parts(tmp_path: Path) -> None:
-    text = show_config(load(tmp_path), "1.2.3")
-    assert text.startswith('{\n  "version": "1.2.3",\n  "sources": {\n')
-    assert list(json.loads(text)) == ["version", "sources", "effective", "warnings"]
-
-
-def test_problems_are_in_it_when_there_are_any(tmp_path: Path) -> None:
+def test_the_document_is_indented_json_with_the_problems_if_there_are_any(tmp_path: Path) -> None:
     loaded = load(tmp_path, "zzzz: 1\n", {"MAX_CITATIONS": "many"})
+    assert show_config(loaded, "1.2.3").startswith('{\n  "version": "1.2.3",\n  "sources": {\n')
+    assert list(document(loaded)) == ["version", "sources", "effective", "warnings", "problems"]
     assert document(loaded)["problems"] == list(loaded.problems)
     assert document(loaded)["warnings"] == list(loaded.warnings)
+    assert "problems" not in document(load(tmp_path, ""))
 
 
 def test_every_leaf_has_a_source_and_every_source_a_leaf(tmp_path: Path) -> None:
@@ -72,12 +69,9 @@ def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
         "verbosity": "high",
     }
     assert "answer_quick" not in effective["model_profiles"]
-
-
-def test_a_removed_profile_is_shown_as_null(tmp_path: Path) -> None:
-    found = document(load(tmp_path, "model_profiles: {answer: null}\n"))
-    assert found["effective"]["model_profiles"] == {"answer": None}
-    assert found["sources"]["model_profiles.answer"] == f"yaml:{usual_place(tmp_path)}"
+    assert document(load(tmp_path, "model_profiles: {answer: null}\n"))["effective"]["model_profiles"] == {
+        "answer": None
+    }
 
 
 def test_of_the_key_only_its_presence_is_shown_and_of_headers_the_names(tmp_path: Path) -> None:
@@ -129,13 +123,11 @@ def test_a_secret_in_the_wrong_place_of_settings_made_by_hand_is_masked() -> Non
     assert "violet-lamp" not in text
 
 
-def test_settings_made_by_hand_can_be_shown_too() -> None:
-    loaded = LoadedSettings(settings=Settings(), sources={}, problems=(), warnings=())
-    defaults = document(load_settings({"HOME": "/nowhere"}, windows=False))["effective"]
-    assert document(loaded)["effective"] == defaults
-
-
-def test_the_document_of_the_defaults_takes_every_section_in_the_order_of_the_contract(tmp_path: Path) -> None:
-    sections = [key.partition(".")[0] for key in document(load(tmp_path))["sources"]]
+def test_the_defaults_are_shown_in_the_order_of_the_specification_also_for_settings_made_by_hand(
+    tmp_path: Path,
+) -> None:
+    defaults = document(load(tmp_path))
     order = ["openai", "request", "model_profiles", "policy", "search", "manuals", "server"]
-    assert list(dict.fromkeys(sections)) == order
+    assert list(dict.fromkeys(key.partition(".")[0] for key in defaults["sources"])) == order
+    by_hand = LoadedSettings(settings=Settings(), sources={}, problems=(), warnings=())
+    assert document(by_hand)["effective"] == defaults["effective"]

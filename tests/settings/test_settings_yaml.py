@@ -1,4 +1,4 @@
-"""The YAML file: where it is looked for, and what else than a good file may be found there (contract 5.2)."""
+"""The YAML file: where it is looked for, and what else than a good file may be found there (spec 5.2)."""
 
 import os
 import sys
@@ -12,19 +12,17 @@ from .loading import clean, load, problem, usual_place, warning
 
 
 @pytest.mark.parametrize("kind", [str, Path])
-def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(kind: type[str | Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("tilde", [False, True])
+def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(
+    kind: type[str | Path], tilde: bool, tmp_path: Path
+) -> None:
     load(tmp_path, "request: {max_retries: 1}\n")
     other = tmp_path / "other.yaml"
     other.write_text("request: {max_retries: 2}\n")
-    loaded = clean(load_settings({}, config_path=kind(other), home=kind(tmp_path), windows=False))
+    asked = kind("~/other.yaml") if tilde else kind(other)
+    loaded = clean(load_settings({}, config_path=asked, home=kind(tmp_path), windows=False))
     assert loaded.settings.request.max_retries == 2
     assert loaded.sources["request.max_retries"] == f"yaml:{other}"
-
-
-def test_a_tilde_in_the_asked_path_is_the_home(tmp_path: Path) -> None:
-    (tmp_path / "other.yaml").write_text("request: {max_retries: 2}\n")
-    loaded = clean(load_settings({}, config_path="~/other.yaml", home=tmp_path, windows=False))
-    assert loaded.settings.request.max_retries == 2
 
 
 @pytest.mark.parametrize("name", ["absent.yaml", "absent/deep.yaml", "nul\0.yaml", "file/below.yaml"])
@@ -50,13 +48,32 @@ def test_windows_looks_below_appdata_when_the_usual_place_has_no_file(tmp_path: 
     assert clean(load_settings(environ, windows=True)).settings.request.max_retries == 1
 
 
-@pytest.mark.parametrize("yaml", ["", "# nothing\n", "---\n", "~\n", "{}\n", "\ufeff"])
+@pytest.mark.parametrize("yaml", ["", "# nothing\n", "---\n", "~\n", "{}\n", "\ufeff", "\ufeffrequest: {}"])
 def test_a_file_that_says_nothing_is_fine(yaml: str, tmp_path: Path) -> None:
     assert clean(load(tmp_path, yaml)).settings == Settings()
 
 
-def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
-    assert clean(load(tmp_path, "\ufeffrequest: {max_retries: 1}\n")).settings.request.max_retries == 1
+def test_the_null_device_asks_for_no_configuration(tmp_path: Path) -> None:
+    load(tmp_path, "request: {max_retries: 1}\n")
+    assert clean(load_settings({}, config_path=os.devnull, home=tmp_path)).settings == Settings()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
+def test_what_is_no_file_that_can_be_read_is_a_problem_and_not_a_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, mode: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    def told(path: Path) -> str:
+        return problem(load_settings({}, config_path=path, home=tmp_path))
+
+    os.mkfifo(tmp_path / "pipe")
+    assert "got something that is not a regular file" in told(tmp_path / "pipe")
+    assert "got a folder" in told(tmp_path)
+    (tmp_path / "config.yaml").touch()
+    monkeypatch.setattr(Path, "open", refuse)
+    assert "got a failure to read it, permission denied" in told(tmp_path / "config.yaml")
 
 
 @pytest.mark.parametrize(
@@ -77,112 +94,58 @@ def test_a_file_that_cannot_be_text_is_one_problem_and_leaves_the_defaults(
     assert loaded.settings == Settings(problems=loaded.problems)
 
 
-def test_a_folder_in_place_of_the_file_is_a_problem(tmp_path: Path) -> None:
-    assert "got a folder" in problem(load_settings({}, config_path=str(tmp_path), home=tmp_path))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in folders")
-def test_a_pipe_in_place_of_the_file_is_a_problem_and_not_a_wait(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    found = problem(load_settings({}, config_path=str(pipe), home=tmp_path))
-    assert "got something that is not a regular file" in found
-
-
-def test_the_null_device_asks_for_no_configuration(tmp_path: Path) -> None:
-    load(tmp_path, "request: {max_retries: 1}\n")
-    assert clean(load_settings({}, config_path=os.devnull, home=tmp_path)).settings == Settings()
-
-
-def test_a_file_that_may_not_be_read_is_a_problem_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, mode: str) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "open", refuse)
-    path = tmp_path / "config.yaml"
-    path.touch()
-    found = problem(load_settings({}, config_path=str(path), home=tmp_path))
-    assert "got a failure to read it, permission denied" in found
+BROKEN = "config file: expected valid YAML, got an error there, "
+FORBIDDEN = "config file: expected printable text, got a character or escape that YAML forbids (from FILE"
+ROOT = "config file: expected a mapping of sections, got "
+KEY = "config file: expected names as keys, got "
+ONCE = ": expected each key once, got it again (from FILE line "
+SECTION = ": expected a mapping of settings, got "
+DEEP = "config file: expected a few levels, got far too many (from FILE); flatten it."
 
 
 @pytest.mark.parametrize(
-    ("yaml", "line", "column"),
+    ("yaml", "words"),
     [
-        ("request:\n\tmax_retries: 1\n", 2, 1),
-        ("request: [1\nserver: {}\n", 2, 7),
-        ("a: *nowhere\n", 1, 4),
-        ("a: b: c\n", 1, 5),
-        ("a: 1\n---\nb: 2\n", 2, 1),
-        ('a: "\\q"\n', 1, 6),
+        ("request:\n\tmax_retries: 1\n", (BROKEN, "(from FILE line 2 column 1); correct the file.")),
+        ("request: [1\nserver: {}\n", (BROKEN, "(from FILE line 2 column 7); correct the file.")),
+        ("a: *nowhere\n", (BROKEN, "(from FILE line 1 column 4); correct the file.")),
+        ("a: b: c\n", (BROKEN, "(from FILE line 1 column 5); correct the file.")),
+        ("a: 1\n---\nb: 2\n", (BROKEN, "(from FILE line 2 column 1); correct the file.")),
+        ('a: "\\q"\n', (BROKEN, "(from FILE line 1 column 6); correct the file.")),
+        ("a: 1\nb: \x07\n", (f"{FORBIDDEN} line 2); remove it.",)),
+        ("a: \x00\n", (f"{FORBIDDEN} line 1); remove it.",)),
+        ('a: "\\UFFFFFFFF"\n', (f"{FORBIDDEN}); remove it.",)),
+        ("%YAML 1." + "9" * 5000 + "\n---\n", ("config file: expected ",)),
+        ("- a\n- b\n", (f"{ROOT}a list (from FILE line 1); start it with a section",)),
+        ("text\n", (f'{ROOT}"text" (from ',)),
+        ("5\n", (f"{ROOT}5 (a number) (from ",)),
+        ("true\n", (f"{ROOT}true (a boolean) (from ",)),
+        ("2026-01-01\n", (f'{ROOT}"2026-01-01" (a date) (from ',)),
+        ("1: a\n", (f"{KEY}1 (a number) (from FILE line 1); put it in quotes if it is a name.",)),
+        ("on: a\n", (f"{KEY}true (a boolean) (from ",)),
+        ("2026-01-01: a\n", (f'{KEY}"2026-01-01" (a date) (from ',)),
+        ("[a, b]: c\n", (f"{KEY}a list (from ",)),
+        ("? {a: b}\n: c\n", (f"{KEY}a mapping (from ",)),
+        ("~: a\n", (f"{KEY}nothing (from ",)),
+        ("!x a: b\n", (f"{KEY}a value with a tag of its own (from ",)),
+        ("request:\n  max_retries: 1\n  max_retries: 2\n", (f"request.max_retries{ONCE}3); remove one of the two.",)),
+        ("request: {}\nrequest: {}\n", (f"request{ONCE}2)",)),
+        ("server: 5\n", (f"server{SECTION}5 (a number) (from FILE line 1); indent its settings below it or remove it.",)),
+        ("search: {defaults: [a]}\n", (f"search.defaults{SECTION}a list (",)),
+        ("search: {defaults: text}\n", (f'search.defaults{SECTION}"text" (',)),
+        ("[" * 100_000, (DEEP,)),
+        ("a: " + "[" * 5_000 + "]" * 5_000, (DEEP,)),
     ],
-)
-def test_broken_yaml_is_one_problem_with_line_and_column(yaml: str, line: int, column: int, tmp_path: Path) -> None:
+    ids=lambda value: value[:12] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_one_problem_with_its_place(
+    yaml: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
     loaded = load(tmp_path, yaml)
-    found = problem(loaded)
-    assert found.startswith("config file: expected valid YAML, got an error there, ")
-    assert f"(from {usual_place(tmp_path)} line {line} column {column}); correct the file." in found
-    assert "\n" not in found
-    assert "Traceback" not in found
-    assert loaded.settings == Settings(problems=loaded.problems)
-
-
-@pytest.mark.parametrize(
-    "yaml", ["a: 1\nb: \x07\n", "a: \x00\n", 'a: "\\UFFFFFFFF"\n', "%YAML 1." + "9" * 5000 + "\n---\n"]
-)
-def test_characters_and_escapes_that_yaml_forbids_are_a_problem(yaml: str, tmp_path: Path) -> None:
-    assert problem(load(tmp_path, yaml)).startswith("config file: expected ")
-
-
-def test_a_control_character_is_found_by_its_line(tmp_path: Path) -> None:
-    assert f"{usual_place(tmp_path)} line 2)" in problem(load(tmp_path, "a: 1\nb: \x07\n"))
-
-
-@pytest.mark.parametrize(
-    ("yaml", "got"),
-    [
-        ("- a\n- b\n", "a list"),
-        ("text\n", '"text"'),
-        ("5\n", "5 (a number)"),
-        ("true\n", "true (a boolean)"),
-        ("2026-01-01\n", '"2026-01-01" (a date)'),
-    ],
-)
-def test_a_root_that_is_no_mapping_is_a_problem(yaml: str, got: str, tmp_path: Path) -> None:
-    assert f"expected a mapping of sections, got {got} (from " in problem(load(tmp_path, yaml))
-
-
-@pytest.mark.parametrize(
-    ("yaml", "got"),
-    [
-        ("1: a\n", "1 (a number)"),
-        ("on: a\n", "true (a boolean)"),
-        ("2026-01-01: a\n", '"2026-01-01" (a date)'),
-        ("[a, b]: c\n", "a list"),
-        ("? {a: b}\n: c\n", "a mapping"),
-        ("~: a\n", "nothing"),
-        ("!x a: b\n", "a value with a tag of its own"),
-    ],
-)
-def test_a_key_that_is_no_name_is_a_problem(yaml: str, got: str, tmp_path: Path) -> None:
-    assert f"config file: expected names as keys, got {got} (from " in problem(load(tmp_path, yaml))
-
-
-def test_a_key_written_twice_is_a_problem_with_the_line_of_the_second(tmp_path: Path) -> None:
-    loaded = load(tmp_path, "request:\n  max_retries: 1\n  max_retries: 2\n")
-    assert problem(loaded) == (
-        f"request.max_retries: expected each key once, got it again (from {usual_place(tmp_path)} line 3); "
-        "remove one of the two."
-    )
-
-
-def test_a_section_written_twice_is_a_problem(tmp_path: Path) -> None:
-    assert problem(load(tmp_path, "request: {}\nrequest: {}\n")).startswith("request: expected each key once")
-
-
-@pytest.mark.parametrize(("section", "got"), [("5", "5 (a number)"), ("[a]", "a list"), ("text", '"text"')])
-def test_a_section_that_is_no_mapping_is_a_problem(section: str, got: str, tmp_path: Path) -> None:
-    for key, yaml in (("server", f"server: {section}"), ("search.defaults", f"search: {{defaults: {section}}}")):
-        assert problem(load(tmp_path, f"{yaml}\n")).startswith(f"{key}: expected a mapping of settings, got {got} (")
+    found = problem(loaded).replace(str(usual_place(tmp_path)), "FILE")
+    assert found.startswith(words[0])
+    assert words[-1] in found
+    assert found.isprintable()
 
 
 def test_anchors_and_aliases_work(tmp_path: Path) -> None:
@@ -209,11 +172,6 @@ def test_aliases_that_would_expand_to_billions_cost_nothing(tmp_path: Path) -> N
     lines.append("search: {defaults: {domains: *a29}}")
     loaded = load(tmp_path, "\n".join(lines))
     assert "search.defaults.domains: expected a list of at most 100 domain names, got a list in it" in problem(loaded)
-
-
-def test_nesting_without_end_is_a_problem_and_no_crash(tmp_path: Path) -> None:
-    assert "got far too many" in problem(load(tmp_path, "[" * 100_000))
-    assert "got far too many" in problem(load(tmp_path, "a: " + "[" * 5_000 + "]" * 5_000))
 
 
 def test_a_flood_of_findings_is_cut_with_a_count(tmp_path: Path) -> None:

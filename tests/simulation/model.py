@@ -12,27 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from tests.simulation.invariants import (
-    ALL_ANSWERED,
-    ALL_WRITTEN,
-    BELONGS,
-    CLOSED,
-    EMPTY_TABLE,
-    FEW_REQUESTS,
-    IN_TIME,
-    LAST,
-    NEVER_TORN,
-    NO_REQUEST,
-    NO_TASK,
-    ONE_ANSWER,
-    PROGRESS,
-    PROMPT,
-    QUIET,
-    ROOM,
-    SILENT,
-    Verdict,
-    Violation,
-)
+from tests.frames import Frames
+from tests.simulation.invariants import Invariant, Verdict, Violation
 from tests.simulation.run import Run
 from tests.simulation.schedule import Message
 from tests.simulation.transcript import Event, Kind
@@ -68,35 +49,6 @@ class Use:
     acknowledged: bool = False
 
 
-class Frames:
-    """Cuts the server's output into messages: the other side's reading of both framings."""
-
-    def __init__(self) -> None:
-        self.rest = b""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        self.rest += data
-        found: list[bytes] = []
-        while self.rest:
-            if self.rest[:1] == b"{":
-                body, end, after = self.rest.partition(b"\n")
-                if not end:
-                    break
-            else:
-                head, end, after = self.rest.partition(b"\r\n\r\n")
-                if not end and len(head) < 40:
-                    break
-                length = re.fullmatch(rb"Content-Length: ([0-9]+)", head)
-                if length is None:
-                    raise ValueError(f"no header: {head[:60]!r}")
-                if len(after) < int(length[1]):
-                    break
-                body, after = after[: int(length[1])], after[int(length[1]) :]
-            self.rest = after
-            found.append(body)
-        return found
-
-
 def check(run: Run) -> Verdict:
     """Replay a run and judge it."""
     model = _Model(run)
@@ -104,7 +56,7 @@ def check(run: Run) -> Verdict:
         for event in run.events:
             model.take(event)
     except ValueError as error:
-        model.wrong(NEVER_TORN, str(error))
+        model.wrong(Invariant.NEVER_TORN, str(error))
     else:
         model.finish()
     return model.verdict
@@ -130,6 +82,7 @@ class _Model:
         self._last_written = self._reading_ended = 0.0
         self._grace = run.schedule.drain
         self._deadline: float | None = None
+        self._cut_off = False
         self._forced: str = ""
         self._forced_at = 0.0
         self._last_end = 0.0
@@ -137,7 +90,7 @@ class _Model:
         self._open: set[int] = set()
         self._busy: dict[int, str] = {}
 
-    def wrong(self, invariant: str, what: str) -> None:
+    def wrong(self, invariant: Invariant, what: str) -> None:
         self.verdict.violations.append(Violation(invariant, f"at {self._now:g} s: {what}"))
 
     def saw(self, situation: str) -> None:
@@ -181,33 +134,35 @@ class _Model:
             case Kind.OPEN:
                 self._open.add(details[0])
                 if len(self._open) > self._schedule.max_connections:
-                    self.wrong(CLOSED, f"{len(self._open)} connections are open, more than max_connections")
+                    self.wrong(Invariant.CLOSED, f"{len(self._open)} connections are open, more than max_connections")
             case Kind.CLOSE:
                 self._open.discard(details[0])
                 self._busy.pop(details[0], None)
             case Kind.BUSY:
                 if details[0] in self._busy:
-                    self.wrong(CLOSED, f"{details[1]} uses a connection amid an exchange of {self._busy[details[0]]}")
+                    self.wrong(
+                        Invariant.CLOSED, f"{details[1]} uses a connection amid an exchange of {self._busy[details[0]]}"
+                    )
                 self._busy[details[0]] = details[1]
             case Kind.IDLE:
                 self._busy.pop(details[0], None)
             case Kind.STALL | Kind.RESUME | Kind.GONE | Kind.HELD | Kind.REPORT:
                 self.saw(f"client: {event.kind.value}")
             case Kind.HUNG:
-                self.wrong(IN_TIME, "serve did not return")
+                self.wrong(Invariant.IN_TIME, "serve did not return")
             case Kind.RAISED:
-                self.wrong(QUIET, details[0])
+                self.wrong(Invariant.QUIET, details[0])
             case Kind.RETURNED:
                 self._returned = event
             case Kind.OVER:
                 if details[0]:
-                    self.wrong(NO_TASK, f"{details[0]} tasks left")
+                    self.wrong(Invariant.NO_TASK, f"{details[0]} tasks left")
 
     # What the server reads
 
     def _same_table(self, in_flight: int) -> None:
         if in_flight != len(self._in_flight):
-            self.wrong(EMPTY_TABLE, f"{in_flight} are in flight, and {[*self._in_flight]} should be")
+            self.wrong(Invariant.EMPTY_TABLE, f"{in_flight} are in flight, and {[*self._in_flight]} should be")
 
     def _read(self, message: Message) -> None:
         kind = message.kind
@@ -297,12 +252,12 @@ class _Model:
     def _phase(self, marker: str, phase: str) -> None:
         use = self._by_marker.get(marker)
         if use is None:
-            self.wrong(BELONGS, f"{marker} runs and was never accepted")
+            self.wrong(Invariant.BELONGS, f"{marker} runs and was never accepted")
             return
         if phase == "started":
             use.started_at = self._now
             if use.full:
-                self.wrong(ROOM, f"{marker} runs although too many were in flight")
+                self.wrong(Invariant.ROOM, f"{marker} runs although too many were in flight")
             if not use.message.data.count(b'"name": "answer'):
                 phase = "a tool of the host runs"
         use.phase = phase
@@ -310,14 +265,14 @@ class _Model:
     def _request(self, marker: str, number: int, connection: int) -> None:
         use = self._by_marker.get(marker)
         if use is None:
-            self.wrong(BELONGS, f"{marker} is asked upstream and was never accepted")
+            self.wrong(Invariant.BELONGS, f"{marker} is asked upstream and was never accepted")
             return
         if use.state == "cancelled":
-            self.wrong(NO_REQUEST, f"{marker} is asked upstream, request {number}")
+            self.wrong(Invariant.NO_REQUEST, f"{marker} is asked upstream, request {number}")
         if number > 1 + self._schedule.max_retries:
-            self.wrong(FEW_REQUESTS, f"{marker} is asked upstream for the {number}th time")
+            self.wrong(Invariant.FEW_REQUESTS, f"{marker} is asked upstream for the {number}th time")
         if number > 1 and use.last_play not in RETRYABLE and use.last_play != "html":
-            self.wrong(FEW_REQUESTS, f"{marker} is asked again after {use.last_play!r}")
+            self.wrong(Invariant.FEW_REQUESTS, f"{marker} is asked again after {use.last_play!r}")
         if number > 1:
             self.saw("upstream: asked again")
         use.requests = number
@@ -328,20 +283,20 @@ class _Model:
             return  # that it ran at all has been noted
         use.ended_at = self._last_end = self._now
         if marker in self._busy.values():
-            self.wrong(CLOSED, f"{marker} ended and its connection is still open")
+            self.wrong(Invariant.CLOSED, f"{marker} ended and its connection is still open")
         if b'"name": "answer' not in use.message.data:
             return
         grace = CLOSE_GRACE + 0.001
         if use.state == "cancelled" and self._now > use.cancelled_at + grace:
-            self.wrong(CLOSED, f"{marker} took {self._now - use.cancelled_at:g} s to stop")
+            self.wrong(Invariant.CLOSED, f"{marker} took {self._now - use.cancelled_at:g} s to stop")
         if use.started_at is not None and self._now > use.started_at + self._schedule.timeout + grace:
-            self.wrong(PROMPT, f"{marker} took {self._now - use.started_at:g} s")
+            self.wrong(Invariant.PROMPT, f"{marker} took {self._now - use.started_at:g} s")
 
     # What the server writes
 
     def _give(self, data: bytes, in_flight: int) -> None:
         if self._returned is not None:
-            self.wrong(LAST, repr(data[:100]))
+            self.wrong(Invariant.LAST, repr(data[:100]))
         self._writes += 1
         self._writing = True
         reported: set[Use] = set()
@@ -356,10 +311,10 @@ class _Model:
             else:
                 self._response(message, (type(message["id"]), message["id"]))
         if self._frames.rest:
-            self.wrong(NEVER_TORN, f"half a message is written: {self._frames.rest[:60]!r}")
+            self.wrong(Invariant.NEVER_TORN, f"half a message is written: {self._frames.rest[:60]!r}")
         for use in reported:
             if use.given_in == self._writes:
-                self.wrong(PROGRESS, f"{use.message.marker}: in one write with its answer")
+                self.wrong(Invariant.PROGRESS, f"{use.message.marker}: in one write with its answer")
         self._same_table(in_flight)
 
     def _progress(self, params: dict[str, Any]) -> Use:
@@ -369,11 +324,11 @@ class _Model:
             raise ValueError(f"progress for {token!r}, which nobody gave")
         use = tokens[-1]
         if use.state == "cancelled":
-            self.wrong(SILENT, f"progress of {use.message.marker}")
+            self.wrong(Invariant.SILENT, f"progress of {use.message.marker}")
         elif use.state == "answered":
-            self.wrong(PROGRESS, f"{use.message.marker}: after its answer")
+            self.wrong(Invariant.PROGRESS, f"{use.message.marker}: after its answer")
         if params["progress"] <= use.progress:
-            self.wrong(PROGRESS, f"{use.message.marker}: {params['progress']} after {use.progress}")
+            self.wrong(Invariant.PROGRESS, f"{use.message.marker}: {params['progress']} after {use.progress}")
         use.progress = params["progress"]
         self._only(use, json.dumps(params["message"]))
         self.saw("server: a heartbeat" if params["message"].endswith(" s)") else "server: progress")
@@ -382,7 +337,7 @@ class _Model:
     def _acknowledged(self, id_: object) -> None:
         use = self._in_flight.get((type(id_), id_))
         if use is None or use.acknowledged:
-            self.wrong(SILENT, f"a subscription is acknowledged that is over: {id_!r}")
+            self.wrong(Invariant.SILENT, f"a subscription is acknowledged that is over: {id_!r}")
         else:
             use.acknowledged = True
 
@@ -392,7 +347,7 @@ class _Model:
         malformed = "jsonrpc must be" in text and not self._owed[key, "error"]
         if malformed or "already in flight; use a new one" in text:
             if not self._refusals.get(key):
-                self.wrong(SILENT, f"{key[1]!r} is refused for a request that was cancelled, or never made")
+                self.wrong(Invariant.SILENT, f"{key[1]!r} is refused for a request that was cancelled, or never made")
             else:
                 self._refusals[key].pop(0).refusals -= 1
         elif (
@@ -406,7 +361,7 @@ class _Model:
 
     def _settle(self, key: Key | None, kind: str, message: dict[str, Any]) -> None:
         if not self._owed[key, kind]:
-            self.wrong(ONE_ANSWER, f"nothing asked for {message}")
+            self.wrong(Invariant.ONE_ANSWER, f"nothing asked for {message}")
         self._owed[key, kind] -= 1
 
     def _answer(self, key: Key, text: str, message: dict[str, Any]) -> None:
@@ -414,31 +369,37 @@ class _Model:
         if use is None:
             last = self._last_of.get(key)
             cancelled = last is not None and last.state == "cancelled"
-            self.wrong(SILENT if cancelled else ONE_ANSWER, f"an answer for {key[1]!r}: {text[:100]}")
+            self.wrong(
+                Invariant.SILENT if cancelled else Invariant.ONE_ANSWER, f"an answer for {key[1]!r}: {text[:100]}"
+            )
             return
         use.state = "answered"
         use.given_in = self._writes
         if use.message.kind == "subscriptions/listen":
             if not use.acknowledged:
-                self.wrong(ALL_ANSWERED, "a subscription ended before it was acknowledged")
+                self.wrong(Invariant.ALL_ANSWERED, "a subscription ended before it was acknowledged")
             self.saw("server: a subscription ended")
             return
         if use.full != ("requests are in flight" in text):
-            self.wrong(ROOM, f"{use.message.marker}: {text[:100]}")
+            self.wrong(Invariant.ROOM, f"{use.message.marker}: {text[:100]}")
         self._only(use, text)
         if message.get("error", {}).get("code") == INTERNAL_ERROR and b'"name": "crash' not in use.message.data:
-            self.wrong(QUIET, f"{use.message.marker} crashed")
+            self.wrong(Invariant.QUIET, f"{use.message.marker} crashed")
+        if "the answer was not there" in text:
+            self._cut_off = True
+            if self._deadline is None or self._now < self._deadline:
+                self.wrong(Invariant.IN_TIME, f"{use.message.marker} was cut off before its time was over")
         success = message.get("result", {}).get("isError") is False
         if success and f"answer to {use.message.marker}" not in text:
-            self.wrong(BELONGS, f"{use.message.marker} got {text[:100]}")
+            self.wrong(Invariant.BELONGS, f"{use.message.marker} got {text[:100]}")
         if success and use.requests and f"by request {use.requests}" not in text:
-            self.wrong(BELONGS, f"{use.message.marker} got another request's answer: {text[:100]}")
+            self.wrong(Invariant.BELONGS, f"{use.message.marker} got another request's answer: {text[:100]}")
         self.saw(f"server: {'an answer' if success else 'a timeout' if 'No answer within' in text else 'a failure'}")
 
     def _only(self, use: Use, text: str) -> None:
         """Fail if a text speaks of another question."""
         if strangers := set(re.findall(r"\bq[0-9]+\b", text)) - {use.message.marker}:
-            self.wrong(BELONGS, f"{use.message.marker} hears of {strangers}")
+            self.wrong(Invariant.BELONGS, f"{use.message.marker} hears of {strangers}")
 
     # The end
 
@@ -468,11 +429,16 @@ class _Model:
         if not ended and not self._writing:
             waiting = [use.message.marker for use in self._in_flight.values() if use.ended_at is not None or use.full]
             if waiting or any(count > 0 for count in self._owed.values()) or any(self._refusals.values()):
-                self.wrong(PROMPT, f"not written although the client reads: {waiting or self._owed or self._refusals}")
+                self.wrong(
+                    Invariant.PROMPT,
+                    f"not written although the client reads: {waiting or self._owed or self._refusals}",
+                )
             calls = [use for use in self._uses if use.message.marker and use.ended_at is None]
             idle = [use for use in calls if use.started_at is None and use.state == "open" and not use.full]
             if idle and not any(use.started_at is not None and b'"hoard"' in use.message.data for use in calls):
-                self.wrong(PROMPT, f"not begun although there is room: {[use.message.marker for use in idle]}")
+                self.wrong(
+                    Invariant.PROMPT, f"not begun although there is room: {[use.message.marker for use in idle]}"
+                )
         self._now = now
 
     def finish(self) -> None:
@@ -482,38 +448,36 @@ class _Model:
         in_flight, unsent, in_use = returned.details
         latest = max(self._last_end, self._forced_at) if self._forced else max(self._last_end, self._deadline or 0.0)
         if returned.at > latest + 2 * CLOSE_GRACE:
-            self.wrong(IN_TIME, f"serve returned at {returned.at:g} s, and should have by {latest:g}")
+            self.wrong(Invariant.IN_TIME, f"serve returned at {returned.at:g} s, and should have by {latest:g}")
         if self._deadline is None and not self._forced:
-            self.wrong(IN_TIME, "serve returned although nobody asked it to")
+            self.wrong(Invariant.IN_TIME, "serve returned although nobody asked it to")
         if self._open or in_use:
-            self.wrong(CLOSED, f"open at the end: {self._open}, in use: {in_use}")
+            self.wrong(Invariant.CLOSED, f"open at the end: {self._open}, in use: {in_use}")
         if self._forced:
             return
         idle = max(self._reading_ended, self._last_end, self._last_written)
         if not (self._in_flight or self._writing) and returned.at > idle + 2 * CLOSE_GRACE:
-            self.wrong(IN_TIME, f"serve returned at {returned.at:g} s, and had nothing to do since {idle:g}")
+            self.wrong(Invariant.IN_TIME, f"serve returned at {returned.at:g} s, and had nothing to do since {idle:g}")
         if self._deadline is not None and returned.at >= self._deadline:
-            self.saw("end: the drain ran out" if self._in_flight else "end: within the drain")
-            self._check_answered(
-                [use for use in self._uses if use.ended_at is not None and use.ended_at < self._deadline]
-            )
+            self.saw("end: the drain ran out" if self._in_flight or self._cut_off else "end: within the drain")
+            self._check_answered(self._uses)  # those too that were cut off
             return
         self.saw("end: within the drain")
         self._check_answered(self._uses)
         if in_flight:
-            self.wrong(EMPTY_TABLE, f"{in_flight} are in flight at the end")
+            self.wrong(Invariant.EMPTY_TABLE, f"{in_flight} are in flight at the end")
         if unsent or self._writing:
-            self.wrong(ALL_WRITTEN, f"{unsent} bytes are unsent")
+            self.wrong(Invariant.ALL_WRITTEN, f"{unsent} bytes are unsent")
         if self._frames.rest:
-            self.wrong(NEVER_TORN, f"half a message at the end: {self._frames.rest[:60]!r}")
+            self.wrong(Invariant.NEVER_TORN, f"half a message at the end: {self._frames.rest[:60]!r}")
         if owed := +self._owed:
-            self.wrong(ALL_ANSWERED, f"never answered: {dict(owed)}")
+            self.wrong(Invariant.ALL_ANSWERED, f"never answered: {dict(owed)}")
 
     def _check_answered(self, uses: list[Use]) -> None:
         if self._writing:
             return  # the client has not read what was written last
         for use in uses:
             if use.state == "open":
-                self.wrong(ALL_ANSWERED, f"{use.message.marker or use.message.kind} was never answered")
+                self.wrong(Invariant.ALL_ANSWERED, f"{use.message.marker or use.message.kind} was never answered")
             if use.state != "cancelled" and use.refusals:
-                self.wrong(ALL_ANSWERED, f"a duplicate of {use.message.marker} was never refused")
+                self.wrong(Invariant.ALL_ANSWERED, f"a duplicate of {use.message.marker} was never refused")

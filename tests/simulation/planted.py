@@ -17,13 +17,14 @@ import trio
 
 from responses_mcp.errors import UpstreamError
 from responses_mcp.protocol.exchange import Call, CallStarted
-from responses_mcp.protocol.jsonrpc import error_message, notification_message, request_key
+from responses_mcp.protocol.jsonrpc import notification_message, request_key
+from responses_mcp.protocol.lifecycle import State, Trigger
 from responses_mcp.protocol.outbox import Outbox
-from responses_mcp.protocol.outcome import Crash, ToolFailure
+from responses_mcp.protocol.revisions import Crash, ToolFailure
 from responses_mcp.protocol.session import Session
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.client import HttpConnection
-from responses_mcp.responses_api.pool import ConnectionPool
+from responses_mcp.responses_api.http.client import HttpConnection
+from responses_mcp.responses_api.http.pool import ConnectionPool
 from responses_mcp.room import Room
 from responses_mcp.runtime import server
 from responses_mcp.runtime.progress import ProgressReporter
@@ -63,17 +64,17 @@ def planted(what: str, owner: object, name: str) -> Callable[[Callable[..., Any]
 
 @planted("a call's scope is registered by its task, not by the step that reads it", _Shell, "_carry_out")
 def scope_registered_late(original: Any) -> Any:
-    def carry_out(self: Any, events: list[Any], nursery: trio.Nursery) -> None:
+    def carry_out(self: Any, nursery: trio.Nursery) -> None:
         async def late(call: Call) -> None:
             scope = self._scopes[call] = trio.CancelScope()
             await self._run_call(call, scope, self._wake.clone(), nursery)
 
-        for event in events:
-            if isinstance(event, CallStarted):
-                nursery.start_soon(late, event.call)
-            else:
-                original(self, [event], nursery)
-        self._wake_writer(self._wake)
+        conversation = self._conversation
+        started = [event for event in conversation.events if isinstance(event, CallStarted)]
+        conversation.events = [event for event in conversation.events if event not in started]
+        for event in started:
+            nursery.start_soon(late, event.call)
+        original(self, nursery)
 
     return carry_out
 
@@ -81,7 +82,8 @@ def scope_registered_late(original: Any) -> Any:
 @planted("a call that finishes after its cancel is answered", Session, "finish")
 def answer_after_cancel(original: Any) -> Any:
     def finish(self: Any, call: Call, outcome: Any) -> None:
-        self._in_flight.setdefault(call.key, call)
+        if call.state is State.CANCELLED:
+            call.state = self._in_flight.setdefault(call.key, call).state = State.ACCEPTED
         original(self, call, outcome)
 
     return finish
@@ -91,7 +93,7 @@ def answer_after_cancel(original: Any) -> Any:
 def queued_answer_stays(original: Any) -> Any:
     def receive_cancel(self: Any, params: Any) -> None:
         pending = self._in_flight.get(request_key(params.get("requestId")))
-        if pending is None or not pending.finished:
+        if pending is None or pending.state is not State.FINISHED:
             original(self, params)
 
     return receive_cancel
@@ -104,24 +106,20 @@ def refusal_stays(original: Any) -> Any:
     )
 
 
-@planted("the refusal of a malformed message is not taken back by a cancel", Session, "_refuse_beside")
+@planted("the refusal of a malformed message is not taken back by a cancel", Session, "_on")
 def malformed_refusal_stays(original: Any) -> Any:
-    return lambda self, pending, error: (
-        original(self, pending, error)
-        if "already in flight" in error.message
-        else self._queue(error_message(pending.id, error))
+    return lambda self, pending, trigger, message=None: (
+        self._queue(message) if trigger is Trigger.MALFORMED else original(self, pending, trigger, message)
     )
 
 
-@planted("retries go on after the cancel", ResponsesApi, "_attempts")
+@planted("retries go on after the cancel", ResponsesApi, "create")
 def retry_after_cancel(original: Any) -> Any:
-    async def attempts(*args: Any) -> Any:
-        deadline = next(each for each in args if isinstance(each, trio.CancelScope))
-        with trio.CancelScope(shield=True, deadline=deadline.deadline):
-            return await original(*args)
-        raise UpstreamError("out of time")
+    async def create(*args: Any, **options: Any) -> Any:
+        with trio.CancelScope(shield=True):  # within it is the deadline of the call
+            return await original(*args, **options)
 
-    return attempts
+    return create
 
 
 @planted(
@@ -153,6 +151,8 @@ def id_not_released(original: Any) -> Any:
         before = dict(self._in_flight)
         original(self, params)
         self._in_flight.update(before)
+        for pending in before.values():
+            pending.state = State.ACCEPTED
 
     return receive_cancel
 
@@ -166,14 +166,14 @@ def duplicate_overwrites(original: Any) -> Any:
     return receive_request
 
 
-@planted("a call that ran out of time is answered twice", Session, "_answer")
+@planted("a call that ran out of time is answered twice", Session, "_on")
 def double_answer(original: Any) -> Any:
-    def answer(self: Any, pending: Any, message: Any) -> None:
-        original(self, pending, message)
-        if "No answer within" in str(message):
+    def on(self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
+        original(self, pending, trigger, message)
+        if trigger is Trigger.ANSWER and "No answer within" in str(message):
             self._queue(message)
 
-    return answer
+    return on
 
 
 @planted("one call more than max_in_flight is let in", Session, "_no_room")
@@ -225,24 +225,25 @@ def progress_after_cancel(original: Any) -> Any:
     return report
 
 
-@planted("a last piece of progress follows the answer", Session, "_answer")
+@planted("a last piece of progress follows the answer", Session, "_on")
 def progress_after_answer(original: Any) -> Any:
-    def answer(self: Any, pending: Any, message: Any) -> None:
-        original(self, pending, message)
-        if isinstance(pending, Call) and pending.progress_token is not None:
+    def on(self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
+        original(self, pending, trigger, message)
+        if trigger is Trigger.ANSWER and pending.progress_token is not None:
             params = {"progressToken": pending.progress_token, "progress": 1e6, "message": "done"}
             self._queue(notification_message("notifications/progress", params))
 
-    return answer
+    return on
 
 
-@planted("progress that waits is sent together with the answer", Session, "_answer")
+@planted("progress that waits is sent together with the answer", Session, "_on")
 def progress_beside_answer(original: Any) -> Any:
-    def answer(self: Any, pending: Any, message: Any) -> None:
-        pending.tickets.clear()
-        original(self, pending, message)
+    def on(self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
+        if trigger is Trigger.ANSWER:
+            pending.tickets.clear()
+        original(self, pending, trigger, message)
 
-    return answer
+    return on
 
 
 @planted("a heartbeat repeats the value before it", ProgressReporter, "_flush")
@@ -304,18 +305,18 @@ def paid_twice(original: Any) -> Any:
     return init
 
 
-@planted("of two calls at once, one gets the answer to the question before", ResponsesApi, "_attempts")
+@planted("of two calls at once, one gets the answer to the question before", ResponsesApi, "create")
 def answers_mixed(original: Any) -> Any:
-    async def attempts(self: Any, *args: Any) -> Any:
+    async def create(self: Any, *args: Any, **options: Any) -> Any:
         self.running = getattr(self, "running", 0) + 1
         try:
-            response = await original(self, *args)
+            response = await original(self, *args, **options)
         finally:
             self.running -= 1
         before, self.last = getattr(self, "last", response), response
         return before if self.running else response
 
-    return attempts
+    return create
 
 
 # The end
@@ -329,6 +330,11 @@ def drain_cut_short(original: Any) -> Any:
 @planted("the drain has no end", server, "Server")
 def drain_without_end(original: Any) -> Any:
     return lambda session, grace: Server(session, grace=1e9)
+
+
+@planted("calls cut off at the end are not answered", _Shell, "_tell_cut_off")
+def cut_off_in_silence(original: Any) -> Any:
+    return lambda self, server: None
 
 
 @planted("of two stops the later one counts", Server, "stop")

@@ -212,7 +212,13 @@ class _Drawing:
         wanted = self._random.choice(self._used) if self._used else 1
         match self._random.randrange(8):
             case 0:
-                other = str(wanted) if isinstance(wanted, int) else int(wanted) if wanted.isdigit() else 1
+                other = (
+                    str(wanted)
+                    if isinstance(wanted, int)
+                    else int(wanted)
+                    if isinstance(wanted, str) and wanted.isdigit()
+                    else 1
+                )
                 self._say(self._cancellation(other))
             case 1:
                 self._say(self._cancellation(self._random.choice(("nobody", 99, None, 1.0, True, [1], {}))))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.invariants import INVARIANTS
-from tests.simulation.model import Frames, check
+from tests.frames import Frames
+from tests.simulation.model import check
 from tests.simulation.planted import BUGS, WITHIN, catch
 from tests.simulation.run import simulate
 from tests.simulation.situations import SITUATIONS
@@ -55,7 +55,6 @@ def told() -> str:
 def test_a_planted_bug_is_caught(name: str) -> None:
     caught = catch(BUGS[name])
     assert caught is not None, f"{BUGS[name].what}: not noticed in {WITHIN} schedules"
-    assert caught.invariant in INVARIANTS
 
 
 def test_a_planted_bug_leaves_nothing_behind() -> None:
@@ -72,7 +71,7 @@ def test_a_run_that_hangs_is_noticed_and_given_up() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_the_model_reads_both_framings_in_any_pieces(size: int) -> None:
+def test_both_framings_are_read_in_any_pieces(size: int) -> None:
     data = b'Content-Length: 9\r\n\r\n{"a": 17}{"b": 2}\nContent-Length: 2\r\n\r\n{}'
     frames = Frames()
     found = [body for start in range(0, len(data), size) for body in frames.feed(data[start : start + size])]
@@ -81,7 +80,7 @@ def test_the_model_reads_both_framings_in_any_pieces(size: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"Content-Length: 3\r\n\r\n{}Content-Length: 2\r\n\r\n{}", b"x" * 40, b"\n{}"])
-def test_the_model_refuses_what_is_no_frame(data: bytes) -> None:
+def test_what_is_neither_a_frame_nor_a_line_is_an_error(data: bytes) -> None:
     frames = Frames()
     with pytest.raises(ValueError, match="no header"):
         frames.feed(data + b"." * 40)

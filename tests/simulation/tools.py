@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from responses_mcp.protocol.outcome import ToolSuccess
+from responses_mcp.protocol.revisions import ToolSuccess
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Tool
 from tests.simulation.transcript import Kind, Transcript

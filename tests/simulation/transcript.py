@@ -70,7 +70,7 @@ class Transcript:
 
     @property
     def in_flight(self) -> int:
-        return 0 if self.server is None else self.server.in_flight
+        return 0 if self.server is None else self.server.session.in_flight
 
     @property
     def unsent_bytes(self) -> int:

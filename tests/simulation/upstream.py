@@ -17,20 +17,19 @@ import httpx
 import trio
 
 from responses_mcp.errors import ConnectionFailed
-from responses_mcp.responses_api.client import HttpConnection
-from responses_mcp.responses_api.connections import MakeRoom, Reader, Request
-from responses_mcp.responses_api.network import Network
-from responses_mcp.responses_api.pool import ConnectionPool
+from responses_mcp.responses_api.http.client import HttpConnection
+from responses_mcp.responses_api.http.network import Network
+from responses_mcp.responses_api.http.pool import ConnectionPool, MakeRoom, Reader, Request
 from tests.simulation.transcript import Kind, Transcript
 
 MARKER = re.compile(rb"q[0-9]+\b")
 ASKED = re.compile(rb'"input": "(q[0-9]+)')
 
 # What may be followed by another request: what passes, and what was never sent.
-RETRYABLE = {"refused", "429", "429 after", "500", "408", "409", "failed", "lesson"}
+RETRYABLE = {"refused", "429", "429 after", "500", "408", "409", "failed", "fallback"}
 PLAYS = (
     *("answer", "plain", "big", "refused", "lost", "lost body", "429", "429 after", "500", "408", "409", "401", "html"),
-    *("truncated", "cut", "failed", "incomplete", "hang", "hang body", "drip", "lingers", "lesson"),
+    *("truncated", "cut", "failed", "incomplete", "hang", "hang body", "drip", "lingers", "fallback"),
 )
 
 
@@ -182,8 +181,8 @@ def _reply(play: Play, marker: str, number: int, *, events: bool) -> tuple[int, 
     kind = play.kind
     said = f"answer to {marker} by request {number}" + ("." * 3000 if kind == "big" else "")
     headers = {"content-type": "application/json"}
-    if kind in ("429", "429 after", "500", "408", "409", "401", "lesson"):
-        status = 400 if kind == "lesson" else int(kind[:3])
+    if kind in ("429", "429 after", "500", "408", "409", "401", "fallback"):
+        status = 400 if kind == "fallback" else int(kind[:3])
         if kind == "429 after":
             headers["retry-after"] = f"{play.after:g}"
         error = {"message": f"fault of {marker}", "code": None, "param": "text.verbosity" if status == 400 else None}

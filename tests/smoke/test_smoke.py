@@ -6,8 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ import trio
 
 from responses_mcp import __version__
 from responses_mcp.testing import Hang, open_fake_api
-from responses_mcp.testing.client import McpClient
+from tests.processes import server_process
 
 pytestmark = pytest.mark.smoke
 
@@ -23,37 +22,14 @@ COMMAND = Path(sys.executable).with_name(
     "openai-responses-mcp.exe" if sys.platform == "win32" else "openai-responses-mcp"
 )
 SHUTDOWN = 5.0
-ANSWERS_IN = 4.0  # seconds that a call is given before its process may be ended (contract 10)
+ANSWERS_IN = 4.0  # seconds that a call is given before its process may be ended (spec 10)
+installed_server = partial(server_process, initialize=False, command=[str(COMMAND)])
 framings = pytest.mark.parametrize("framed", [False, True], ids=["lines", "content-length"])
 
 
 def bare_environment(home: Path, **more: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR") if name in os.environ}
     return {**kept, "HOME": str(home), "NO_PROXY": "127.0.0.1", **more}
-
-
-@asynccontextmanager
-async def installed_server(
-    env: dict[str, str], *, framed: bool = False
-) -> AsyncGenerator[tuple[trio.Process, McpClient]]:
-    process = await trio.lowlevel.open_process(
-        [str(COMMAND), "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=env["HOME"]
-    )
-    assert process.stdin
-    assert process.stdout
-    client = McpClient(process.stdout, process.stdin, framed=framed)
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(client.listen)
-            yield process, client
-            nursery.cancel_scope.cancel()
-    finally:
-        if process.returncode is None:
-            process.kill()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + SHUTDOWN):
-            await process.wait()
-            await process.stdin.aclose()
-            await process.stdout.aclose()
 
 
 def fake_environment(home: Path, base_url: str) -> dict[str, str]:
@@ -73,12 +49,12 @@ def test_the_package_under_test_is_the_installed_one() -> None:
 async def test_initialize_list_and_call_give_three_responses(tmp_path: Path, framed: bool) -> None:
     async with (
         open_fake_api() as api,
-        installed_server(fake_environment(tmp_path, api.base_url), framed=framed) as (_, client),
+        installed_server(fake_environment(tmp_path, api.base_url), framed=framed) as server,
     ):
         with trio.fail_after(ANSWERS_IN):
-            hello = await client.initialize()
-            tools = await client.ask("tools/list")
-            called = await client.call("answer", {"query": "HTTP 404 の意味は？"})
+            hello = await server.client.initialize()
+            tools = await server.client.ask("tools/list")
+            called = await server.client.call("answer", {"query": "HTTP 404 の意味は？"})
     assert hello["result"]["protocolVersion"] == "2025-06-18"
     assert hello["result"]["serverInfo"] == {"name": "openai-responses-mcp", "version": __version__}
     assert [tool["name"] for tool in tools["result"]["tools"]] == ["answer", "answer_detailed", "answer_quick"]
@@ -88,18 +64,18 @@ async def test_initialize_list_and_call_give_three_responses(tmp_path: Path, fra
     answer = json.loads(called["result"]["content"][0]["text"])
     assert answer["used_search"] is False
     assert answer["citations"] == []
-    assert len(client.heard) == 3
+    assert len(server.client.heard) == 3
 
 
 async def test_the_bodies_of_all_three_answer_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url)) as (_, client):
-        await client.initialize()
+    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url)) as server:
+        await server.client.initialize()
         names = ["answer", "answer_detailed", "answer_quick"]
-        calls = {name: await client.start_call(name, {"query": f"{name}: 東京の天気は？"}) for name in names}
+        calls = {name: await server.client.start_call(name, {"query": f"{name}: 東京の天気は？"}) for name in names}
         with trio.fail_after(ANSWERS_IN):
             answers = {}
             for name, call in calls.items():
-                answers[name] = (await client.response(call))["result"]["structuredContent"]
+                answers[name] = (await server.client.response(call))["result"]["structuredContent"]
     with capsys.disabled():
         print()
         for name, answer in answers.items():
@@ -113,61 +89,61 @@ async def test_the_bodies_of_all_three_answer_tools(tmp_path: Path, capsys: pyte
 
 @framings
 async def test_ping_and_a_cancel_with_nothing_in_flight(tmp_path: Path, framed: bool) -> None:
-    async with installed_server(bare_environment(tmp_path), framed=framed) as (_, client):
+    async with installed_server(bare_environment(tmp_path), framed=framed) as server:
         with trio.fail_after(ANSWERS_IN):
-            await client.initialize()
-            await client.cancel(12345, "nothing to cancel")
-            assert (await client.ask("ping"))["result"] == {}
-    assert len(client.heard) == 2
+            await server.client.initialize()
+            await server.client.cancel(12345, "nothing to cancel")
+            assert (await server.client.ask("ping"))["result"] == {}
+    assert len(server.client.heard) == 2
 
 
 @framings
 async def test_a_cancel_during_a_call_closes_the_upstream_and_gets_no_response(tmp_path: Path, framed: bool) -> None:
     async with (
         open_fake_api() as api,
-        installed_server(fake_environment(tmp_path, api.base_url), framed=framed) as (_, client),
+        installed_server(fake_environment(tmp_path, api.base_url), framed=framed) as server,
     ):
         api.default = Hang()
-        await client.initialize()
-        call = await client.start_call("answer", {"query": "slow"})
+        await server.client.initialize()
+        call = await server.client.start_call("answer", {"query": "slow"})
         with trio.fail_after(ANSWERS_IN):
             await api.wait_requests(1)
-            await client.cancel(call, "user")
+            await server.client.cancel(call, "user")
             await api.wait_hang_ups(1)
-        # The contract's window for a late answer, in real time since the process is real.
+        # The window of the specification for a late answer, in real time since the process is real.
         with trio.move_on_after(2):
-            await client.response(call)
+            await server.client.response(call)
             pytest.fail("a cancelled call was answered")
-        assert (await client.ask("ping"))["result"] == {}
+        assert (await server.client.ask("ping"))["result"] == {}
 
 
 async def test_a_call_without_a_key_says_what_to_do(tmp_path: Path) -> None:
-    async with installed_server(bare_environment(tmp_path)) as (_, client):
+    async with installed_server(bare_environment(tmp_path)) as server:
         with trio.fail_after(ANSWERS_IN):
-            await client.initialize()
-            failed = await client.call("answer", {"query": "x"})
+            await server.client.initialize()
+            failed = await server.client.call("answer", {"query": "x"})
     assert failed["error"]["code"] == -32001
     assert "OPENAI_API_KEY is not set" in failed["error"]["data"]["message"]
 
 
 async def test_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
-    async with installed_server(bare_environment(tmp_path)) as (process, client):
+    async with installed_server(bare_environment(tmp_path)) as server:
         with trio.fail_after(SHUTDOWN):
-            await client.initialize()
-            await client.end_input()
-            assert await process.wait() == 0
+            await server.client.initialize()
+            await server.client.end_input()
+            assert await server.process.wait() == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to send")
 async def test_sigterm_ends_the_process_with_a_call_in_flight(tmp_path: Path) -> None:
-    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url)) as (process, client):
+    async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url)) as server:
         api.default = Hang()
         with trio.fail_after(SHUTDOWN):
-            await client.initialize()
-            await client.start_call("answer", {"query": "slow"})
+            await server.client.initialize()
+            await server.client.start_call("answer", {"query": "slow"})
             await api.wait_requests(1)
-            process.send_signal(signal.SIGTERM)
-            assert await process.wait() == 0
+            server.process.send_signal(signal.SIGTERM)
+            assert await server.process.wait() == 0
             await api.wait_hang_ups(1)
 
 
@@ -203,10 +179,10 @@ async def test_the_real_api_answers_the_contract_s_questions(
         for name, value in os.environ.items()
         if name.upper().endswith("_PROXY") or name.startswith("SSL_CERT")
     }
-    async with installed_server(env) as (_, client):
+    async with installed_server(env) as server:
         with trio.fail_after(300):
-            await client.initialize()
-            called = await client.call("answer", {"query": question})
+            await server.client.initialize()
+            called = await server.client.call("answer", {"query": question})
     answer = called["result"]["structuredContent"]
     print(json.dumps(answer, ensure_ascii=False))
     assert answer["used_search"] is searched

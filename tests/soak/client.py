@@ -12,13 +12,13 @@ from typing import Any
 
 import trio
 
+from tests.frames import Frames
 from tests.processes import ROOT
 from tests.processes import environment as bare_environment
 from tests.soak.ledger import Ledger
 from tests.soak.library import CORPUS
 from tests.soak.mix import MAX_MESSAGE
 from tests.soak.plays import MOST_REQUESTS, TIMEOUT, TRY
-from tests.soak.wire import Incoming, Torn
 
 WAIT = 30.0  # seconds; a bound for what should take none
 PIPE = 64 * 1024
@@ -71,7 +71,7 @@ class Peer:
         self.bite = PIPE
         self.stall = 0.0
         self.stderr = b""
-        self.incoming = Incoming()
+        self.frames = Frames()
         self.ended = trio.Event()
         self._news = trio.Event()
 
@@ -85,16 +85,16 @@ class Peer:
             data = await self.process.stdout.receive_some(self.bite)
             now = trio.current_time()
             try:
-                for message in self.incoming.feed(data):
-                    self.ledger.hears(message, now)
-            except Torn as torn:
-                self.ledger.wrong(str(torn))
+                for body in self.frames.feed(data):
+                    self.ledger.hears(json.loads(body), now)
+            except ValueError as error:
+                self.ledger.wrong(f"it is no message: {error}")
                 data = b""
             self._news.set()
             if not data:
                 break
-        if self.incoming.rest:
-            self.ledger.wrong(f"the output ended amid a message: {self.incoming.rest[:100]!r}")
+        if self.frames.rest:
+            self.ledger.wrong(f"the output ended amid a message: {self.frames.rest[:100]!r}")
         self.ended.set()
 
     async def listen_to_stderr(self) -> None:
@@ -140,9 +140,6 @@ def environment(home: str, base_url: str) -> dict[str, str]:
         # Large blocks go back to the system as soon as they are free: a heap with holes looks like a small leak.
         MALLOC_MMAP_THRESHOLD_="131072",
         MALLOC_TRIM_THRESHOLD_="131072",
-        # Caches that are full before the warm-up ends.
-        TRACE_MAX_KEEP="20",
-        SEM_CACHE_MAX_KEEP="20",
     )
 
 

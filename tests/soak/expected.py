@@ -33,7 +33,7 @@ def structured(message: Message) -> dict[str, Any]:
     return found
 
 
-def of_its_era(message: Message, *, modern: bool) -> None:
+def of_its_revision(message: Message, *, modern: bool) -> None:
     """Raise Wrong for a result or an error that belongs to the other revision."""
     if "result" in message and ("resultType" in message["result"]) != modern:
         raise Wrong(f"a result of the wrong revision (modern: {modern})")
@@ -45,7 +45,7 @@ def answer_of(number: int, play: Play, *, search: bool, modern: bool, bad: bool 
     """Judge the answer of a tool that asks the API; `bad` if its arguments must be refused."""
 
     def judge(message: Message, seconds: float) -> str:
-        of_its_era(message, modern=modern)
+        of_its_revision(message, modern=modern)
         text = failure(message)
         fault = ANSWER if text is None else fault_of(text)
         if text is not None and any(int(other) != number for other in NUMBER.findall(text)):
@@ -87,7 +87,7 @@ def result_with(label: str, check: Callable[[dict[str, Any]], bool] | None = Non
     def judge(message: Message, _: float) -> str:
         if "error" in message:
             raise Wrong(f"{label} failed")
-        of_its_era(message, modern=modern)
+        of_its_revision(message, modern=modern)
         if check is not None and not check(message["result"]):
             raise Wrong(f"not the result of {label}")
         return label
@@ -101,7 +101,7 @@ def manual_with(
     """Judge the answer of a manual tool: what `check` takes, or an error with one of the codes `faults`."""
 
     def judge(message: Message, _: float) -> str:
-        of_its_era(message, modern=modern)
+        of_its_revision(message, modern=modern)
         text = failure(message)
         if text is not None:
             code = json.loads(text)["code"]

@@ -10,7 +10,6 @@ import json
 import random
 from typing import Any, Final
 
-from tests.soak import wire
 from tests.soak.expected import answer_of, error_with, failure, manual_with, result_with
 from tests.soak.ledger import Id, Judge, Ledger, Message, Use
 from tests.soak.library import Library
@@ -77,7 +76,7 @@ class Mix:
         self._number = 0  # of calls and of ids
         self._due: list[tuple[float, int, Use]] = []  # cancels, the next one first
         self._lasting: list[Use] = []
-        self._turns = (
+        self._kinds = (
             (self._call, 100), (self._manual, 10), (self._ping, 25), (self._list, 2), (self._unknown_tool, 1.5),
             (self._bad_call, 2), (self._bad_request, 1.5), (self._junk, 2), (self._twice, 2), (self._late_cancel, 2),
             (self._listen, 0.3), (self._greet, 0.3),
@@ -87,7 +86,7 @@ class Mix:
         """Return something to send."""
         if self.calls < self._manual_calls:
             return self._manual(now)
-        [chosen] = self.rng.choices([turn for turn, _ in self._turns], [weight for _, weight in self._turns])
+        [chosen] = self.rng.choices([kind for kind, _ in self._kinds], [weight for _, weight in self._kinds])
         return chosen(now)
 
     def hello(self, now: float) -> bytes:
@@ -277,8 +276,8 @@ class Mix:
         body, code = self.rng.choice(JUNK)
         self.ledger.asks_at_once(None, error_with("junk", code), now)
         if self._only_frames or self.rng.random() < 0.4:
-            return wire.frame(body, self.rng)
-        return wire.line(body)
+            return frame(body, self.rng)
+        return body + b"\n"
 
     def _late_cancel(self, now: float) -> bytes:
         """Cancel what was answered, or never asked."""
@@ -323,8 +322,22 @@ class Mix:
 
     def _encoded(self, message: Message) -> bytes:
         body = json.dumps(message, ensure_ascii=self.rng.random() < 0.5).encode()
-        return wire.frame(body, self.rng) if self._only_frames or self.rng.random() < 0.3 else wire.line(body)
+        return frame(body, self.rng) if self._only_frames or self.rng.random() < 0.3 else body + b"\n"
 
     @property
     def _only_frames(self) -> bool:
         return self.calls < FRAMED_CALLS
+
+
+HEADS: Final = (
+    b"Content-Length: %d\r\n\r\n",
+    b"Content-Length: %d\r\n\r\n",
+    b"content-length:%d\n\n",
+    b"Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
+    b"\n\nContent-Length: %d\r\n\r\n",
+)
+
+
+def frame(body: bytes, rng: random.Random) -> bytes:
+    """Return a frame with one of the heads that are understood."""
+    return rng.choice(HEADS) % len(body) + body

@@ -155,7 +155,7 @@ class _Running:
         if self.mix.rng.random() < 0.3:
             await self.peer.send(self.mix.cancel_everything(trio.current_time()))
         await self._answered()
-        await self._let_go(KEPT_IDLE)
+        await self._released(KEPT_IDLE)
         before = await self.upstream.figures(forget=True)
         await trio.sleep(QUIET)
         after = await self.upstream.figures()
@@ -181,8 +181,8 @@ class _Running:
         if not self.ledger.settled:
             self.ledger.wrong(f"not answered: {self.ledger.overdue(float('inf'))[:10]}")
 
-    async def _let_go(self, kept: int) -> dict[str, Any]:
-        """Wait for the upstream to see what the server has let go of: all but so many idle connections."""
+    async def _released(self, kept: int) -> dict[str, Any]:
+        """Wait until the upstream has seen all connections close but so many idle ones."""
         deadline = trio.current_time() + SETTLING
         while True:
             seen = await self.upstream.figures()
@@ -216,7 +216,7 @@ class _Running:
             self.ledger.wrong(f"the exit code is {self.peer.process.returncode}")
         if owed := self.ledger.overdue(float("inf")):
             self.ledger.wrong(f"not answered at the end: {owed[:10]}")
-        figures = await self._let_go(0)
+        figures = await self._released(0)
         self._note(figures)
         for violation in (*growth([row.sample for row in self.soak.rows]), *self._never()):
             self.ledger.wrong(violation)
@@ -231,8 +231,8 @@ class _Running:
         came_up |= {outcome: outcomes[outcome] for outcome in CANCELS}
         came_up |= {
             "progress": self.ledger.progress,
-            "frames": self.peer.incoming.framed,
-            "lines": self.peer.incoming.lines,
+            "frames": self.peer.frames.framed,
+            "lines": self.peer.frames.lines,
         }
         return [f"never came up: {what}" for what, count in came_up.items() if not count]
 

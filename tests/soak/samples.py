@@ -71,16 +71,6 @@ def kinds(pid: int) -> list[str]:
     return sorted(found)
 
 
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Return the steepness of the line through points by least squares; 0 when it has none."""
-    if not points:
-        return 0.0
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
-
-
 def after_warm_up(quiet: Sequence[Sample], least: int = 0) -> list[Sample]:
     """Return the quiet moments behind the first fifth of all calls, and behind so many at the least."""
     return [sample for sample in quiet if sample.calls >= max(least, WARM_UP * quiet[-1].calls)]
@@ -93,8 +83,9 @@ def for_memory(quiet: Sequence[Sample]) -> list[Sample]:
 
 
 def memory_slope(samples: Sequence[Sample]) -> float:
-    """Return the growth of the memory in MiB per 10,000 calls."""
-    return slope([(sample.calls / 10_000, sample.memory) for sample in samples])
+    """Return the growth of the memory in MiB per 10,000 calls, by the line that fits the samples best."""
+    calls = [sample.calls / 10_000 for sample in samples]
+    return statistics.linear_regression(calls, [sample.memory for sample in samples]).slope
 
 
 def growth(quiet: Sequence[Sample]) -> list[str]:

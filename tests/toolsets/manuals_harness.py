@@ -1,7 +1,7 @@
-"""The manual tools over a small folder, asked as clients of both eras ask."""
+"""The manual tools over a small folder, asked as clients of both revisions ask."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,6 @@ from typing import Any
 import trio
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from responses_mcp.manuals.checks import unchecked
-from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.folder import Folder
-from responses_mcp.manuals.listing import list_children, table_of_contents
-from responses_mcp.manuals.reading import ReadEnd, read, scan
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, ScanRequest, TocRequest
-from responses_mcp.manuals.traces import page
 from responses_mcp.settings.model import ManualsSettings, Settings
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.manuals import ManualsToolset
@@ -25,92 +18,19 @@ ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-ERAS = ("legacy", "modern")
+REVISIONS = ("legacy", "modern")
 
 TOOLS = ("manual_ls", "manual_toc", "manual_find", "manual_hits", "manual_read", "manual_scan")
 SCHEMAS = {tool.name: tool.definition["outputSchema"] for tool in ManualsToolset(Settings()).tools}
 
 
-class Shelf:
-    """Stands for `Manuals`: the same folder without threads and index. A find finds what its script says."""
-
-    def __init__(self, root: Path) -> None:
-        self.folder = Folder(root)
-        self.finds: list[FindRequest] = []
-        self.reads: list[tuple[ReadRequest, int | None]] = []
-        self.payload = payload()
-        self.closed = 0
-        self.bug: Exception | None = None
-
-    async def ls(self, request: LsRequest) -> dict[str, Any]:
-        await trio.lowlevel.checkpoint()
-        if self.bug is not None:
-            raise self.bug
-        return list_children(self.folder, request)
-
-    async def toc(self, request: TocRequest) -> dict[str, Any]:
-        await trio.lowlevel.checkpoint()
-        return table_of_contents(self.folder, request, unchecked)
-
-    async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> dict[str, Any]:
-        await trio.lowlevel.checkpoint()
-        self.finds.append(request)
-        if on_phase is not None:
-            on_phase("searching")
-        return {**self.payload, "trace_id": "t1"}
-
-    def hits(self, request: HitsRequest, *, compact: bool = False) -> dict[str, Any]:
-        if request.trace_id != "t1":
-            raise ManualsError("not_found", "trace_id is unknown; run manual_find again.")
-        return page(self.payload, request, compact=compact)
-
-    async def read(self, request: ReadRequest, *, after: int | None = None) -> tuple[dict[str, Any], ReadEnd]:
-        await trio.lowlevel.checkpoint()
-        self.reads.append((request, after))
-        return read(self.folder, request, unchecked, after=after)
-
-    async def scan(self, request: ScanRequest) -> dict[str, Any]:
-        await trio.lowlevel.checkpoint()
-        return scan(self.folder, request, unchecked)
-
-    async def aclose(self) -> None:
-        await trio.lowlevel.checkpoint()
-        self.closed += 1
-
-
-def row(path: str, line: int, title: str, score: float) -> dict[str, Any]:
-    ref = {
-        "target": "manual", "manual_id": "guide", "path": path, "start_line": line, "json_path": None, "title": title,
-        "signals": ["exact"],
-    }  # fmt: skip
-    return {
-        "ref": ref, "path": path, "start_line": line, "title": title,
-        "score": score, "score_lexical": score, "score_fused": score, "matched_tokens": ["token"],
-        "token_hits": {"token": 2}, "match_coverage": 1.0, "rank_explain": [], "reason": None, "conflict_with": [],
-        "gap_hint": None,
-    }  # fmt: skip
-
-
-def payload() -> dict[str, Any]:
-    """Return what a find of two rows keeps."""
-    return {
-        "query": "q",
-        "manual_id": "guide",
-        "applied": {"required_effect_status": "required_effective", "required_failure_reason": None, "manual_id": "guide"},
-        "summary": {"candidates": 7, "gap_count": 0},
-        "claim_graph": {"claims": [], "evidences": [], "edges": [], "facets": []},
-        "candidates": [row(f"a{number}.md", number, f"Title {number}", 1 / number) for number in range(1, 8)],
-        "unscanned": [], "gaps": [], "gate_runs": [], "fusion_debug": [],
-    }  # fmt: skip
-
-
 def fill(root: Path) -> Path:
-    """Write two small manuals into `root` and return it."""
+    """Write two small manuals into `root` and return it; `other` has seven sections about a token."""
     files = {
         "guide/intro.md": "# Intro\nhello\n\n## Setup\nfirst\n\n## Use\nsecond\n",
         "guide/api/auth.md": "# Auth\ntoken 二要素\n",
         "guide/data.json": '{"limit": 5}\n',
-        "other/x.md": "plain\n",
+        "other/x.md": "".join(f"# Title {number}\ntoken\n" for number in range(7)),
     }
     for name, text in files.items():
         path = root / name
@@ -120,18 +40,18 @@ def fill(root: Path) -> Path:
 
 
 class Desk:
-    """A client of one era at the tools."""
+    """A client of one revision at the tools."""
 
-    def __init__(self, client: McpClient, era: str) -> None:
+    def __init__(self, client: McpClient, revision: str) -> None:
         self.client = client
-        self.era = era
+        self.revision = revision
 
     async def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Return the whole answer to a call."""
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         with trio.fail_after(WAIT):
             return await self.client.ask(
-                "tools/call", params if self.era == "legacy" else {**params, "_meta": ENVELOPE}
+                "tools/call", params if self.revision == "legacy" else {**params, "_meta": ENVELOPE}
             )
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -161,9 +81,9 @@ def settings_for(root: Path, **more: Any) -> Settings:
 
 @asynccontextmanager
 async def desk(
-    settings: Settings, era: str = "legacy", *, toolset: ManualsToolset | None = None
+    settings: Settings, revision: str = "legacy", *, toolset: ManualsToolset | None = None
 ) -> AsyncGenerator[Desk]:
-    """Serve `toolset`, by default what `settings` turn on, to a client of `era`."""
+    """Serve `toolset`, by default what `settings` turn on, to a client of `revision`."""
     toolsets = None if toolset is None else [toolset]
-    async with connected_client(settings, toolsets=toolsets, initialize=era == "legacy") as client:
-        yield Desk(client, era)
+    async with connected_client(settings, toolsets=toolsets, initialize=revision == "legacy") as client:
+        yield Desk(client, revision)

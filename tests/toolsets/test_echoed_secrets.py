@@ -15,7 +15,7 @@ import trio
 from responses_mcp.answers import open_answers
 from responses_mcp.errors import UnusableReply
 from responses_mcp.redaction import MASK
-from responses_mcp.responses_api.reading import LONGEST_ANSWER
+from responses_mcp.responses_api.response.parser import LONGEST_ANSWER
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
 from responses_mcp.testing import Json, Sse, as_stream, bodies, open_fake_api, stream_events
 from responses_mcp.testing.client import connected_client
@@ -91,6 +91,8 @@ ANSWERS: dict[str, Echo] = {
     "refusal": lambda said: refused(f"I do not know {said}."),
     "refusal in two parts": lambda said: refused(*halves(said)),
     "url": lambda said: cited(url=f"{PAGE}?key={said}"),
+    "block of sources": lambda said: cited(f"A.\n\nSources: {PAGE}?key={said} (2026-11-20)", url=f"{PAGE}?key={said}"),
+    "text around a block": lambda said: cited(f"A {said}\n\nSources:\n- {said} {PAGE}\n\n{said} B."),
     "url where it is cut": lambda said: cited(url=f"{PAGE}{'a' * (8 * 1024 - len(PAGE) - 4)}{said}"),
     "title": lambda said: cited(title=f"About {said}"),
     "title where it is cut": lambda said: cited(title="あ" * (8 * 1024 - 4) + said),

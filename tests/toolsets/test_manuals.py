@@ -1,19 +1,21 @@
 """The manual tools on the wire: how they are listed, what they answer, how they fail, and what they remember."""
 
 import json
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 import trio
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from responses_mcp.daemon import configured_toolsets
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
 from responses_mcp.toolsets.base import CallContext, ToolError
 from responses_mcp.toolsets.manuals import ManualsToolset
-from tests.toolsets.manuals_harness import ERAS, TOOLS, WAIT, Desk, Shelf, desk, fill, row, settings_for
+from tests.toolsets.manuals_harness import REVISIONS, TOOLS, WAIT, Desk, desk, fill, settings_for
 
 FIND = {"query": "token", "manual_id": "guide", "required_terms": ["token"]}
 INTRO = {"manual_id": "guide", "path": "intro.md"}
@@ -25,17 +27,12 @@ AFTER_LS: dict[str, dict[str, Any]] = {
     "manual_scan": INTRO,
 }
 
-every_era = pytest.mark.parametrize("era", ERAS)
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(fill(tmp_path))
-
-
-def over(shelf: Shelf) -> ManualsToolset:
-    stand_in: Any = shelf
-    return ManualsToolset(Settings(), manuals=stand_in)
+def toolset(tmp_path: Path) -> ManualsToolset:
+    return ManualsToolset(settings_for(fill(tmp_path)))
 
 
 # How they are listed
@@ -73,8 +70,8 @@ def test_no_client_that_holds_arguments_against_the_schema_refuses_a_cursor(curs
             Draft202012Validator(tool.input_schema).validate({"manual_id": "m", "path": "p", "cursor": cursor})
 
 
-async def test_the_arguments_in_the_schemas_are_those_that_are_taken(shelf: Shelf) -> None:
-    for tool in over(shelf).tools:
+async def test_the_arguments_in_the_schemas_are_those_that_are_taken(toolset: ManualsToolset) -> None:
+    for tool in toolset.tools:
         with pytest.raises(ToolError) as caught:
             await tool.handler(CallContext(1), {"no such": 1})
         message = json.loads(caught.value.failure.text)["message"]
@@ -115,9 +112,9 @@ def test_they_are_offered_when_settings_say_so(
 # What they answer
 
 
-@every_era
-async def test_a_manual_is_listed_searched_and_read(shelf: Shelf, era: str) -> None:
-    async with desk(Settings(), era, toolset=over(shelf)) as here:
+@every_revision
+async def test_a_manual_is_listed_searched_and_read(toolset: ManualsToolset, revision: str) -> None:
+    async with desk(Settings(), revision, toolset=toolset) as here:
         root = await here.call("manual_ls")
         assert root == {
             "id": "manuals",
@@ -131,75 +128,57 @@ async def test_a_manual_is_listed_searched_and_read(shelf: Shelf, era: str) -> N
         assert [item["path"] for item in contents["items"]] == ["api/auth.md", "data.json", "intro.md"]
         found = await here.call("manual_find", **FIND)
         hits = await here.call("manual_hits", trace_id=found["trace_id"])
-        assert hits["total"] == 7
+        assert hits["items"][0]["ref"] == {"path": "api/auth.md", "start_line": 1}
         section = await here.call("manual_read", ref={**INTRO, "start_line": 4})
         assert section["text"] == "## Setup\nfirst\n"
         page = await here.call("manual_scan", **INTRO, start_line=7)
         assert page["text"] == "## Use\nsecond\n"
 
 
-@every_era
-async def test_a_find_answers_in_the_compact_form(shelf: Shelf, era: str) -> None:
-    async with desk(Settings(), era, toolset=over(shelf)) as here:
+@every_revision
+async def test_a_find_answers_in_the_compact_form(toolset: ManualsToolset, revision: str) -> None:
+    async with desk(Settings(), revision, toolset=toolset) as here:
         await here.call("manual_ls")
         found = await here.call("manual_find", **FIND, include_claim_graph=True)
-    assert found == {
-        "trace_id": "t1",
-        "candidates": 7,
-        "status": "required_effective",
-        "failure_reason": None,
-        "next_actions": [],
-    }
+        assert (await here.call("manual_hits", trace_id=found["trace_id"], kind="claims"))["total"] > 0
     assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "next_actions"]
-    assert shelf.finds[0].include_claim_graph is True
+    assert list(found.values())[1:] == [1, "required_effective", None, []]
 
 
 @pytest.mark.parametrize(("given", "limit"), [({}, 5), ({"limit": 2}, 2), ({"limit": 50}, 5)])
 async def test_inline_hits_are_the_page_that_manual_hits_would_give(
-    shelf: Shelf, given: dict[str, Any], limit: int
+    toolset: ManualsToolset, given: dict[str, Any], limit: int
 ) -> None:
-    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
-        found = await here.call("manual_find", **FIND, inline_hits=given)
-        page = await here.call("manual_hits", trace_id="t1", kind="integrated_top", offset=0, limit=limit)
+    async with desk(Settings(), "modern", toolset=toolset) as here:
+        found = await here.call("manual_find", **{**FIND, "manual_id": "other"}, inline_hits=given)
+        trace_id = found["trace_id"]
+        page = await here.call("manual_hits", trace_id=trace_id, kind="integrated_top", offset=0, limit=limit)
     assert found["inline_hits"] == page
     assert len(page["items"]) == limit
     assert list(found) == ["trace_id", "candidates", "status", "failure_reason", "inline_hits", "next_actions"]
 
 
-async def test_hits_are_shown_in_the_compact_form(shelf: Shelf) -> None:
-    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
-        page = await here.call("manual_hits", trace_id="t1", limit=1)
-        assert page["manual_id"] == "guide"
-        assert page["items"] == [{"ref": {"path": "a1.md", "start_line": 1}, "score": 1.0, "matched_tokens": ["token"]}]
-        page = await here.call("manual_hits", trace_id="t1", kind="integrated_top", offset=6)
-        assert [sorted(item) for item in page["items"]] == [["matched_tokens", "ref", "score", "title"]]
-
-
-async def test_a_client_that_asks_for_progress_hears_how_the_search_goes(shelf: Shelf) -> None:
+async def test_a_client_that_asks_for_progress_hears_how_the_search_goes(toolset: ManualsToolset) -> None:
     phases: list[str] = []
-    handler = over(shelf).tools[2].handler
-    await handler(CallContext(1, phases.append), FIND)
-    assert phases == ["searching"]
-    await handler(CallContext(1), FIND)
-    assert phases == ["searching"]
+    async with aclosing(toolset):
+        await toolset.tools[2].handler(CallContext(1, phases.append), FIND)
+    assert phases == ["indexing guide: 0 of 3 files"]
 
 
-async def test_japanese_stays_readable_and_what_cannot_be_written_is_replaced(shelf: Shelf) -> None:
-    shelf.payload["candidates"] = [row("a\ud800.md", 1, "日本語🐍", 1.0)]
-    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
-        answer = await here.ask("manual_hits", trace_id="t1", kind="integrated_top")
-    text = answer["result"]["content"][0]["text"]
-    assert '"title":"日本語🐍"' in text
-    assert answer["result"]["structuredContent"]["items"][0]["ref"]["path"] == "a\ufffd.md"
-    assert json.loads(text) == answer["result"]["structuredContent"]
+async def test_japanese_stays_readable_and_what_cannot_be_written_is_replaced() -> None:
+    stand_in: Any = Mock(aclose=AsyncMock(), hits=Mock(return_value={"items": ["日本語🐍", "\ud800"]}))
+    async with desk(Settings(), "modern", toolset=ManualsToolset(Settings(), manuals=stand_in)) as here:
+        answer = await here.ask("manual_hits", trace_id="t1")
+    assert answer["result"]["content"][0]["text"] == '{"items":["日本語🐍","\ufffd"]}'
+    assert answer["result"]["structuredContent"] == {"items": ["日本語🐍", "\ufffd"]}
 
 
 # manual_ls comes first
 
 
 @pytest.mark.parametrize("tool", AFTER_LS)
-async def test_a_tool_needs_an_earlier_listing(shelf: Shelf, tool: str) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
+async def test_a_tool_needs_an_earlier_listing(toolset: ManualsToolset, tool: str) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
         error = await here.fail(tool, **AFTER_LS[tool])
         assert error == {
             "code": "invalid_parameter",
@@ -210,8 +189,8 @@ async def test_a_tool_needs_an_earlier_listing(shelf: Shelf, tool: str) -> None:
         await here.call(tool, **AFTER_LS[tool])
 
 
-async def test_a_listing_that_failed_does_not_count_and_one_of_a_manual_does(shelf: Shelf) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
+async def test_a_listing_that_failed_does_not_count_and_one_of_a_manual_does(toolset: ManualsToolset) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
         await here.fail("manual_ls", id="nowhere")
         await here.fail("manual_ls", id=5)
         assert (await here.fail("manual_toc", manual_id="guide"))["details"] == {"required_first_call": "manual_ls"}
@@ -219,23 +198,23 @@ async def test_a_listing_that_failed_does_not_count_and_one_of_a_manual_does(she
         await here.call("manual_toc", manual_id="guide")
 
 
-async def test_hits_need_no_listing(shelf: Shelf) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
-        await here.call("manual_hits", trace_id="t1")
+async def test_hits_need_no_listing(toolset: ManualsToolset) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
+        trace_id = (await Desk(here.client, "modern").call("manual_find", **FIND))["trace_id"]
+        await here.call("manual_hits", trace_id=trace_id)
 
 
 @pytest.mark.parametrize("tool", AFTER_LS)
-async def test_requests_that_stand_for_themselves_need_no_listing(shelf: Shelf, tool: str) -> None:
-    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+async def test_requests_that_stand_for_themselves_need_no_listing(toolset: ManualsToolset, tool: str) -> None:
+    async with desk(Settings(), "modern", toolset=toolset) as here:
         await here.call(tool, **AFTER_LS[tool])
 
 
-async def test_a_caller_without_a_server_needs_no_listing(shelf: Shelf) -> None:
-    await over(shelf).tools[1].handler(CallContext(1), AFTER_LS["manual_toc"])
+async def test_a_caller_without_a_server_needs_no_listing(toolset: ManualsToolset) -> None:
+    await toolset.tools[1].handler(CallContext(1), AFTER_LS["manual_toc"])
 
 
-async def test_each_stream_has_a_memory_of_its_own(shelf: Shelf) -> None:
-    toolset = over(shelf)
+async def test_each_stream_has_a_memory_of_its_own(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as one, desk(Settings(), toolset=toolset) as other:
         await one.call("manual_ls")
         await one.call("manual_toc", manual_id="guide")
@@ -245,31 +224,39 @@ async def test_each_stream_has_a_memory_of_its_own(shelf: Shelf) -> None:
         assert (await other.call("manual_read", ref=INTRO))["applied"]["mode"] == "read"
 
 
-async def test_a_modern_request_on_a_legacy_stream_remembers_nothing(shelf: Shelf) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
+async def test_a_modern_request_on_a_legacy_stream_remembers_nothing(toolset: ManualsToolset) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
         modern = Desk(here.client, "modern")
         await modern.call("manual_ls")
         await modern.call("manual_toc", manual_id="guide")
         await here.fail("manual_toc", manual_id="guide")
 
 
-async def test_who_takes_the_root_for_a_manual_is_told_which_there_are(shelf: Shelf) -> None:
-    for tool, arguments in AFTER_LS.items():
-        wrong = (
-            {"ref": {**INTRO, "manual_id": "manuals"}}
-            if tool == "manual_read"
-            else {**arguments, "manual_id": "manuals"}
-        )
-        async with desk(Settings(), toolset=over(shelf)) as here:
-            await here.call("manual_ls")
-            await here.call("manual_ls", id="guide")
-            error = await here.fail(tool, **wrong)
-            assert error["code"] == "invalid_parameter"
-            assert error["details"]["candidate_ids"] == ["guide", "other"]
-        async with desk(Settings(), "modern", toolset=over(shelf)) as here:
-            error = await here.fail(tool, **wrong)
-            assert error["code"] == "invalid_parameter"
-            assert "candidate_ids" not in error["details"]
+@pytest.mark.parametrize("tool", AFTER_LS)
+async def test_who_takes_the_root_for_a_manual_is_told_which_there_are(toolset: ManualsToolset, tool: str) -> None:
+    wrong = {"ref": {**INTRO, "manual_id": "manuals"}, "manual_id": "manuals"}
+    wrong = {name: wrong.get(name, value) for name, value in AFTER_LS[tool].items()}
+    async with desk(Settings(), toolset=toolset) as here:
+        await here.call("manual_ls")
+        await here.call("manual_ls", id="guide")
+        error = await here.fail(tool, **wrong)
+        assert (error["code"], error["details"]["candidate_ids"]) == ("invalid_parameter", ["guide", "other"])
+        error = await Desk(here.client, "modern").fail(tool, **wrong)
+        assert error["code"] == "invalid_parameter"
+        assert "candidate_ids" not in error["details"]
+
+
+async def test_what_a_search_cannot_serve_is_unscanned_with_the_reason(toolset: ManualsToolset, tmp_path: Path) -> None:
+    (tmp_path / "guide/back\\slash.md").write_text("token")
+    (tmp_path / "guide/picture.md").write_bytes(b"\x89PNG\0")
+    async with desk(Settings(), toolset=toolset) as here:
+        await here.call("manual_ls")
+        found = await here.call("manual_find", **FIND)
+        rows = (await here.call("manual_hits", trace_id=found["trace_id"], kind="unscanned"))["items"]
+    assert {row["path"]: row["reason"] for row in rows} == {
+        "back\\slash.md": "name_not_served",
+        "picture.md": "not_text",
+    }
 
 
 # Reading on
@@ -281,8 +268,8 @@ async def modes(here: Desk, *lines: int | None, **more: Any) -> list[tuple[str, 
     return [(answer["applied"]["mode"], answer["text"].strip()) for answer in answers]
 
 
-async def test_the_same_section_asked_for_again_goes_on_after_it(shelf: Shelf) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
+async def test_the_same_section_asked_for_again_goes_on_after_it(toolset: ManualsToolset) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         assert await modes(here, 4, 4, 4) == [
             ("read", "## Setup\nfirst"),
@@ -291,25 +278,78 @@ async def test_the_same_section_asked_for_again_goes_on_after_it(shelf: Shelf) -
         ]
 
 
-async def test_another_section_in_between_makes_it_an_ordinary_read(shelf: Shelf) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
+async def test_another_section_in_between_makes_it_an_ordinary_read(toolset: ManualsToolset) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         assert [mode for mode, _ in await modes(here, 4, 7, 4)] == ["read", "read", "read"]
 
 
-async def test_a_section_is_the_same_however_it_is_named(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_section_is_the_same_however_it_is_named(toolset: ManualsToolset, tmp_path: Path) -> None:
     long = "# Long\n" + "x" * 600 + "\n# End\nlast\n"
     (tmp_path / "guide/intro.md").write_text(long)
     names = [INTRO, {**INTRO, "path": "./intro.md", "start_line": 1}, {**INTRO, "path": ".\\intro.md"}]
-    async with desk(Settings(), toolset=over(shelf)) as here:
+    async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
-        pages = [await here.call("manual_read", ref=ref, max_chars=300) for ref in names]
+        pages = [await here.call("manual_read", ref=ref, max_chars=320) for ref in names]
     assert [page["applied"]["mode"] for page in pages] == ["read", "scan_fallback", "scan_fallback"]
-    assert "".join(page["text"] for page in pages) == long
+    assert pages[0]["text"] == long[:320]
+    assert pages[1]["text"] + pages[2]["text"] == long[7:]  # the line that was cut comes whole
 
 
-async def test_other_files_in_between_change_nothing(shelf: Shelf) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
+async def test_a_section_that_was_cut_goes_on_at_the_beginning_of_a_line(
+    toolset: ManualsToolset, tmp_path: Path
+) -> None:
+    lines = ["# Long", *(f"{number} " + "x" * 40 for number in range(20))]
+    (tmp_path / "guide/intro.md").write_text("\n".join(lines))
+    for cut in range(256, 300):  # also just before and just behind the end of a line
+        async with desk(Settings(), toolset=ManualsToolset(settings_for(tmp_path))) as here:
+            await here.call("manual_ls")
+            first = await here.call("manual_read", ref=INTRO, max_chars=cut)
+            then = await here.call("manual_read", ref=INTRO, max_chars=1000)
+        whole = [line for line in first["text"].split("\n") if line in lines]
+        assert then["text"] == "\n".join(lines[len(whole) :])
+        assert then["applied_range"]["start_line"] == len(whole) + 1
+
+
+async def test_a_line_longer_than_a_page_goes_on_within_itself(toolset: ManualsToolset, tmp_path: Path) -> None:
+    text = "# " + "x" * 600
+    (tmp_path / "guide/intro.md").write_text(text)
+    async with desk(Settings(), toolset=toolset) as here:
+        await here.call("manual_ls")
+        pages = [await here.call("manual_read", ref={**INTRO, "start_line": 1}, max_chars=300) for _ in range(3)]
+    assert "".join(page["text"] for page in pages) == text
+
+
+async def test_a_section_whose_file_has_changed_is_read_anew_and_says_so(
+    toolset: ManualsToolset, tmp_path: Path
+) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
+        await here.call("manual_ls")
+        assert "note" not in await here.call("manual_read", ref={**INTRO, "start_line": 4})
+        (tmp_path / "guide/intro.md").write_text("# Intro\nhello\n\n## Setup\nnew\n\n## Use\nsecond\n")
+        again = await here.call("manual_read", ref={**INTRO, "start_line": 4})
+        assert (again["applied"]["mode"], again["text"]) == ("read", "## Setup\nnew\n")
+        assert "changed" in again["note"]
+        then = await here.call("manual_read", ref={**INTRO, "start_line": 4})
+        assert (then["applied"]["mode"], then["text"]) == ("scan_fallback", "## Use\nsecond\n")
+
+
+async def test_agents_on_one_connection_are_told_how_to_see_a_section_that_another_has_read(
+    toolset: ManualsToolset,
+) -> None:
+    """A connection is all that a client of this revision names itself by: a call says nothing of its agent."""
+    async with desk(Settings(), toolset=toolset) as here:
+        await here.call("manual_ls")
+        answers = [await here.call("manual_read", ref={**INTRO, "start_line": 4}) for _agent in range(3)]
+        assert [answer["applied"]["mode"] for answer in answers] == ["read", "scan_fallback", "read"]
+        for answer in answers:
+            assert ("start_line 4" in answer.get("note", "")) is (answer["applied"]["mode"] == "scan_fallback")
+        page = await here.call("manual_scan", **INTRO, start_line=4)
+        assert page["text"].startswith("## Setup\nfirst\n")
+
+
+async def test_other_files_in_between_change_nothing(toolset: ManualsToolset) -> None:
+    async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         await modes(here, 4)
         await here.call("manual_read", ref={**INTRO, "path": "api/auth.md"})
@@ -317,17 +357,17 @@ async def test_other_files_in_between_change_nothing(shelf: Shelf) -> None:
         assert await modes(here, 4) == [("scan_fallback", "## Use\nsecond")]
 
 
-async def test_without_memory_a_section_is_read_again(shelf: Shelf) -> None:
-    async with desk(Settings(), "modern", toolset=over(shelf)) as here:
+async def test_without_memory_a_section_is_read_again(toolset: ManualsToolset) -> None:
+    async with desk(Settings(), "modern", toolset=toolset) as here:
         assert [mode for mode, _ in await modes(here, 4, 4)] == ["read", "read"]
 
 
-async def test_of_very_many_files_the_ones_read_last_are_remembered(shelf: Shelf, tmp_path: Path) -> None:
+async def test_of_very_many_files_the_ones_read_last_are_remembered(toolset: ManualsToolset, tmp_path: Path) -> None:
     text = "# A\na\n# B\n" + "b" * 600
     for number in range(300):
         (tmp_path / f"other/{number}.md").write_text(text)
 
-    async with desk(Settings(), toolset=over(shelf)) as here:
+    async with desk(Settings(), toolset=toolset) as here:
 
         async def mode(number: int) -> str:
             ref = {"manual_id": "other", "path": f"{number}.md"}
@@ -344,17 +384,23 @@ async def test_of_very_many_files_the_ones_read_last_are_remembered(shelf: Shelf
 # How they fail
 
 
-async def test_tool_errors_have_one_form_whatever_settings_say_of_the_other_tools(shelf: Shelf) -> None:
+def failing(error: Exception) -> ManualsToolset:
+    """Return the tools over manuals that cannot be listed."""
+    stand_in: Any = Mock(aclose=AsyncMock(), ls=AsyncMock(side_effect=error))
+    return ManualsToolset(Settings(), manuals=stand_in)
+
+
+async def test_tool_errors_have_one_form_whatever_settings_say_of_the_other_tools(toolset: ManualsToolset) -> None:
     for way in ("error", "result"):
         settings = Settings(server=ServerSettings(tool_errors=way))
-        async with desk(settings, toolset=over(shelf)) as here:
+        async with desk(settings, toolset=toolset) as here:
             assert (await here.fail("manual_ls", id=5))["code"] == "invalid_parameter"
 
 
-@every_era
-async def test_problems_of_the_configuration_fail_every_call(tmp_path: Path, era: str) -> None:
-    problem = "manuals.cache.ttl_sec: expected an integer, got x; mend it."
-    async with desk(settings_for(fill(tmp_path), problems=(problem,)), era) as here:
+@every_revision
+async def test_problems_of_the_configuration_fail_every_call(tmp_path: Path, revision: str) -> None:
+    problem = "manuals.max_file_bytes: expected an integer, got x; correct it."
+    async with desk(settings_for(fill(tmp_path), problems=(problem,)), revision) as here:
         for tool in TOOLS:
             error = await here.fail(tool, **AFTER_LS.get(tool, {}))
             assert error["code"] == "conflict"
@@ -368,10 +414,9 @@ async def test_without_a_folder_each_call_says_what_to_set() -> None:
         assert "MANUALS_ROOT" in error["message"]
 
 
-@every_era
-async def test_a_bug_is_not_taken_for_a_failure_of_the_tool(shelf: Shelf, era: str) -> None:
-    shelf.bug = ZeroDivisionError("secret")
-    async with desk(Settings(), era, toolset=over(shelf)) as here:
+@every_revision
+async def test_a_bug_is_not_taken_for_a_failure_of_the_tool(revision: str) -> None:
+    async with desk(Settings(), revision, toolset=failing(ZeroDivisionError("secret"))) as here:
         answer = await here.ask("manual_ls")
     assert answer["error"] == {"code": -32603, "message": "Internal error"}
 
@@ -383,17 +428,17 @@ def test_a_failure_that_is_not_the_tools_own_is_worded_the_same_way() -> None:
         assert failure.error is None
 
 
-async def test_a_failure_can_be_written_whatever_characters_are_in_it(shelf: Shelf) -> None:
-    async with desk(Settings(), toolset=over(shelf)) as here:
+async def test_a_failure_can_be_written_whatever_characters_are_in_it() -> None:
+    toolset = failing(ManualsError("conflict", "broken \ud800.", path="\ud800"))
+    async with desk(Settings(), toolset=toolset) as here:
         error = await here.fail("manual_ls", **{"\ud800日本": 1})
         assert '"\ufffd日本" is no argument' in error["message"]
-        shelf.bug = ManualsError("conflict", "broken \ud800.", path="\ud800")
         assert (await here.fail("manual_ls"))["details"] == {"path": "\ufffd"}
 
 
-async def test_closing_the_toolset_closes_the_manuals_if_there_are_any(shelf: Shelf) -> None:
-    toolset = over(shelf)
+async def test_closing_the_toolset_closes_the_manuals_if_there_are_any(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
-    assert shelf.closed == 1
+    with pytest.raises(ToolError, match="being closed"):
+        await toolset.tools[0].handler(CallContext(1), {})
     await ManualsToolset(Settings()).aclose()

@@ -1,4 +1,4 @@
-"""The search tool: how it is listed, what it returns, and how it fails, in both eras (contract, and design 3.3)."""
+"""The search tool: how it is listed, what it returns, and how it fails, in both revisions (contract, and design 3.3)."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import trio
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from trio.testing import wait_all_tasks_blocked
 
-from responses_mcp.daemon import configured_toolsets
 from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError
+from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings.model import (
     ManualsSettings,
     OpenAISettings,
@@ -21,14 +20,13 @@ from responses_mcp.settings.model import (
     ServerSettings,
     Settings,
 )
-from responses_mcp.testing import Error, FakeApi, Hang, Json, as_stream, bodies, open_fake_api
+from responses_mcp.testing import Error, FakeApi, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure
 from responses_mcp.toolsets.search import SearchToolset
 from responses_mcp.websearch import WebSearch
 from tests.debug_lines import configured
-from tests.responses_api.network import gone
-from tests.responses_api.search_bodies import NEWS, PEP, found
+from tests.responses_api.response.search_bodies import NEWS, PEP, found
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
@@ -157,13 +155,7 @@ async def test_a_call_is_streamed_whether_or_not_the_client_wants_to_know_how_it
     ("arguments", "details"),
     [
         ({"limit": 5}, "query is missing; it must be a text of 1 to 4000 characters."),
-        ({"query": "  "}, "query is empty; it must be a text of 1 to 4000 characters."),
         ({"query": "q", "limit": 51}, "limit is 51; it must be a whole number from 1 to 50."),
-        ({"query": "q", "limit": True}, "limit is true; it must be a whole number from 1 to 50."),
-        (
-            {"query": "q", "timeframe": "ever"},
-            'timeframe is "ever"; it must be one of recent, past_week, past_month, past_year.',
-        ),
         (
             {"query": "q", "timeframe": "\ud83d"},
             'timeframe is "\ufffd"; it must be one of recent, past_week, past_month, past_year.',
@@ -206,11 +198,7 @@ async def test_a_failure_is_told_by_its_class(play: Any, code: int, message: str
     ("key", "says"),
     [
         (None, "OPENAI_API_KEY is not set"),
-        ("", "OPENAI_API_KEY is empty"),
-        (" \n", "OPENAI_API_KEY is empty"),
         ("sk-abc\n", "white space or a line break"),
-        ("sk- abc", "white space or a line break"),
-        ("${OPENAI_API_KEY}", "unexpanded placeholder"),
     ],
 )
 async def test_a_key_that_cannot_work_is_refused_with_the_cure_and_nothing_is_sent(key: str | None, says: str) -> None:
@@ -221,13 +209,6 @@ async def test_a_key_that_cannot_work_is_refused_with_the_cure_and_nothing_is_se
     assert says in error.data["details"]
     assert "restart the server" in error.data["details"]
     assert harness.stub.sent == []
-
-
-@pytest.mark.parametrize("key", ["sk-proj-short", "sk-" + "a" * 48, "anything_else-123"])
-async def test_a_key_of_any_form_that_can_work_is_used(key: str) -> None:
-    harness = Harness(settings=Settings(openai=OpenAISettings(api_key=key)))
-    await harness.tool.handler(CallContext(1), {"query": "q"})
-    assert harness.stub.sent[0].headers["authorization"] == f"Bearer {key}"
 
 
 @pytest.mark.parametrize(
@@ -298,12 +279,12 @@ async def test_the_log_tells_the_keys_and_the_length_of_the_query_and_not_the_qu
     assert "canary" not in err
 
 
-# Served, in both eras
+# Served, in both revisions
 
 
 @asynccontextmanager
 async def served(
-    *script: Any, era: str = "legacy", attempts: int = 1, tool_errors: Any = "error"
+    *script: Any, revision: str = "legacy", attempts: int = 1, tool_errors: Any = "error"
 ) -> AsyncGenerator[tuple[McpClient, FakeApi]]:
     with trio.fail_after(WAIT):
         async with open_fake_api(*script) as fake:
@@ -313,25 +294,25 @@ async def served(
                 search=SearchSettings(max_attempts=attempts),
                 server=ServerSettings(toolsets=("answer", "search"), tool_errors=tool_errors),
             )
-            async with connected_client(settings, initialize=era == "legacy") as client:
+            async with connected_client(settings, initialize=revision == "legacy") as client:
                 yield client, fake
 
 
-def params(era: str, **more: Any) -> dict[str, Any]:
-    meta = {"_meta": ENVELOPE} if era == "modern" else {}
+def params(revision: str, **more: Any) -> dict[str, Any]:
+    meta = {"_meta": ENVELOPE} if revision == "modern" else {}
     return {"name": NAME, "arguments": {"query": "q"}, **meta, **more}
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_search_is_answered_in_both_eras(era: str) -> None:
-    async with served(Json(PAGES), era=era) as (client, _):
-        result = (await client.ask("tools/call", params(era)))["result"]
+@pytest.mark.parametrize("revision", ["legacy", "modern"])
+async def test_a_search_is_answered_in_both_revisions(revision: str) -> None:
+    async with served(Json(PAGES), revision=revision) as (client, _):
+        result = (await client.ask("tools/call", params(revision)))["result"]
     assert result["structuredContent"] == RESULT
     assert json.loads(result["content"][0]["text"]) == RESULT
     assert result["isError"] is False
 
 
-async def test_clients_of_the_older_era_get_the_errors_of_the_contract() -> None:
+async def test_clients_of_the_older_revision_get_the_errors_of_the_contract() -> None:
     async with served(Error(429, retry_after="7"), Error(401), Error(500)) as (client, _):
         codes = [(await client.ask("tools/call", params("legacy")))["error"] for _ in range(3)]
         wrong = (await client.ask("tools/call", params("legacy", arguments={"query": "q", "limit": 0})))["error"]
@@ -349,11 +330,29 @@ async def test_clients_of_the_older_era_get_the_errors_of_the_contract() -> None
     }
 
 
-@pytest.mark.parametrize(("era", "tool_errors"), [("modern", "error"), ("modern", "result"), ("legacy", "result")])
-async def test_all_others_get_a_result_that_says_the_same(era: str, tool_errors: str) -> None:
-    async with served(Error(429, retry_after="7"), era=era, tool_errors=tool_errors) as (client, fake):
-        limited = (await client.ask("tools/call", params(era)))["result"]
-        wrong = (await client.ask("tools/call", params(era, arguments={"query": "q", "limit": 0})))["result"]
+@pytest.mark.parametrize("revision", ["legacy", "modern"])
+async def test_a_bug_of_a_search_is_the_error_of_the_contract_and_says_no_more(
+    revision: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("sk-canary")
+
+    monkeypatch.setattr("responses_mcp.websearch.search_body", broken)
+    async with served(revision=revision) as (client, _):
+        told = (await client.ask("tools/call", params(revision)))["error"]
+    assert told == {
+        "code": -32603,
+        "message": "Internal Error",
+        "data": {"details": "An unexpected error occurred"},
+    }
+    assert f"server: {NAME} crashed with ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.parametrize(("revision", "tool_errors"), [("modern", "error"), ("modern", "result"), ("legacy", "result")])
+async def test_all_others_get_a_result_that_says_the_same(revision: str, tool_errors: str) -> None:
+    async with served(Error(429, retry_after="7"), revision=revision, tool_errors=tool_errors) as (client, fake):
+        limited = (await client.ask("tools/call", params(revision)))["result"]
+        wrong = (await client.ask("tools/call", params(revision, arguments={"query": "q", "limit": 0})))["result"]
         assert len(fake.requests) == 1
     for result in (limited, wrong):
         assert result["isError"] is True
@@ -361,45 +360,6 @@ async def test_all_others_get_a_result_that_says_the_same(era: str, tool_errors:
     assert limited["content"][0]["text"].startswith("Rate Limit Exceeded: The API limits the rate of requests (429")
     assert "It asks to wait 7 s." in limited["content"][0]["text"]
     assert wrong["content"][0]["text"] == "Invalid params: limit is 0; it must be a whole number from 1 to 50."
-
-
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_bug_is_an_internal_error_that_says_no_more(era: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("responses_mcp.websearch.read_results", lambda *_, **__: 1 // 0)
-    async with served(Json(PAGES), era=era) as (client, _):
-        assert (await client.ask("tools/call", params(era)))["error"] == {"code": -32603, "message": "Internal error"}
-
-
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_a_cancel_closes_the_socket_and_nothing_is_said_of_the_call_any_more(era: str) -> None:
-    async with served(Hang(), era=era, attempts=3) as (client, fake):
-        call = await client.request("tools/call", params(era))
-        await fake.wait_requests(1)
-        await client.cancel(call)
-        await gone(fake)
-        await client.ask("tools/list", {"_meta": ENVELOPE} if era == "modern" else {})
-        assert len(fake.requests) == 1
-    assert call not in [message.get("id") for message in client.heard]
-
-
-async def test_a_cancel_during_a_wait_between_tries_sends_nothing_more() -> None:
-    async with served(Error(429, retry_after="30"), attempts=3) as (client, fake):
-        call = await client.request("tools/call", params("legacy"))
-        await fake.wait_requests(1)
-        await wait_all_tasks_blocked(0.02)
-        await client.cancel(call)
-        await client.ask("ping")
-        assert len(fake.requests) == 1
-    assert call not in [message.get("id") for message in client.heard]
-
-
-async def test_a_client_that_wants_to_know_is_told_the_phases() -> None:
-    async with served(as_stream(PAGES)) as (client, _):
-        await client.ask("tools/call", params("legacy", _meta={"progressToken": "p"}))
-    told = [message["params"] for message in client.heard if message.get("method") == "notifications/progress"]
-    assert told
-    assert {each["progressToken"] for each in told} == {"p"}
-    assert told[0]["message"] == "asking gpt-5.2"
 
 
 async def test_answers_and_searches_share_their_connections() -> None:

@@ -10,9 +10,9 @@ from typing import Any, assert_type
 import trio
 
 from responses_mcp.answers import Answers, open_answers
-from responses_mcp.daemon import configured_toolsets, serve
 from responses_mcp.errors import UpstreamError
 from responses_mcp.runtime.server import Server
+from responses_mcp.serving import configured_toolsets, serve
 from responses_mcp.settings import OpenAISettings, Settings, load_settings
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, Toolset, ToolSuccess
 

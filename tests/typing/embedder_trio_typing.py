@@ -11,8 +11,8 @@ import trio
 import trio.testing
 import trio_typing
 
-from responses_mcp.daemon import serve
 from responses_mcp.runtime.server import Server
+from responses_mcp.serving import serve
 from responses_mcp.settings import Settings
 
 

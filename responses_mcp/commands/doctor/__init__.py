@@ -14,19 +14,19 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import PATIENCE, command_of, this_executable
+from responses_mcp.commands.clients import CLIENT_LIMITS, command_of, this_executable
 from responses_mcp.commands.doctor.configuration import (
     address_is_wrong,
     check_configuration,
-    check_patience,
     check_program,
+    check_time_outs,
 )
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail_by, skip
-from responses_mcp.commands.doctor.handshake import Handshake, judged, shake_hands
+from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
-from responses_mcp.commands.terminal import FAILED, NAME, Stop, run_command, say, say_json, write
+from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say, say_json, write
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.load import LoadedSettings, load_settings
 
@@ -40,19 +40,17 @@ example:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command."""
-    parser = argparse.ArgumentParser(
-        prog=f"{NAME} doctor",
+    parser = parser_of(
+        "doctor",
         usage="%(prog)s [options]",
         description="Check all that an answer needs, from the key to the handshake. Each line says\n"
         "ok, warn or FAIL, what was found, and the cure. The API is asked for its list of\n"
         "models, which is free of charge. The exit code is 0 when nothing failed.",
         epilog=_EXAMPLE,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=20),
-        allow_abbrev=False,
     )
     parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
-    clients = ", ".join(PATIENCE)
-    parser.add_argument("--client", metavar="NAME", choices=PATIENCE, help=f"judge for one client: {clients}")
+    clients = ", ".join(CLIENT_LIMITS)
+    parser.add_argument("--client", metavar="NAME", choices=CLIENT_LIMITS, help=f"judge for one client: {clients}")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     parser.add_argument("--json", action="store_true", help="write one JSON document")
     return parser
@@ -80,12 +78,7 @@ def _run(options: argparse.Namespace, server: Sequence[str]) -> None:
         if not options.json:
             _say(shown)
 
-    try:
-        trio.run(_check, options, loaded, partial(shake_hands, server_command, redact), tell)
-    except BaseExceptionGroup as group:
-        if group.subgroup(KeyboardInterrupt) is not None:
-            raise KeyboardInterrupt from None
-        raise
+    trio.run(_check, options, loaded, partial(shake_hands, server_command, redact), tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
         checks = [{name: value for name, value in each._asdict().items() if value is not None} for each in findings]
@@ -98,7 +91,7 @@ async def _check(
     options: argparse.Namespace, loaded: LoadedSettings, start: Callable[[], Awaitable[Handshake]], tell: Tell
 ) -> None:
     settings = loaded.settings
-    clients = list(PATIENCE.values()) if options.client is None else [PATIENCE[options.client]]
+    clients = list(CLIENT_LIMITS.values()) if options.client is None else [CLIENT_LIMITS[options.client]]
     for finding in (*check_program(), *check_configuration(loaded)):
         tell(finding)
     listed = await _network(loaded, tell, offline=options.offline)
@@ -107,11 +100,11 @@ async def _check(
     for finding in check_models(settings.model_profiles, listed, today, all_listed=not own_names):
         tell(finding)
     try:
-        for finding in judged(await start(), clients):
+        for finding in check_handshake(await start(), clients):
             tell(finding)
     except OSError as error:
         tell(fail_by(error, "start", f"the server cannot be started ({error.strerror})", "install this program again"))
-    tell(check_patience(settings.request.timeout_ms, clients))
+    tell(check_time_outs(settings.request.timeout_ms, clients))
 
 
 async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> frozenset[str] | None:

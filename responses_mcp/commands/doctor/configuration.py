@@ -12,13 +12,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import Patience, client_limit, this_executable
+from responses_mcp.commands.clients import ClientLimits, client_limit, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn, with_cure
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import AuthenticationFailed
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.folder import Folder
-from responses_mcp.responses_api.credentials import credential_headers
+from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings
@@ -30,7 +30,7 @@ _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
 
 def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
-    """Say what was read and what is wrong with it, then look at what can be judged without the network."""
+    """Say what was read and what is wrong with it, then check what needs no network."""
     findings = [
         *(of_sentence(_section(text), "FAIL", text) for text in loaded.problems),
         *(of_sentence(_section(text), "warn", text) for text in loaded.warnings),
@@ -54,7 +54,7 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
 
 
 def address_is_wrong(loaded: LoadedSettings) -> bool:
-    """Tell whether the address is not the one that was meant, so that nothing may be sent there."""
+    """Tell whether another address may have been meant, so that nothing may be sent to this one."""
     return any(text.startswith(("openai.", "config file")) for text in loaded.problems)
 
 
@@ -117,10 +117,13 @@ def _manuals(settings: ManualsSettings) -> Iterator[Finding]:
         )
 
 
-def check_patience(timeout_ms: int, clients: Sequence[Patience]) -> Finding:
-    """Compare our own time limit of a call with those of the clients, which would throw away a paid answer."""
+def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits]) -> Finding:
+    """Compare the time limit of a call with those of the clients, which would discard a billed answer."""
     seconds = timeout_ms / 1000
     within = f"a call may take {seconds:g} s (request.timeout_ms)"
+    if seconds < 1:
+        cure = "set it to milliseconds in which an answer comes, such as OPENAI_API_TIMEOUT=300000"
+        return warn("time-outs", f"{within}, in which hardly any answer comes", cure)
     hasty = [client for client in clients if client.call is not None and client.call <= seconds]
     if not hasty:
         return ok("time-outs", within)

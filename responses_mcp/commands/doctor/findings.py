@@ -29,7 +29,7 @@ def ok(check: str, found: str) -> Finding:
 
 
 def warn(check: str, found: str, cure: str) -> Finding:
-    """Return what works here, but may not work for every client or for ever."""
+    """Return what works here, but may fail with some clients, or later."""
     return Finding(check, "warn", found, cure)
 
 
@@ -39,7 +39,7 @@ def fail(check: str, found: str, cure: str) -> Finding:
 
 
 def fail_by(error: Exception, check: str, found: str, cure: str) -> Finding:
-    """Return what an error of the system keeps from working, or what the system has run out of."""
+    """Return a failure of the system; if it has run out of something, that is named instead."""
     shortage = exhausted(error)
     return fail(check, *with_cure(shortage)) if shortage else fail(check, found, cure)
 

@@ -12,7 +12,7 @@ from typing import IO, Any, Final, cast
 
 import trio
 
-from responses_mcp.commands.clients import Patience
+from responses_mcp.commands.clients import ClientLimits
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.commands.terminal import NAME
 
@@ -23,6 +23,11 @@ _SHOWN: Final = 120  # characters of a line that the server wrote
 _LAST_WORDS: Final = 64 * 1024  # bytes of stderr, for the last line
 _CLIENT: Final = {"name": "openai-responses-mcp doctor", "version": "1"}
 _HELLO: Final = {"protocolVersion": "2025-06-18", "capabilities": dict[str, str](), "clientInfo": _CLIENT}
+_MESSAGES: Final = (
+    {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": _HELLO},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": dict[str, str]()},
+)
 
 
 @dataclass(slots=True)
@@ -47,7 +52,6 @@ async def shake_hands(
 
     `redact` takes secrets out of a line that the server wrote. Raises OSError for a command that cannot be started.
     """
-    result = Handshake()
     with tempfile.TemporaryFile() as stderr:
         began = trio.current_time()
         process = await trio.lowlevel.open_process(
@@ -56,21 +60,20 @@ async def shake_hands(
         try:
             if process.stdin is None or process.stdout is None:
                 raise RuntimeError("a process opened with pipes has none")
-            conversation = _Conversation(process.stdin, process.stdout)
+            listener = _Listener(process.stdout, began)
+            result = listener.heard
             with trio.move_on_after(answers):
-                if await conversation.ask(0, "initialize", _HELLO) is not None:
-                    result.seconds = trio.current_time() - began
-                    await conversation.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
-                    result.tools = _names(await conversation.ask(1, "tools/list"))
+                with suppress(trio.BrokenResourceError):  # it has ended, which reading will show
+                    await process.stdin.send_all(b"".join(json.dumps(each).encode() + b"\n" for each in _MESSAGES))
+                await listener.listen(until_tools=True)
             with trio.move_on_after(ends):
                 await process.stdin.aclose()
-                await conversation.hear_the_rest()
+                await listener.listen()
                 result.exit_code = await process.wait()
-            if conversation.noise is not None:
-                result.noise = redact(conversation.noise)[:_SHOWN]
         finally:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
                 await _end(process)
+        result.noise = None if result.noise is None else redact(result.noise)[:_SHOWN]
         result.last_words = redact(_last_line(stderr))[:_SHOWN]
     return result
 
@@ -90,63 +93,52 @@ def _last_line(file: IO[bytes]) -> str:
 
 
 @dataclass(slots=True)
-class _Conversation:
-    """Requests as lines, and their answers; every other line is noise, of which the first one is kept."""
+class _Listener:
+    """Takes in what a server writes to stdout; lines that are no messages are noise, of which the first one is kept."""
 
-    send: trio.abc.SendStream
-    receive: trio.abc.ReceiveStream
-    noise: str | None = None
-    _buffer: bytearray = field(default_factory=bytearray)
+    stdout: trio.abc.ReceiveStream
+    began: float
+    heard: Handshake = field(default_factory=Handshake)
+    _listed: bool = False
+    _rest: bytes = b""
 
-    async def say(self, message: dict[str, Any]) -> None:
-        with suppress(trio.BrokenResourceError):  # it has ended, which reading will show
-            await self.send.send_all(json.dumps(message).encode() + b"\n")
+    async def listen(self, *, until_tools: bool = False) -> None:
+        """Take in lines until stdout ends or, if that is wanted, `tools/list` is answered."""
+        while not (until_tools and self._listed):
+            data = await self.stdout.receive_some()
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            if self._rest and (not data or len(self._rest) > _LONGEST_LINE):
+                lines.append(self._rest)
+                self._rest = b""
+            for line in lines:
+                self._take(line)
+            if not data:
+                return
 
-    async def ask(self, number: int, method: str, params: dict[str, Any] | None = None) -> dict[str, Any] | None:
-        """Return the answer to a request, None if stdout ended before it."""
-        await self.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
-        while (line := await self._line()) is not None:
-            message = self._message(line)
-            if message is not None and message.get("id") == number and "method" not in message:
-                return message
-        return None
-
-    async def hear_the_rest(self) -> None:
-        while (line := await self._line()) is not None:
-            self._message(line)
-
-    def _message(self, line: bytes) -> dict[str, Any] | None:
+    def _take(self, line: bytes) -> None:
         try:
-            message: object = json.loads(line)
+            message: Any = json.loads(line)
         except (ValueError, RecursionError):
             message = None
-        if isinstance(message, dict) and cast("dict[str, Any]", message).get("jsonrpc") == "2.0":
-            return cast("dict[str, Any]", message)
-        if self.noise is None:
-            self.noise = line.decode("utf-8", "replace").strip()
-        return None
-
-    async def _line(self) -> bytes | None:
-        while (end := self._buffer.find(b"\n")) < 0 and len(self._buffer) < _LONGEST_LINE:
-            data = await self.receive.receive_some()
-            if not data:
-                end = len(self._buffer) - 1
-                break
-            self._buffer += data
-        line = bytes(self._buffer[: end + 1] if end >= 0 else self._buffer)
-        del self._buffer[: len(line)]
-        return line or None
+        answer = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+        if answer.get("jsonrpc") != "2.0":
+            self.heard.noise = self.heard.noise or line.decode("utf-8", "replace").strip()
+        elif answer.get("id") == 0:
+            self.heard.seconds = trio.current_time() - self.began
+        elif answer.get("id") == 1:
+            self._listed = True
+            self.heard.tools = _names(answer)
 
 
-def _names(answer: dict[str, Any] | None) -> list[str] | None:
+def _names(answer: dict[str, Any]) -> list[str] | None:
     try:
-        return [str(tool["name"]) for tool in (answer or {})["result"]["tools"]]
+        return [str(tool["name"]) for tool in answer["result"]["tools"]]
     except (KeyError, TypeError):
         return None
 
 
-def judged(handshake: Handshake, clients: Sequence[Patience]) -> Iterator[Finding]:
-    """Compare what a server did with what clients want of it."""
+def check_handshake(handshake: Handshake, clients: Sequence[ClientLimits]) -> Iterator[Finding]:
+    """Compare what a server did with what clients expect."""
     yield _start(handshake, clients)
     if handshake.noise is not None:
         yield fail(
@@ -161,7 +153,7 @@ def judged(handshake: Handshake, clients: Sequence[Patience]) -> Iterator[Findin
         yield _exit(handshake.exit_code)
 
 
-def _start(handshake: Handshake, clients: Sequence[Patience]) -> Finding:
+def _start(handshake: Handshake, clients: Sequence[ClientLimits]) -> Finding:
     seconds, tools = handshake.seconds, handshake.tools
     said = handshake.last_words or "nothing"
     look = f'run "{NAME} --stdio" in a terminal and read what it says'

@@ -16,27 +16,47 @@ from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by,
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.client import open_connections
-from responses_mcp.responses_api.connections import Request, no_need
-from responses_mcp.responses_api.credentials import credential_headers
-from responses_mcp.responses_api.network import tls_error
-from responses_mcp.responses_api.reply import ReplyBudget, ReplyReader
+from responses_mcp.responses_api.http.client import open_connections
+from responses_mcp.responses_api.http.network import tls_error
+from responses_mcp.responses_api.http.pool import Request, no_need
+from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 
 _STEP: Final = 5.0  # seconds for a name or a connection
 _REPLY: Final = 12.0  # seconds for the list of models
 _ALL: Final = 20.0  # seconds
+_MEANINGS: Final = {
+    401: (
+        "the API refuses the key",
+        "put a key that is valid there into {key}; keys can be revoked, and belong to one provider",
+    ),
+    403: (
+        "the API does not let this key in",
+        "check the key's project and its permissions, and whether the provider serves your region",
+    ),
+    404: (
+        "nothing is there",
+        "correct the path in openai.base_url, which often ends in /v1; a gateway without a list of models can be tried "
+        'with "openai-responses-mcp ask"',
+    ),
+}
+"""What a status means, and the cure."""
 
 
-async def ask_for_models(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool) -> frozenset[str] | None:
-    """Go the way to the API and return the models that it lists, None if it did not; takes at most 20 s."""
-    with trio.move_on_after(_ALL):
-        return await _steps(openai, way, tell, trust_env=trust_env)
-    tell(fail("network", f"all of it took longer than {_ALL:g} s", "try again, or ask who runs this network"))
+async def ask_for_models(
+    openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float = _REPLY, within: float = _ALL
+) -> frozenset[str] | None:
+    """Go the way to the API and return the models that it lists, None if it did not; takes at most `within` seconds."""
+    with trio.move_on_after(within):
+        return await _steps(openai, way, tell, trust_env=trust_env, reply_within=reply_within)
+    tell(fail("network", f"all of it took longer than {within:g} s", "try again, or ask who runs this network"))
     return None
 
 
-async def _steps(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool) -> frozenset[str] | None:
+async def _steps(
+    openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float
+) -> frozenset[str] | None:
     for step in (_name, _connection):
         finding = await step(way)
         tell(finding)
@@ -52,7 +72,7 @@ async def _steps(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: boo
     wanted = {"accept": "application/json", "user-agent": f"openai-responses-mcp/{__version__}", **headers}
     try:
         async with aclosing(await open_connections(url, limit=1, trust_env=trust_env)) as connections:
-            with trio.move_on_after(_REPLY) as waiting:
+            with trio.move_on_after(reply_within) as waiting:
                 await connections.send(Request("GET", url, wanted), reply, no_need)
     except ConnectionFailed as error:
         tell(_broken(error, way))
@@ -61,7 +81,7 @@ async def _steps(openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: boo
         tell(fail("http", *with_cure(error.message)))
         return None
     if waiting.cancelled_caught:
-        tell(fail("http", f"no answer to GET {url} within {_REPLY:g} s", _who(way)))
+        tell(fail("http", f"no answer to GET {url} within {reply_within:g} s", _who(way)))
         return None
     if openai.base_url.startswith("https:"):
         tell(ok("tls", f"the certificate of {urlsplit(openai.base_url).hostname} is trusted"))
@@ -119,7 +139,7 @@ def _broken(error: ConnectionFailed, way: Way) -> Finding:
 
 
 def _trust(said: str) -> str:
-    """Return how to make a certificate trusted; never by not looking at it."""
+    """Return how to make a certificate trusted; verification stays on."""
     if "expired" in said or "not yet valid" in said:
         return "set the clock of this machine; if it is right, the server needs a new certificate"
     if "Hostname" in said or "IP address" in said:
@@ -134,32 +154,12 @@ def _trust(said: str) -> str:
 def _read(
     reply: ReplyReader, openai: OpenAISettings, *, with_credentials: bool
 ) -> tuple[Finding, frozenset[str] | None]:
-    """Judge the answer to a request for the list of models. What an API says of a refused key quotes parts of it."""
-    path, key = f"GET {openai.base_url}/models", openai.api_key_env
+    """Judge the reply to GET /models, and return the models that it lists."""
+    path = f"GET {openai.base_url}/models"
     try:
         body = reply.json_object()
     except UpstreamError as error:
-        code = f"{error.status}{f' {error.code}' if error.code else ''}"
-        if error.status in (401, 403) and not with_credentials:
-            return ok("http", f"{path}: {code}; the API is there and wants a key"), None
-        if error.status == 401:
-            cure = f"put a key that is valid there into {key}; keys can be revoked, and belong to one provider"
-            return fail("http", f"{path}: {code}; the API refuses the key", cure), None
-        if error.status == 403 and "scope" in error.message:
-            cure = 'give the key the permission to read models, or try it with "openai-responses-mcp ask"'
-            return warn("http", f"{path}: {code}; the key may not list models", cure), None
-        if error.status == 403:
-            cure = "check the key's project and its permissions, and whether the provider serves your region"
-            return fail("http", f"{path}: {code}; the API does not let this key in", cure), None
-        if error.status == 404:
-            cure = "correct the path in openai.base_url, which often ends in /v1; a gateway without a list of models"
-            return fail(
-                "http", f"{path}: {code}; nothing is there", f'{cure} can be tried with "openai-responses-mcp ask"'
-            ), None
-        if isinstance(error, RateLimited):
-            return warn("http", f"{path}: {code}; the API limits the rate of requests", "wait a while"), None
-        found, cure = with_cure(error.message)
-        return fail("http", f"{path}: {found}", cure), None
+        return _refused(error, path, openai, with_credentials=with_credentials), None
     listed = body.get("data")
     if not isinstance(listed, list):
         return warn("http", f"{path}: a list of models in another form than OpenAI's", "check openai.base_url"), None
@@ -167,6 +167,23 @@ def _read(
     models = frozenset(str(each["id"]) for each in entries if "id" in each)
     accepted = ", and the key is accepted" if with_credentials else ""
     return ok("http", f"{path}: 200{accepted}; {len(models)} models are listed"), models
+
+
+def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_credentials: bool) -> Finding:
+    """Judge an error of the API. What it says of a refused key is not shown: it quotes parts of it."""
+    code = f"{error.status}{f' {error.code}' if error.code else ''}"
+    if error.status in {401, 403} and not with_credentials:
+        return ok("http", f"{path}: {code}; the API is there and wants a key")
+    if error.status == 403 and "scope" in error.message:
+        cure = 'give the key the permission to read models, or try it with "openai-responses-mcp ask"'
+        return warn("http", f"{path}: {code}; the key may not list models", cure)
+    if error.status in _MEANINGS:
+        meaning, cure = _MEANINGS[error.status]
+        return fail("http", f"{path}: {code}; {meaning}", cure.format(key=openai.api_key_env))
+    if isinstance(error, RateLimited):
+        return warn("http", f"{path}: {code}; the API limits the rate of requests", "wait a while")
+    found, cure = with_cure(error.message)
+    return fail("http", f"{path}: {found}", cure)
 
 
 def _reason(error: BaseException | None) -> str:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
-from responses_mcp.responses_api.client import proxy_for
+from responses_mcp.responses_api.http.client import proxy_for
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PORTS: Final = {"http": 80, "https": 443}
@@ -83,7 +83,7 @@ def _value(name: str) -> str:
 
 
 def _exceptions() -> Iterator[Finding]:
-    """Say which entries of NO_PROXY match no host at all: Python knows neither patterns nor networks there."""
+    """Warn of entries of NO_PROXY that match no host: Python supports neither patterns nor networks there."""
     entries = [entry.strip() for entry in _value("NO_PROXY").split(",")]
     useless = [entry for entry in entries if _USELESS.search(entry) and _value("NO_PROXY") != "*"]
     if useless:

@@ -1,4 +1,4 @@
-"""A server process and the client's side of the talk with it: lines out, lines in, and next to no work of its own.
+"""A server process and a client of it that does as little work as possible.
 
 The client shares the processors with the server. So nothing here parses JSON while something is timed, and many
 requests go out in one write, while another task reads: a server that is not read stops reading too.
@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 
 import trio
 
-from tests.bench.figures import memory
 from tests.bench.subjects import Subject
 from tests.bench.upstream import Upstream
+from tests.bench.watched import memory
 
 Record: TypeAlias = Callable[[str, str, str, float], None]
 """Takes one figure: measure, case, unit, value."""

@@ -5,7 +5,7 @@ import socket
 import trio
 from outcome import Outcome
 
-from responses_mcp.daemon import serve
+from responses_mcp.serving import serve
 from responses_mcp.settings import load_settings
 
 HELLO = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'

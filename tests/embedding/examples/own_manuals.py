@@ -4,8 +4,8 @@ from tempfile import TemporaryDirectory
 import trio
 
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.manuals import open_manuals
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, ReadRequest
+from responses_mcp.manuals.service import open_manuals
 from responses_mcp.settings import ManualsSettings
 
 

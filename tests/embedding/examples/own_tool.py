@@ -4,7 +4,7 @@ from typing import Any
 
 import trio
 
-from responses_mcp.daemon import configured_toolsets
+from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings import load_settings
 from responses_mcp.testing.client import connected_client
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess

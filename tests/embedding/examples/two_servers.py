@@ -5,8 +5,8 @@ from functools import partial
 import trio
 import trio.testing
 
-from responses_mcp.daemon import serve
 from responses_mcp.runtime.server import Server
+from responses_mcp.serving import serve
 from responses_mcp.settings import Settings, load_settings
 from responses_mcp.testing.client import McpClient
 

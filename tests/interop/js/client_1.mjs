@@ -1,4 +1,4 @@
-// @modelcontextprotocol/sdk 1, which knows the legacy era only.
+// @modelcontextprotocol/sdk 1, which knows the legacy revision only.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { run } from "./checks.mjs";

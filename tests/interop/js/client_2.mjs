@@ -13,7 +13,7 @@ await run(async (server) => {
   return {
     list: () => client.listTools(),
     call: (name, query, options) => client.callTool({ name, arguments: { query } }, options),
-    // The modern era has no ping.
+    // The modern revision has no ping.
     ping: () => (mode === "default" ? client.ping() : undefined),
     close: () => client.close(),
   };

@@ -1,0 +1,317 @@
+"""The folder of manuals on disk: what is in it, and files opened such that nothing outside can be reached.
+
+Served are regular `.md` and `.json` files in folders directly below the root. Hidden entries are not, and no symbolic
+link is followed at any level below the root, the folder of a manual included; the root itself may be one. Nor are names
+served that hold a backslash, a control character, or bytes that are no text; a walk tells of them.
+
+Paths are relative to their manual, with `/` between names. Composed and decomposed spellings (NFC, NFD) of a name find
+the same file; the spelling on disk is the one given back.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import unicodedata
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar
+
+from responses_mcp.errors import exhausted
+from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
+from responses_mcp.manuals.errors import ErrorCode, ManualsError
+from responses_mcp.manuals.files.directories import Directory, open_root
+from responses_mcp.manuals.files.texts import Anchors, visible
+from responses_mcp.manuals.requests.paths import (
+    ROOT_ID,
+    Kind,
+    file_type,
+    id_of,
+    name_of,
+    parts_of,
+    require_single_name,
+    served_name,
+)
+
+UNREADABLE: Final = "unreadable"
+TOO_DEEP: Final = "too_deep"
+UNSERVABLE: Final = "name_not_served"
+
+_T = TypeVar("_T")
+_DEEPEST: Final = 64  # levels of folders; each costs a descriptor while it is walked
+_ENTRIES_BETWEEN_CHECKS: Final = 256
+_NO_FOLDER_ANY_MORE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # deleted, or swapped for a file or a link
+_FILES_WITH_ANCHORS: Final = 256
+_SHOWN: Final = 50  # manuals that an error about a wrong one lists
+_SHOWN_CHARS: Final = 300  # of a name, in a message
+
+
+class Stamp(NamedTuple):
+    """What tells two states of a file apart: bytes, times in nanoseconds, and the file's number on its disk."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """Return the stamp of a file from its status."""
+        if os.name == "nt":  # a directory's listing and an open file give different numbers and times there
+            return cls(status.st_size, status.st_mtime_ns, 0, 0)
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+class Folder:
+    """The manuals below `root`. Nothing is touched or remembered until a method is called; threads may share it.
+
+    All methods raise `ManualsError` with one of the codes `invalid_parameter`, `invalid_path`, `forbidden`,
+    `out_of_scope`, `not_found`, and `conflict` for what is there but cannot be read.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = os.fspath(root)
+        # Of one state of a file, by manual, path and stamp.
+        self.anchors: Callable[[str, str, Stamp], Anchors] = lru_cache(_FILES_WITH_ANCHORS)(lambda *_: Anchors())
+
+    def manuals(self) -> list[str]:
+        """Return the ids of the manuals, by code point of their names. A root that does not exist has none."""
+        try:
+            with closing(open_root(self.root)) as top:
+                names = sorted(entry.name for entry, kind in _served(top, unchecked) if kind == "dir")
+                return [id_of(name) for name in names]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _unreadable("The folder of manuals", error) from error
+
+    def require_manual(self, manual_id: str) -> str:
+        """Return the id of a manual, spelled as its folder is on disk."""
+        with self._inside(manual_id, ()) as (_, spelled):
+            return spelled[0]
+
+    def children(self, manual_id: str, path: str, check: CancellationCheck) -> list[tuple[str, Kind]]:
+        """Return name and kind of what is served directly in a folder of a manual, by code point."""
+        with self._inside(manual_id, parts_of(path)) as (directory, _):
+            try:
+                return sorted((entry.name, kind) for entry, kind in _served(directory, check))
+            except OSError as error:
+                raise _unreadable(_shown(path or manual_id), error) from error
+
+    def walk(
+        self, manual_id: str, check: CancellationCheck, left_out: dict[str, str], *, under: str = ""
+    ) -> Iterator[tuple[str, Stamp]]:
+        """Yield path and stamp of every file below a manual or a folder of it, in no order; of `under` if it is a file.
+
+        Adds to `left_out` the folders and files that could not be looked at, with the reason: `UNREADABLE`, `TOO_DEEP`
+        or `UNSERVABLE`. What appears or vanishes meanwhile may be missing.
+        """
+        parts = parts_of(under)
+        try:
+            with self._inside(manual_id, parts) as (directory, spelled):
+                start = "".join(f"{name}/" for name in spelled[1:])
+                yield from _below(directory, start, check, left_out)
+                return
+        except ManualsError as error:
+            if error.code != "not_found" or not parts:
+                raise
+        with self.open(manual_id, under) as handle:
+            yield handle.name, Stamp.of(os.fstat(handle.fileno()))
+
+    def open(self, manual_id: str, path: str) -> BinaryIO:
+        """Open a file for reading; its `name` is the path as spelled on disk."""
+        *above, name = parts_of(path) or [""]
+        if not name:
+            raise ManualsError("invalid_path", "path is empty; pass the path of a file as manual_toc lists it.")
+        with self._inside(manual_id, above) as (directory, spelled):
+            asked = "/".join([*above, name])
+            number, found = _at(directory, name, partial(_open_served, directory), manual_id, asked, folder=False)
+
+            def opener(_path: str, _flags: int) -> int:
+                return number
+
+            return open("/".join([*spelled[1:], found]), "rb", opener=opener)
+
+    @contextmanager
+    def _inside(self, manual_id: str, parts: Sequence[str]) -> Generator[tuple[Directory, list[str]]]:
+        """Open a folder of a manual; the list has the names that lead to it, as on disk, the manual's first."""
+        require_single_name(manual_id)
+        if manual_id == ROOT_ID:
+            message = f"manual_id '{ROOT_ID}' names all manuals; pass the id of one, as manual_ls lists it."
+            raise ManualsError("invalid_parameter", message, candidate_ids=self.manuals()[:_SHOWN])
+        try:
+            directory = open_root(self.root)
+        except FileNotFoundError as error:
+            raise _missing(manual_id, "") from error
+        except OSError as error:
+            raise _unreadable("The folder of manuals", error) from error
+        try:
+            spelled: list[str] = []
+            for name in (name_of(manual_id), *parts):
+                path = "/".join(parts[: len(spelled)])
+                try:
+                    below, found = _at(directory, name, directory.enter, manual_id, path, folder=True)
+                except ManualsError as error:
+                    if error.code == "not_found" and not spelled:
+                        error.details["candidate_ids"] = self.manuals()[:_SHOWN]
+                    raise
+                directory.close()
+                directory = below
+                spelled.append(found if spelled else id_of(found))
+            yield directory, spelled
+        finally:
+            directory.close()
+
+
+def _below(
+    directory: Directory, prefix: str, check: CancellationCheck, left_out: dict[str, str], level: int = 1
+) -> Iterator[tuple[str, Stamp]]:
+    """Yield path and stamp of the files below a directory, whose own path is `prefix`: empty, or ending in `/`."""
+    folders: list[str] = []
+    refused: list[str] = []
+    try:
+        for entry, kind in _served(directory, check, refused):
+            path = prefix + entry.name
+            if kind == "dir":
+                folders.append(entry.name)
+                continue
+            try:
+                yield path, Stamp.of(entry.stat(follow_symlinks=False))
+            except FileNotFoundError:
+                continue
+            except OSError:
+                left_out[path] = UNREADABLE
+    except OSError as error:
+        _require_means(error)
+        left_out[prefix.rstrip("/")] = UNREADABLE
+    left_out.update((prefix + _writable(name), UNSERVABLE) for name in refused)
+    for name in folders:
+        if level == _DEEPEST:
+            left_out[prefix + name] = TOO_DEEP
+            continue
+        try:
+            below = directory.enter(name)
+        except OSError as error:
+            _require_means(error)
+            if error.errno not in _NO_FOLDER_ANY_MORE:
+                left_out[prefix + name] = UNREADABLE
+            continue
+        with closing(below):
+            yield from _below(below, f"{prefix}{name}/", check, left_out, level + 1)
+
+
+def _writable(name: str) -> str:
+    return visible(os.fsencode(name).decode("utf-8", "replace")).replace("\n", "␊").replace("\t", "␉")
+
+
+def _served(
+    directory: Directory, check: CancellationCheck, refused: list[str] | None = None
+) -> Iterator[tuple[os.DirEntry[str], Kind]]:
+    """Yield the folders and files of a directory that are served, and note those `refused` for their name."""
+    with directory.listing() as listing:
+        for count, entry in enumerate(listing):
+            if not count % _ENTRIES_BETWEEN_CHECKS:
+                check()
+            name = entry.name
+            if not served_name(name) and (refused is None or name.startswith(".")):
+                continue
+            kind: Kind = "dir" if entry.is_dir(follow_symlinks=False) else "file"
+            if kind == "file" and (file_type(name) is None or not entry.is_file(follow_symlinks=False)):
+                continue
+            if served_name(name):
+                yield entry, kind
+            elif refused is not None:
+                refused.append(name)
+
+
+def _open_served(directory: Directory, name: str) -> int:
+    number = directory.open(name)
+    if file_type(name) is not None and stat.S_ISREG(os.fstat(number).st_mode):
+        return number
+    os.close(number)
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+def _at(
+    directory: Directory, name: str, act: Callable[[str], _T], manual_id: str, path: str, *, folder: bool
+) -> tuple[_T, str]:
+    """Do something to a name in a folder; return what it gives, and the name as spelled on disk."""
+    try:
+        try:
+            return act(name), name
+        except FileNotFoundError:
+            name = _other_spelling(directory, name) or name
+            return act(name), name
+    except OSError as error:
+        raise _refused(directory, name, error, manual_id, path, folder=folder) from error
+
+
+def _other_spelling(directory: Directory, name: str) -> str | None:
+    """Return the entry whose name differs from `name` only in composition (NFC, NFD) and outer blanks."""
+    wanted = _folded(name)
+    if name.isascii() and name == wanted:
+        return None
+    with directory.listing() as listing:
+        found = [each.name for each in listing if served_name(each.name) and _folded(each.name) == wanted]
+    return min(found, default=None)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def _refused(
+    directory: Directory, name: str, error: OSError, manual_id: str, path: str, *, folder: bool
+) -> ManualsError:
+    """Say why a name could not be opened as a folder, or as a file."""
+    what = _shown(path) if path else f"Manual {_shown(manual_id)}"
+    mode = 0
+    try:
+        mode = directory.mode(name)
+    except OSError as missing:
+        error = missing
+    if stat.S_ISLNK(mode):
+        return _error("forbidden", f"{what} leads over a symbolic link, which is not followed", manual_id, path)
+    if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
+        return _error("invalid_path", f"{what} holds a name that no file can have here", manual_id, path)
+    if error.errno == errno.ENOENT or (folder and mode and not stat.S_ISDIR(mode)):
+        return _missing(manual_id, path)
+    if not folder and stat.S_ISDIR(mode):
+        return _error("not_found", f"{what} is a folder, not a file", manual_id, path)
+    if not folder and mode and not (stat.S_ISREG(mode) and file_type(name)):
+        return _error("forbidden", f"{what} is not served: only ordinary .md and .json files are", manual_id, path)
+    if error.errno == errno.ELOOP:
+        return _error("out_of_scope", f"{what} leads out of the manual", manual_id, path)
+    return _unreadable(what, error, manual_id=manual_id, **({"path": path} if path else {}))
+
+
+def _missing(manual_id: str, path: str) -> ManualsError:
+    if path:
+        return _error("not_found", f"Manual {_shown(manual_id)} has no {_shown(path)}", manual_id, path)
+    return _error("not_found", f"There is no manual {_shown(manual_id)}", manual_id, path)
+
+
+def _error(code: ErrorCode, cause: str, manual_id: str, path: str) -> ManualsError:
+    if not path:
+        return ManualsError(code, f"{cause}; take an id from manual_ls.", manual_id=manual_id)
+    return ManualsError(code, f"{cause}; take a path from manual_toc or manual_ls.", manual_id=manual_id, path=path)
+
+
+def _unreadable(what: str, error: OSError, **details: Any) -> ManualsError:
+    why = error.strerror or type(error).__name__
+    shortage = exhausted(error)
+    cure = f". {shortage}" if shortage else "; give the server permission or mend the disk, then ask again."
+    return ManualsError("conflict", f"{what} cannot be read ({why}){cure}", **details)
+
+
+def _require_means(error: OSError) -> None:
+    """Raise ManualsError when it is not the file that is to blame: to leave it out would be wrong."""
+    if shortage := exhausted(error):
+        raise ManualsError("conflict", shortage) from error
+
+
+def _shown(name: str) -> str:
+    return f"'{name[:_SHOWN_CHARS]}…'" if len(name) > _SHOWN_CHARS else f"'{name}'"

@@ -1,0 +1,221 @@
+"""The text of a file, read in pieces: without a byte order mark, all line ends as newlines, controls made visible.
+
+Files in UTF-8, UTF-16 with a mark, EUC-JP and Shift_JIS are read as such. In others, what is not UTF-8 becomes U+FFFD
+and is counted. A control character becomes the one that depicts it (U+2400 to U+2421), so none steers a terminal.
+Positions count characters (code points) of the text as it is
+given here, lines count from 1. Memory stays flat whatever the size of the file or of its lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import BinaryIO, Final, Literal, NamedTuple
+
+from responses_mcp.errors import exhausted
+from responses_mcp.manuals.cancellation import CancellationCheck
+from responses_mcp.manuals.errors import ManualsError
+
+_SIZE: Final = 128 * 1024  # bytes read at once
+_UTF_8: Final = "utf-8"
+_MARKS: Final = {_UTF_8: codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
+# In this order: EUC-JP is also good Shift_JIS in most cases, though nonsense; the other way round hardly ever.
+_LEGACY: Final = ("euc_jp", "cp932")
+_WITHOUT_A_MARK: Final = (_UTF_8, *_LEGACY)
+_NUL: Final = re.compile("\0")
+_NO_JAPANESE: Final = re.compile("[\0\x80-\x9f\ue000-\uf8ff]")  # what Python makes of bytes that stand for nothing
+_NOT_ASCII: Final = re.compile("[^\0-\x7f]+")
+_CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
+_BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes
+
+ENOUGH_OF_A_LINE: Final = 64 * 1024
+"""Characters at the start of a line that tell whether it is a heading or a code fence."""
+
+
+class Anchor(NamedTuple):
+    """A place in a file at which reading can begin: its byte, and the character and line that are there."""
+
+    byte: int
+    char: int
+    line: int
+
+
+START: Final = Anchor(0, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of text with its place; `replaced` tells how many U+FFFD in it stand for bytes that are not UTF-8."""
+
+    text: str
+    start: Anchor
+    end: Anchor
+    replaced: int
+
+
+def encoding_of(handle: BinaryIO, check: CancellationCheck) -> str | None:
+    """Return the encoding of a file, None for one that is no text: it has a NUL, or no encoding fits all of it.
+
+    A mark of UTF-16 decides; else the first of UTF-8, EUC-JP and Shift_JIS in which nothing is wrong. The handle is
+    left at the beginning.
+    """
+    handle.seek(0)
+    start = _read(handle)
+    marked = [encoding for encoding, mark in _MARKS.items() if mark == start[:2]]
+    source = handle if _read(handle) else io.BytesIO(start)  # most files are small, and need not be read again
+    found = next((each for each in marked or _WITHOUT_A_MARK if _fits(each, source, check)), None)
+    if found in _LEGACY and _is_damaged(source, check):
+        found = None
+    handle.seek(0)
+    return found
+
+
+def _fits(encoding: str, handle: BinaryIO, check: CancellationCheck) -> bool:
+    foreign = _NO_JAPANESE if encoding in _LEGACY else _NUL
+    try:
+        return not any(map(foreign.search, _decoded(handle, encoding, "strict", check)))
+    except UnicodeDecodeError:
+        return False
+
+
+def _is_damaged(handle: BinaryIO, check: CancellationCheck) -> bool:
+    """Tell whether a file is UTF-8 with a few wrong bytes, which may be good Shift_JIS by chance."""
+    good = wrong = 0
+    for text in _decoded(handle, _UTF_8, "replace", check):
+        wrong += text.count("\ufffd")
+        good += sum(map(len, _NOT_ASCII.findall(text)))
+    return good - wrong > wrong
+
+
+def _decoded(handle: BinaryIO, encoding: str, errors: str, check: CancellationCheck) -> Iterator[str]:
+    handle.seek(0)
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    while True:
+        check()
+        data = _read(handle)
+        yield decoder.decode(data, not data)
+        if not data:
+            return
+
+
+def visible(text: str) -> str:
+    """Return text with each control character, but tabs and newlines, as the character that depicts it."""
+    return _CONTROL.sub(_depicted, text) if _CONTROL.search(text) else text
+
+
+def _depicted(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return chr(0x2400 + number) if number < ord(" ") else "\u2421" if number == 0x7F else "\u2426"
+
+
+def spans(
+    handle: BinaryIO, check: CancellationCheck, start: Anchor = START, *, encoding: str | None = None
+) -> Iterator[Span]:
+    """Yield the text of a file from `start` on, in pieces of at most 128 Ki characters, none of them empty.
+
+    The handle must stand at `start.byte`; `encoding` None stands for no text, which is read as UTF-8. Raises `conflict`
+    when the file cannot be read to its end.
+    """
+    encoding = encoding or _UTF_8
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    mark = _MARKS.get(encoding, b"")
+    at, kept = start, b""
+    while True:
+        check()
+        data = _read(handle)
+        final = not data
+        raw = kept + data
+        if mark and at.byte == 0 and raw.startswith(mark):
+            raw, at = raw[len(mark) :], Anchor(len(mark), 0, 1)
+        decoder.reset()
+        text = decoder.decode(raw, final)
+        used = len(raw) - len(decoder.getstate()[0])
+        replaced = 0
+        if encoding == _UTF_8 and "\ufffd" in text:
+            replaced = text.count("\ufffd") - raw.count(b"\xef\xbf\xbd")
+        if text.endswith("\r") and not final:  # a newline may follow
+            text, used = text[:-1], used - (2 if encoding.startswith("utf-16") else 1)
+        text = visible(text.replace("\r\n", "\n").replace("\r", "\n"))
+        end = Anchor(at.byte + used, at.char + len(text), at.line + text.count("\n"))
+        if text:
+            yield Span(text, at, end, replaced)
+        if final:
+            return
+        at, kept = end, raw[used:]
+
+
+def _read(handle: BinaryIO) -> bytes:
+    try:
+        return handle.read(_SIZE - 8)
+    except OSError as error:
+        why = error.strerror or "input error"
+        message = f"'{handle.name}' could not be read to its end ({why}); check the disk, then ask again."
+        raise ManualsError("conflict", exhausted(error) or message) from error
+
+
+class Lines:
+    """The lines of a text, without their newlines; there is one more than there are newlines, so the last may be "".
+
+    A line of more than `longest` characters comes cut to so many; where lines are is not affected. `offset` is the
+    place of the line that came last, in characters; `length` counts what was read so far.
+    """
+
+    def __init__(self, pieces: Iterator[Span], longest: int | None = None) -> None:
+        self._spans = pieces
+        self._longest = longest if longest is not None else sys.maxsize
+        self.offset = 0
+        self.length = 0
+
+    def __iter__(self) -> Iterator[str]:
+        longest = self._longest
+        begun: list[str] = []
+        kept = size = 0  # characters of the line that has begun: held in `begun`, and in the file
+        following = 0  # where the line after the current one starts
+        for span in self._spans:
+            self.length += len(span.text)
+            whole = span.text.split("\n")
+            last = whole.pop()
+            for line in whole:
+                self.offset = following
+                following += size + len(line) + 1
+                if begun:
+                    yield "".join((*begun, line[: longest - kept]))
+                    begun, kept, size = [], 0, 0
+                else:
+                    yield line if len(line) <= longest else line[:longest]
+            size += len(last)
+            if last and kept < longest:
+                begun.append(last[: longest - kept])
+                kept += len(begun[-1])
+        self.offset = following
+        yield "".join(begun)
+
+
+class Anchors:
+    """Where reading of a large file can begin, about each MiB: a far page costs no more than a near one.
+
+    Threads may share it. `encoding` is what `encoding_of` says, as soon as it is `known`.
+    """
+
+    def __init__(self) -> None:
+        self.encoding: str | None = None
+        self.known = False
+        self._known = [START]
+        self._lock = threading.Lock()
+
+    def add(self, anchor: Anchor) -> None:
+        """Remember a place, unless it is near the last one, or before it."""
+        with self._lock:
+            if anchor.byte - self._known[-1].byte >= _BETWEEN_ANCHORS:
+                self._known.append(anchor)
+
+    def before(self, unit: Literal["char", "line"], place: int) -> Anchor:
+        """Return the last known place at or before a character or a line."""
+        return self._known[max(bisect_right(self._known, place, key=attrgetter(unit)) - 1, 0)]

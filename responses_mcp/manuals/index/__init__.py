@@ -1,0 +1,1 @@
+"""The index: the database, its rows, and how it follows the files."""

@@ -1,0 +1,122 @@
+"""From a file to the rows of the index: what a search finds, and what the full-text table is given for it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import BinaryIO, Final, NamedTuple, cast
+
+from responses_mcp.manuals.cancellation import CancellationCheck
+from responses_mcp.manuals.files.sections import sections
+from responses_mcp.manuals.files.texts import Lines, spans, visible
+from responses_mcp.manuals.requests.paths import file_type
+from responses_mcp.manuals.words import foldable, normalise, spaced
+
+_LONGEST_BODY: Final = 16_000  # characters of a row; a longer section has several
+_LONGEST_CRUMBS: Final = 400  # characters; every section below has them
+_BYTES_AT_ONCE: Final = 64 * 1024
+_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+_CUT_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_FIRST_HALF: Final = re.compile("[\ud800-\udbff]")
+_HALF: Final = re.compile("[\ud800-\udfff]")
+
+
+class Entry(NamedTuple):
+    """A row: its line, its title and breadcrumbs as written, and its text normalised.
+
+    The line is that of the heading; in a JSON file, the one that the row begins on.
+    """
+
+    line: int
+    title: str
+    crumbs: str
+    body: str
+
+
+def entries(path: str, source: Hashed, check: CancellationCheck, encoding: str | None = None) -> Iterator[Entry]:
+    """Yield the rows of a file."""
+    text = spans(cast("BinaryIO", source), check, encoding=encoding)
+    if file_type(path) == "json":
+        name = path.rpartition("/")[2]
+        for line, part in _parts(_unescaped(span.text for span in text), check):
+            yield Entry(line, name, "", part)
+        return
+    for section in sections(Lines(text)):
+        for _, part in _parts([section.text], check):
+            yield Entry(section.line, section.title, " > ".join(section.crumbs)[-_LONGEST_CRUMBS:], part)
+
+
+def indexed(path: str, title: str, crumbs: str, body: str) -> tuple[str, str, str]:
+    """Return what the full-text table is given for a row; the same for the same row, or rows cannot be deleted."""
+    return _words(title), _words(f"{crumbs} {path.rpartition('.')[0]}"), spaced(foldable(body))
+
+
+@lru_cache(64)  # sections beside each other have the same breadcrumbs
+def _words(text: str) -> str:
+    return spaced(foldable(normalise(text)))
+
+
+def _parts(pieces: Iterable[str], check: CancellationCheck) -> Iterator[tuple[int, str]]:
+    """Yield a text in parts that are quick to fold and to rank, with the line that each begins on; at least one part.
+
+    It is cut where there is white space, if there is any.
+    """
+    line, rest, first = 1, "", True
+    for piece in pieces:
+        text, start = rest + piece, 0
+        while len(text) - start > _LONGEST_BODY:
+            check()
+            end = start + _LONGEST_BODY
+            end = max(text.rfind("\n", start, end), text.rfind(" ", start, end)) + 1 or end
+            if _FIRST_HALF.match(text, end - 1):
+                end -= 1
+            yield line, _folded(text[start:end])
+            line += text.count("\n", start, end)
+            start, first = end, False
+        rest = text[start:]
+    check()
+    if rest or first:
+        yield line, _folded(rest)
+
+
+def _folded(text: str) -> str:
+    if _HALF.search(text):  # two halves make one character
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return normalise(text)
+
+
+def _unescaped(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the text of a JSON file with the characters that it writes as numbers; some are halves of characters."""
+    kept = ""
+    for piece in pieces:
+        text = kept + piece
+        cut = _CUT_ESCAPE.search(text, max(len(text) - 5, 0))
+        end = cut.start() if cut else len(text)
+        kept = text[end:]
+        yield _ESCAPE.sub(lambda found: visible(chr(int(found[1], 16))), text[:end])
+    yield kept
+
+
+class Hashed:
+    """A file that is hashed while it is read, and that ends at `largest` bytes even if it grows meanwhile."""
+
+    def __init__(self, handle: BinaryIO, largest: int) -> None:
+        self._handle = handle
+        self._left = largest
+        self._hash = hashlib.blake2b(digest_size=16)
+        self.name = handle.name
+
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes at most, none at the end."""
+        data = self._handle.read(min(size, self._left))
+        self._left -= len(data)
+        self._hash.update(data)
+        return data
+
+    def digest(self, check: CancellationCheck) -> bytes:
+        """Read to the end and return the digest of it all."""
+        while self.read(_BYTES_AT_ONCE):
+            check()
+        return self._hash.digest()

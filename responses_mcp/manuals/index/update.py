@@ -1,0 +1,368 @@
+"""Updating the index of a manual to what its files hold.
+
+The files are walked, their stamps compared with those in the index, and what differs is read, a batch of files in one
+transaction. What another process has done meanwhile is skipped. So a stop, or a kill, at any moment leaves an index
+that knows fewer files, and the next update goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Final, NamedTuple
+
+from responses_mcp.errors import exhausted
+from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
+from responses_mcp.manuals.files.texts import encoding_of
+from responses_mcp.manuals.index.rows import Hashed, entries, indexed
+from responses_mcp.manuals.index.store import Blocked, Store, broken
+
+TOO_LARGE: Final = "too_large"
+NOT_TEXT: Final = "not_text"
+DISK_FULL: Final = "disk_full"
+LOCKED: Final = "locked"
+
+_FIRST_BATCH, _LARGEST_BATCH = 8, 256  # files in a transaction
+_BYTES_A_FILE: Final = 8 * 1024  # by which larger ones count for more
+_LARGE_FILE: Final = 256 * 1024  # bytes; these come last, or a find with little time would never get past one
+_FRESH_NS: Final = 2_000_000_000  # a file changed this recently may change again without its times telling
+_UNSURE: Final = b""  # a stamp that no file has, so that the next comparison reads the file again
+_ROWS_AT_ONCE: Final = 64
+
+_LOW_64: Final = 2**64 - 1
+_pack = struct.Struct("<4Q?").pack
+
+_WORDS: Final = (
+    "CREATE VIRTUAL TABLE words_{} USING fts5(title, crumbs, body, content='', "
+    "tokenize='unicode61 remove_diacritics 0')"
+)
+
+
+# What is there, less what the manuals count: a millisecond for 10,000 files.
+_MISSING: Final = """SELECT (SELECT count(*) - count(note) FROM file) - sum(files),
+    (SELECT count(*) FROM section) - sum(sections),
+    (SELECT count(*) FROM words_{0}_docsize) - (SELECT sections FROM manual WHERE id = {0}) FROM manual"""
+
+
+class Hindered(OutOfTime):
+    """No more can be written for now; what is indexed can be searched."""
+
+
+class Vanished(Exception):  # the caller looks again
+    """The index of a manual is no longer the one that was compared: another process has begun it anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """A manual as the index knows it: the number of its tables, and a generation that rises with each change.
+
+    `files`, `sections` (rows) and `characters` (of their texts) count what is indexed.
+    """
+
+    number: int
+    generation: int
+    files: int
+    sections: int
+    characters: int
+
+
+@dataclass(slots=True)
+class Changes:
+    """What differs between the files of one manual and its index. Paths are relative to the manual.
+
+    `changed` are the files to read, with the stamps they had; `gone` those to forget. `unindexed` are files that stay
+    out of the index: path to the reason, such as `TOO_LARGE`. `whole` is false when time ran out before all `files`
+    were looked at. `update` takes out what it has done; `hindered` says why it could not do the rest, if not for time.
+    """
+
+    name: str
+    number: int
+    files: int = 0
+    changed: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
+    gone: set[str] = field(default_factory=set[str])
+    unindexed: dict[str, str] = field(default_factory=dict[str, str])
+    whole: bool = True
+    hindered: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether nothing is left to do."""
+        return self.whole and not self.changed and not self.gone
+
+
+def manual_of(connection: sqlite3.Connection, name: str) -> Manual | None:
+    """Return what the index says of a manual, None when it knows nothing."""
+    row = connection.execute(
+        "SELECT id, generation, files, sections, characters FROM manual WHERE name = ?", (name,)
+    ).fetchone()
+    return None if row is None else Manual(*row)
+
+
+def check_whole(connection: sqlite3.Connection, manual: Manual) -> None:
+    """Raise the error of a broken index when there are not as many rows as should be: others have deleted some."""
+    if any(connection.execute(_MISSING.format(manual.number)).fetchone()):
+        raise broken("rows are missing")
+
+
+def compare(store: Store, folder: Folder, name: str, check: CancellationCheck, *, largest: int) -> Changes:
+    """Walk the files of a manual and find out what differs from the index; files of over `largest` bytes are not in it.
+
+    When time runs out while it walks, what was found until then is returned.
+    """
+    known: dict[str, bytes] = {}
+    unindexed: dict[str, str] = {}
+    with store.reading(check) as connection:
+        manual = manual_of(connection, name)
+        if manual is not None:
+            check_whole(connection, manual)
+            files = "FROM file WHERE manual = ?"
+            known = dict(connection.execute(f"SELECT path, stamp {files}", (manual.number,)))
+            unindexed = dict(connection.execute(f"SELECT path, note {files} AND note NOT NULL", (manual.number,)))
+    if manual is None:
+        manual = begin(store, name, check)
+    changes = Changes(name, manual.number, unindexed=unindexed)
+    left_out: dict[str, str] = {}
+    try:
+        for path, stamp in folder.walk(name, check, left_out):
+            changes.files += 1
+            if known.pop(path, None) != packed(stamp, largest):
+                changes.changed[path] = stamp
+    except OutOfTime:
+        changes.whole = False
+    else:
+        # What could not be looked at may still be there.
+        hidden = tuple(f"{path}/" if path else "" for path in left_out)
+        changes.gone = {path for path in known if not f"{path}/".startswith(hidden)}
+    for path in chain(changes.gone, changes.changed):
+        unindexed.pop(path, None)
+    unindexed.update(left_out)
+    return changes
+
+
+def packed(stamp: Stamp, largest: int) -> bytes:
+    """Return what the index keeps of a stamp: other bytes for another file, or when the limit changes what is read."""
+    size, changed, status_changed, inode = stamp
+    # Some file systems use all 64 bits, some have times before 1970 or after 2262.
+    return _pack(size, changed & _LOW_64, status_changed & _LOW_64, inode & _LOW_64, size > largest)
+
+
+def update(
+    store: Store,
+    folder: Folder,
+    changes: Changes,
+    check: CancellationCheck,
+    *,
+    largest: int,
+    order: Callable[[str], int] = lambda _: 0,
+) -> Iterator[None]:
+    """Do what `compare` found, a transaction at each step.
+
+    Paths with a lower `order` come first. Raises Vanished when the index that was compared is no more, Hindered when a
+    writer that does nothing is in the way, or the disk is full and most files are indexed.
+    """
+    changes.hindered = None
+    for batch in _batches(changes, order, check):
+        notes: dict[str, str] = {}
+        try:
+            with store.writing(check) as connection:
+                transaction = _Transaction(connection, changes, check)
+                for path in batch:
+                    check()
+                    stamp = changes.changed.get(path)
+                    if stamp is None:
+                        transaction.forget(transaction.known(path))
+                    elif note := transaction.read(folder, path, stamp, largest):
+                        notes[path] = note
+                transaction.record()
+        except Blocked as error:
+            changes.hindered = LOCKED
+            raise Hindered from error
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+                raise
+            store.shrink(check)
+            if changes.files < 2 * len(changes.changed):  # too little to search: memory has more room
+                raise
+            changes.hindered = DISK_FULL
+            raise Hindered from error
+        changes.unindexed.update(notes)
+        for path in batch:
+            changes.changed.pop(path, None)
+        changes.gone.difference_update(batch)
+        yield
+
+
+def _batches(changes: Changes, order: Callable[[str], int], check: CancellationCheck) -> Iterator[list[str]]:
+    """Cut the work into transactions, small ones first: a find with little time must get on, too."""
+    queues: dict[tuple[bool, int], list[str]] = {}  # sorting 100,000 paths would keep other threads from running
+    for number, (path, stamp) in enumerate(changes.changed.items()):
+        if not number % _LARGEST_BATCH:
+            check()
+        queues.setdefault((stamp.size > _LARGE_FILE, order(path)), []).append(path)
+    batch: list[str] = []
+    size, most = 0, _FIRST_BATCH
+    for path in chain(list(changes.gone), *(queues[key] for key in sorted(queues))):
+        batch.append(path)
+        size += changes.changed[path].size if path in changes.changed else 0
+        if len(batch) >= most or size >= most * _BYTES_A_FILE:
+            yield batch
+            batch, size, most = [], 0, min(2 * most, _LARGEST_BATCH)
+    if batch:
+        yield batch
+
+
+def begin(store: Store, name: str, check: CancellationCheck) -> Manual:
+    """Make the tables of a manual, unless they are there."""
+    with store.writing(check) as connection:
+        manual = manual_of(connection, name)
+        if manual is None:
+            # By chance, so that they are never the same as in an index that was thrown away.
+            manual = Manual(_unique(), _unique(), 0, 0, 0)
+            connection.execute("INSERT INTO manual VALUES (?, ?, ?, 0, 0, 0)", (manual.number, name, manual.generation))
+            connection.execute(_WORDS.format(manual.number))
+    return manual
+
+
+def _unique() -> int:
+    return int.from_bytes(os.urandom(8)) >> 2  # SQLite has 63 bits, and a generation rises
+
+
+class _Known(NamedTuple):
+    """A row of `file`; `note` says why the file has no sections, if it must not have any."""
+
+    id: int
+    path: str
+    stamp: bytes
+    digest: bytes
+    note: str | None
+
+
+class _Transaction:
+    """What one transaction does to the tables of a manual."""
+
+    def __init__(self, connection: sqlite3.Connection, changes: Changes, check: CancellationCheck) -> None:
+        manual = manual_of(connection, changes.name)
+        if manual is None or manual.number != changes.number:
+            raise Vanished
+        self._connection = connection
+        self._check = check
+        self._name = changes.name
+        self._number = changes.number
+        self._files = self._sections = self._characters = 0  # more, or fewer, than before
+        self._any = False
+        self._next: int = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM section").fetchone()[0]
+
+    def known(self, path: str) -> _Known | None:
+        """Return what the index has of a file."""
+        row = self._connection.execute(
+            "SELECT id, path, stamp, digest, note FROM file WHERE manual = ? AND path = ?", (self._number, path)
+        ).fetchone()
+        return None if row is None else _Known(*row)
+
+    def read(self, folder: Folder, path: str, stamp: Stamp, largest: int) -> str | None:
+        """Make the rows of one file those of what it holds now; return why it has none, if it must not have any."""
+        known = self.known(path)
+        new = packed(stamp, largest)
+        if known is not None and known.stamp == new:
+            return known.note  # another process was here
+        # The time of change (POSIX) cannot be set by anybody, so it is the better one; the other may lie in the future.
+        if time.time_ns() - (stamp.ctime_ns or stamp.mtime_ns) < _FRESH_NS:
+            new = _UNSURE
+        if stamp.size > largest:
+            return self._leave_out(known, path, new, TOO_LARGE)
+        try:
+            with folder.open(self._name, path) as handle:
+                indexed_before = known if known is not None and known.note is None else None
+                if indexed_before and Hashed(handle, largest).digest(self._check) == indexed_before.digest:
+                    self._stamp(indexed_before, new)
+                    return None
+                encoding = encoding_of(handle, self._check)
+                if encoding is None:
+                    return self._leave_out(known, path, new, NOT_TEXT)
+                self.forget(known)
+                self._add_file(path, new, Hashed(handle, largest), encoding)
+        except (ManualsError, OSError) as error:
+            if exhausted(error):  # the file is not to blame, so its rows stay
+                raise
+            known = self.known(path)  # some of its rows may have been added
+            if isinstance(error, ManualsError) and error.code == "not_found":  # it has gone since it was seen
+                self.forget(known)
+                return None
+            return self._leave_out(known, path, _UNSURE, UNREADABLE)
+        return None
+
+    def _leave_out(self, known: _Known | None, path: str, stamp: bytes, note: str) -> str:
+        if known is not None and known.note == note:
+            self._stamp(known, stamp)
+        else:
+            self.forget(known)
+            self._insert_file(path, stamp, note)
+        return note
+
+    def _stamp(self, known: _Known, stamp: bytes) -> None:
+        if known.stamp != stamp:
+            self._connection.execute("UPDATE file SET stamp = ? WHERE id = ?", (stamp, known.id))
+
+    def _insert_file(self, path: str, stamp: bytes, note: str | None) -> int | None:
+        self._any = True
+        return self._connection.execute(
+            "INSERT INTO file (manual, path, stamp, digest, note) VALUES (?, ?, ?, x'', ?)",
+            (self._number, path, stamp, note),
+        ).lastrowid
+
+    def _add_file(self, path: str, stamp: bytes, source: Hashed, encoding: str) -> None:
+        file = self._insert_file(path, stamp, None)
+        self._files += 1
+        found = entries(path, source, self._check, encoding)
+        while rows := list(islice(found, _ROWS_AT_ONCE)):  # a file of 16 MiB has too many to hold at once
+            first, self._next = self._next, self._next + len(rows)
+            self._connection.executemany(
+                "INSERT INTO section (id, file, line, title, crumbs, body) VALUES (?, ?, ?, ?, ?, ?)",
+                ((number, file, *entry) for number, entry in enumerate(rows, first)),
+            )
+            self._connection.executemany(
+                f"INSERT INTO words_{self._number} (rowid, title, crumbs, body) VALUES (?, ?, ?, ?)",  # noqa: S608  # a number
+                ((number, *indexed(path, *entry[1:])) for number, entry in enumerate(rows, first)),
+            )
+            self._sections += len(rows)
+            self._characters += sum(len(entry.body) for entry in rows)
+        self._connection.execute("UPDATE file SET digest = ? WHERE id = ?", (source.digest(self._check), file))
+
+    def forget(self, known: _Known | None) -> None:
+        """Remove a file and its rows."""
+        if known is None:
+            return
+        rows = self._connection.execute("SELECT id, title, crumbs, body FROM section WHERE file = ?", (known.id,))
+        # A contentless table forgets a row only when told exactly what it was given.
+        self._connection.executemany(
+            f"INSERT INTO words_{self._number} (words_{self._number}, rowid, title, crumbs, body) "  # noqa: S608
+            "VALUES ('delete', ?, ?, ?, ?)",
+            self._forgotten(known.path, rows),
+        )
+        self._connection.execute("DELETE FROM section WHERE file = ?", (known.id,))
+        self._connection.execute("DELETE FROM file WHERE id = ?", (known.id,))
+        self._files -= known.note is None
+        self._any = True
+
+    def _forgotten(self, path: str, rows: Iterable[tuple[int, str, str, str]]) -> Iterator[tuple[int, str, str, str]]:
+        for number, title, crumbs, body in rows:
+            self._check()
+            yield (number, *indexed(path, title, crumbs, body))
+            self._sections -= 1
+            self._characters -= len(body)
+
+    def record(self) -> None:
+        """Count what has changed, and give the manual a new generation if anything has."""
+        if self._any:
+            self._connection.execute(
+                "UPDATE manual SET generation = generation + 1, files = files + ?, sections = sections + ?, "
+                "characters = characters + ? WHERE id = ?",
+                (self._files, self._sections, self._characters, self._number),
+            )

@@ -1,0 +1,81 @@
+"""What can be asked of the manuals: a frozen request for each tool. `parsing` makes them from a client's JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from responses_mcp.manuals.requests.paths import ROOT_ID
+
+DEFAULT_CHARS: Final = 12_000
+MOST_INLINE_HITS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LsRequest:
+    """List what is directly under `id`: the root, a manual, or a folder in one."""
+
+    id: str = ROOT_ID
+
+
+@dataclass(frozen=True, slots=True)
+class TocRequest:
+    """List `max_files` files of a manual from `offset` on; `deep` with up to `max_headings_per_file` headings each."""
+
+    manual_id: str
+    path_prefix: str = ""
+    depth: Literal["shallow", "deep"] = "shallow"
+    max_files: int = 20
+    offset: int = 0
+    max_headings_per_file: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FindRequest:
+    """Search one manual. `required_terms` are one or two, normalised and different.
+
+    `expand_scope` is only reported back. `use_cache` None leaves it to the settings. `inline_hits` is the number of
+    hits to send along, None for none. `time_ms` bounds the search in milliseconds, `max_candidates` its result.
+    """
+
+    query: str
+    manual_id: str
+    required_terms: tuple[str, ...]
+    expand_scope: bool | None = None
+    only_unscanned_from_trace_id: str | None = None
+    include_claim_graph: bool = False
+    use_cache: bool | None = None
+    time_ms: int = 60_000
+    max_candidates: int = 200
+    inline_hits: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HitsRequest:
+    """Show `limit` rows of one kind from `offset` on, of the find that `trace_id` names."""
+
+    trace_id: str
+    kind: str = "candidates"
+    offset: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Read the section whose heading is at `start_line` (1-based), or the first one, up to `max_chars` characters."""
+
+    manual_id: str
+    path: str
+    start_line: int | None = None
+    max_chars: int = DEFAULT_CHARS
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """Read a file from `start_line` (1-based) on, or from `char_offset`, or from its beginning. At most one is set."""
+
+    manual_id: str
+    path: str
+    start_line: int | None = None
+    char_offset: int | None = None
+    max_chars: int = DEFAULT_CHARS

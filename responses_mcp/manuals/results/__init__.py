@@ -1,0 +1,1 @@
+"""What a search says of itself, and results that are kept."""

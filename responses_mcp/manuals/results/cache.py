@@ -1,0 +1,194 @@
+"""Answers of earlier finds, given again while the manual is the same (M4.37 to M4.45)."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import mul
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
+
+from responses_mcp.manuals.words import normalise
+
+if TYPE_CHECKING:
+    from responses_mcp.json_types import JsonObject
+    from responses_mcp.manuals.requests import FindRequest
+    from responses_mcp.settings.model import CacheSettings
+
+log = logging.getLogger(__name__)
+
+_MOST_KEPT: Final = 500  # answers
+_KEPT_FOR: Final = 1800.0  # seconds
+
+Mode = Literal["bypass", "miss", "exact", "semantic", "guard_revalidate"]
+Vector = tuple[float, ...]
+
+
+class Embedding(Protocol):
+    """Turns texts into vectors, so that a question asked in other words can be answered from the cache.
+
+    None is built in; a host brings its own.
+    """
+
+    def embed(self, text: str, /) -> Sequence[float]:
+        """Return the vector of `text`. Called in a worker thread; an exception means no vector."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the cache had for a request.
+
+    `payload` is set only when it can be answered as it is: it is the caller's own, except for the rows, which are
+    shared. `score` is the likeness of the kept question, from 0 to 1; `latency_saved_ms` is in milliseconds.
+    """
+
+    mode: Mode
+    score: float | None = None
+    latency_saved_ms: int | None = None
+    payload: JsonObject | None = None
+
+    def applied(self) -> JsonObject:
+        """Return the `sem_cache_*` diagnostics."""
+        return {
+            "sem_cache_used": self.mode != "bypass",
+            "sem_cache_hit": self.mode in ("exact", "semantic"),
+            "sem_cache_mode": self.mode,
+            "sem_cache_score": self.score,
+            "sem_cache_latency_saved_ms": self.latency_saved_ms,
+        }
+
+
+class _Scope(NamedTuple):
+    """All of a request that changes its answer, except the words of its question."""
+
+    manual_id: str
+    max_candidates: int
+    time_ms: int
+    required_terms: frozenset[str]
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    payload: JsonObject
+    created: float
+    elapsed_ms: float
+    vector: Vector | None
+
+
+_Key = tuple[_Scope, str]
+
+
+class FindCache:
+    """Payloads of finds, the most recently used ones, each for a fixed time after it was stored.
+
+    The clock `now` is in seconds. `generation` stands for the state of the manual's index: entries of another one are
+    never answered. For use from one thread, except `vector`.
+    """
+
+    def __init__(self, settings: CacheSettings, now: Callable[[], float], embedding: Embedding | None = None) -> None:
+        self._settings = settings
+        self._now = now
+        self._embedding = embedding
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()  # the least recently used first
+
+    def bypassed(self, request: FindRequest) -> bool:
+        """Tell whether `request` is neither answered from the cache nor stored."""
+        wanted = self._settings.enabled if request.use_cache is None else request.use_cache
+        return not wanted or request.include_claim_graph or request.only_unscanned_from_trace_id is not None
+
+    def vector(self, request: FindRequest) -> Vector | None:
+        """Return the question as a vector of length 1, or None if there is no embedding or it fails. May be slow."""
+        if self._embedding is None or self.bypassed(request):
+            return None
+        try:
+            numbers = [float(each) for each in self._embedding.embed(normalise(request.query))]
+            length = math.hypot(*numbers)
+        except Exception:
+            log.warning("manuals: the embedding of the cache failed; searching instead", exc_info=True)
+            return None
+        if not length or not math.isfinite(length):
+            return None
+        return tuple(each / length for each in numbers)
+
+    def lookup(
+        self, request: FindRequest, generation: int, *, elapsed_ms: float, vector: Vector | None = None
+    ) -> Lookup:
+        """Return what there is for `request`; `elapsed_ms` is the time that it has taken so far.
+
+        The same question comes first, then the most alike one of at least `sim_threshold`. One whose summary is over
+        the limit for gaps is not answered: mode `guard_revalidate`, and a new search is due.
+        """
+        if self.bypassed(request):
+            return Lookup("bypass")
+        self._drop_expired()
+        key = _key(request, generation)
+        mode: Mode = "exact"
+        score = 1.0
+        if key not in self._entries:
+            score, alike = self._most_alike(key[0], vector)
+            if alike is None:
+                return Lookup("miss")
+            mode, key = "semantic", alike
+        entry = self._entries[key]
+        if entry.payload["summary"]["gap_count"] > self._settings.max_summary_gap >= 0:
+            return Lookup("guard_revalidate", score)
+        self._entries.move_to_end(key)
+        saved = max(0, round(entry.elapsed_ms - elapsed_ms))
+        applied = {
+            **entry.payload["applied"],
+            "requested_expand_scope": request.expand_scope,
+            "requested_required_terms": list(request.required_terms),
+            **Lookup(mode, score, saved).applied(),
+        }
+        return Lookup(mode, score, saved, {**entry.payload, "query": request.query, "applied": applied})
+
+    def store(
+        self,
+        request: FindRequest,
+        generation: int,
+        payload: JsonObject,
+        *,
+        elapsed_ms: float,
+        complete: bool,
+        vector: Vector | None = None,
+    ) -> None:
+        """Keep `payload`, found in `elapsed_ms`, unless the search was not `complete` or the cache is bypassed."""
+        if self.bypassed(request) or not complete:
+            return
+        self._drop_expired()
+        for scope, question in list(self._entries):
+            if scope.manual_id == request.manual_id and scope.generation != generation:
+                del self._entries[scope, question]
+        key = _key(request, generation)
+        self._entries[key] = _Entry(payload, self._now(), elapsed_ms, vector)
+        self._entries.move_to_end(key)
+        if len(self._entries) > _MOST_KEPT:
+            self._entries.popitem(last=False)
+
+    def _drop_expired(self) -> None:
+        # Use reorders the entries, so the expired ones may be anywhere. There are few hundred.
+        oldest_living = self._now() - _KEPT_FOR
+        for key, entry in list(self._entries.items()):
+            if entry.created <= oldest_living:
+                del self._entries[key]
+
+    def _most_alike(self, scope: _Scope, vector: Vector | None) -> tuple[float, _Key | None]:
+        best = self._settings.sim_threshold
+        alike: _Key | None = None
+        if vector is not None:
+            for key, entry in self._entries.items():
+                if key[0] == scope and entry.vector is not None and len(entry.vector) == len(vector):
+                    cosine = sum(map(mul, entry.vector, vector))
+                    if cosine >= best:
+                        best, alike = cosine, key
+        return round(min(best, 1.0), 4), alike
+
+
+def _key(request: FindRequest, generation: int) -> _Key:
+    terms = frozenset(request.required_terms)
+    scope = _Scope(request.manual_id, request.max_candidates, request.time_ms, terms, generation)
+    return scope, normalise(request.query)

@@ -1,0 +1,185 @@
+"""Which sections are worth scoring. The index is asked such that common words cost no more than rare ones."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+from responses_mcp.manuals.index.update import Manual
+from responses_mcp.manuals.search.query import RequiredTerm, Term, any_form
+from responses_mcp.manuals.search.scoring import Row
+from responses_mcp.manuals.words import LONG_VOWEL, foldable
+
+_POSTINGS: Final = 6_000  # entries of the index that the words of one query may go through together
+_MOST_COUNTED: Final = 50_000
+_ANY_WORD, _ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 120, 80, 80, 40  # rows taken of each way of asking
+_OF_FILES: Final = 80  # rows, one a file, that hold a required term as it is written
+_LOOKED_AT: Final = 2_000  # rows, for that
+_MOST_REMEMBERED: Final = 20_000  # counts
+EVERY: Final = 2**62
+"""A count without a limit."""
+Counts = OrderedDict[tuple[str, int, str], int]
+"""How many sections have a word, remembered for one state of a manual."""
+_COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
+# Rows that fit alike come in the order in which they were indexed: the same each time.
+_BEST: Final = (
+    "SELECT {0}.rowid FROM {0}{1} WHERE {0} MATCH :match ORDER BY bm25({0}, 4.0, 1.5, 1.0), {0}.rowid LIMIT :most"
+)
+_HOLDS: Final = "(instr(section.body, :literal) OR instr(lower(section.title), :literal))"
+_HOLDS_FOLDED: Final = (
+    f"(instr(replace(section.body, '{LONG_VOWEL}', ''), :literal)"
+    f" OR instr(replace(lower(section.title), '{LONG_VOWEL}', ''), :literal))"
+)
+_JOINED: Final = " CROSS JOIN section ON section.id = {0}.rowid AND "
+_HOLDING: Final = (
+    "SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = :manual AND {} "
+    "ORDER BY section.id LIMIT :most"
+)
+_ROWS: Final = (
+    "SELECT section.id, file.path, section.line, section.title, section.crumbs, section.body "
+    "FROM section JOIN file ON file.id = section.file WHERE section.id IN ({})"
+)
+_FILES: Final = "SELECT id, file FROM section WHERE id IN ({})"
+
+
+class Reader:
+    """What a find reads of one manual. `connection` must show one state of the index for as long as this is used."""
+
+    def __init__(self, connection: sqlite3.Connection, manual: Manual, counts: Counts) -> None:
+        self._connection = connection
+        self._table = f"words_{manual.number}"
+        self._counts = counts
+        self.manual = manual
+
+    @property
+    def average(self) -> float:
+        """Return the average length of a section's text, in characters."""
+        return self.manual.characters / max(self.manual.sections, 1)
+
+    def having(self, match: str, most: int = _MOST_COUNTED, *, literal: str = "") -> int:
+        """Return how many sections `match` finds, of those that hold `literal`; counting stops at `most`.
+
+        Without a `match` all sections are looked at, which takes a while.
+        """
+        if not (match or literal):
+            return 0
+        key = (match, most, literal)
+        count = self._counts.get(key)
+        if count is None:
+            count = int(self._asked(_COUNT, match, most, literal)[0][0]) if match else len(self._holding(most, literal))
+            while len(self._counts) >= _MOST_REMEMBERED:
+                self._counts.popitem(last=False)
+            self._counts[key] = count
+        return count
+
+    def best(self, match: str, most: int, *, literal: str = "") -> list[int]:
+        """Return the ids of the rows that fit best; without a `match` the first that hold `literal`."""
+        found = self._asked(_BEST, match, most, literal) if match else self._holding(most, literal)
+        return [row[0] for row in found]
+
+    def best_of_files(self, match: str, most: int, *, literal: str = "") -> tuple[list[int], bool]:
+        """Return the ids of the row that fits best in each file, and whether these are all files.
+
+        All rows are returned if no more than `most` fit, none if more fit than are looked at.
+        """
+        if self.having(match, _LOOKED_AT + 1, literal=literal) > _LOOKED_AT:
+            return [], False  # a common word, which needs no care and would take long
+        found = self.best(match, _LOOKED_AT, literal=literal)
+        if len(found) <= most:
+            return found, True
+        marks = ",".join(map(str, found))
+        files = dict(self._connection.execute(_FILES.format(marks)).fetchall())
+        first = dict[int, int]()
+        for each in found:
+            first.setdefault(files[each], each)
+        return list(first.values())[:most], len(first) <= most
+
+    def _asked(self, sql: str, match: str, most: int, literal: str) -> list[tuple[int]]:
+        joined = _JOINED.format(self._table) + _holds(literal) if literal else ""
+        given = {"match": match, "most": most, "literal": literal}
+        return self._connection.execute(sql.format(self._table, joined), given).fetchall()
+
+    def _holding(self, most: int, literal: str) -> list[tuple[int]]:
+        given = {"manual": self.manual.number, "most": most, "literal": literal}
+        return self._connection.execute(_HOLDING.format(_holds(literal)), given).fetchall()
+
+    def rows(self, ids: Iterable[int]) -> list[Row]:
+        """Return rows by their ids, in no order."""
+        marks = ",".join(str(int(each)) for each in ids)
+        found = self._connection.execute(_ROWS.format(marks))
+        return [
+            Row(number, path, line, title, above, foldable(text), text)
+            for number, path, line, title, above, text in found
+        ]
+
+
+def _holds(literal: str) -> str:
+    return _HOLDS if literal.isascii() else _HOLDS_FOLDED
+
+
+def frequency(reader: Reader, term: RequiredTerm) -> int:
+    """Return how many sections have a required term."""
+    return reader.having(term.match, EVERY, literal=term.literal)
+
+
+class Candidates(NamedTuple):
+    """Ids of the rows to score, best first in the index's ranking: for the words of the question, for required terms.
+
+    `by_any_word` are those of the first kind that have any of the rarest words, `exact` those of the second that hold a
+    term as it is written, one a file at least; `whole` says that there are no further files of that kind.
+    """
+
+    of_words: list[int]
+    required: list[int]
+    by_any_word: list[int]
+    exact: list[int]
+    whole: bool
+
+
+def candidates(reader: Reader, terms: Sequence[Term], required: Sequence[RequiredTerm]) -> Candidates:
+    """Return the rows to score.
+
+    For the words of the question the index is asked for all of them, and for any of the rarest, as many as the budget
+    of postings allows; for required terms for all of them, and for each with any of the rarest words, alone, and as it
+    is written: a rare word may have a form that is everywhere. The answers to each kind are interleaved, so that the
+    first few ids have some of each.
+    """
+    words = {token: any_form(token) for term in terms for token in term.tokens}
+    counted = sorted((reader.having(word), word) for word in words.values())
+    there = [(count, word) for count, word in counted if count]
+    rare: list[str] = []
+    spent = 0
+    for count, word in there:
+        spent += count
+        if rare and spent > _POSTINGS:
+            break
+        rare.append(word)
+    any_word = " OR ".join(rare)
+    asked = [term for term in required if frequency(reader, term)]
+    of_words: list[list[int]] = []
+    answers: list[list[int]] = []
+    if len(there) > 1:
+        of_words.append(reader.best(" AND ".join(word for _, word in there), _ALL_WORDS))
+    if len(asked) > 1 and all(term.match for term in asked):
+        together = " AND ".join(f"({term.match})" for term in asked)
+        answers.append(reader.best(together, _ALL_REQUIRED, literal=asked[0].literal or asked[1].literal))
+    exact: list[int] = []
+    whole = True
+    for term in asked:
+        of_files, all_files = reader.best_of_files(term.exact, _OF_FILES, literal=term.literal)
+        exact += of_files
+        whole = whole and all_files
+        answers.append(of_files)
+        if any_word and term.match:
+            answers.append(reader.best(f"({term.match}) AND ({any_word})", _WITH_REQUIRED, literal=term.literal))
+        answers.append(reader.best(term.match, _WITH_REQUIRED, literal=term.literal))
+    by_any_word = reader.best(any_word, _ANY_WORD) if any_word else []
+    of_words.append(by_any_word)
+    return Candidates(_in_turn(of_words), _in_turn(answers), by_any_word, exact, whole)
+
+
+def _in_turn(answers: Sequence[Sequence[int]]) -> list[int]:
+    return list(dict.fromkeys(each for row in zip_longest(*answers) for each in row if each is not None))

@@ -1,0 +1,189 @@
+"""The terms of a query, each with a way to ask the index for it and to find it in a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from responses_mcp.manuals.words import (
+    CJK,
+    LETTER,
+    LONG_VOWEL,
+    asked,
+    foldable,
+    forms,
+    is_character,
+    is_hiragana,
+    normalise,
+    runs,
+)
+
+_STOP_WORD: Final = re.compile(
+    "a|an|and|are|as|at|be|been|but|by|can|could|did|do|does|for|from|had|has|have|how|i|if|in|into|is|it|its|me|my|no|"
+    "not|of|on|or|our|please|shall|should|so|than|that|the|their|them|then|there|these|they|this|those|to|us|was|we|"
+    "were|what|when|where|which|who|whom|why|will|with|would|you|your"
+)
+_MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
+_MOST_WORDS: Final = 120  # of the index, for them
+_LONGEST_RUN: Final = 32  # characters of Japanese without a mark; more than one word
+_KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
+_KANA: Final = r"[\u3041-\u3096]"
+_LAST_KANA: Final = re.compile(rf"(?<={_KANJI})[いみりきし]$")
+_OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|し(?={_KANA}))")
+_WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the query, folded. `match` asks the index for it in any form; `tokens` are the words it has there.
+
+    `root` is a part of it that every form shares; `pattern` finds words that begin with it, of which the `forms` are
+    this word. Without a pattern, as with Japanese, it is found as it stands, because nothing marks where it begins.
+    """
+
+    text: str
+    match: str
+    tokens: tuple[str, ...]
+    root: str
+    forms: frozenset[str]
+    pattern: re.Pattern[str] | None
+
+    @property
+    def is_number(self) -> bool:
+        """Tell whether this is a number, or a code with a digit in it."""
+        return self.text.isascii() and any(each.isdigit() for each in self.text)
+
+    def hits(self, text: str) -> int:
+        """Count where the term, in any form, stands in a folded text."""
+        if self.root not in text:
+            return 0
+        if self.pattern is None:
+            return text.count(self.text)
+        return sum(map(self.forms.__contains__, self.pattern.findall(text)))
+
+    def words(self, text: str) -> list[str]:
+        """Return it as it stands in a normalised text, once for each place."""
+        if self.pattern is None:
+            return as_written(self.text, text)
+        return [each for each in self.pattern.findall(text) if each in self.forms]
+
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where it begins and ends in a folded text."""
+        if self.pattern is not None:
+            yield from (each.span() for each in self.pattern.finditer(text) if each[0] in self.forms)
+            return
+        at = text.find(self.text)
+        while at >= 0:
+            yield at, at + len(self.text)
+            at = text.find(self.text, at + 1)
+
+
+def as_written(folded: str, text: str) -> list[str]:
+    """Return a folded text where it stands in a normalised one, with the long vowel marks that it has there."""
+    if LONG_VOWEL not in text:
+        return [folded] * text.count(folded)
+    pattern = re.compile("".join(f"{re.escape(each)}{LONG_VOWEL}*" for each in folded))
+    return pattern.findall(text)
+
+
+def longest_parts(word: str, text: str) -> list[str]:
+    """Return the parts of a word, of two characters or more, that a text holds: from the left, as long as can be."""
+    parts: list[str] = []
+    at = 0
+    while at < len(word) - 1:
+        end = at + 2
+        if word[at:end] not in text:
+            at += 1
+            continue
+        while end < len(word) and word[at : end + 1] in text:
+            end += 1
+        parts.append(word[at:end])
+        at = end
+    return parts
+
+
+def phrase(words: Sequence[str]) -> str:
+    """Return what asks the index for words that follow each other.
+
+    A last word of one character of Japanese is found as the beginning of a word, for the index has each in pairs.
+    """
+    text = " ".join(words).replace('"', '""').replace("\0", " ")
+    return f'"{text}" *' if words and is_character(words[-1]) else f'"{text}"'
+
+
+def any_form(token: str) -> str:
+    """Return what asks the index for a word in any of its forms."""
+    each = sorted(forms(token))
+    return phrase([token]) if len(each) == 1 else f"({' OR '.join(phrase([form]) for form in each)})"
+
+
+def term(text: str) -> Term:
+    """Make a term of a folded text."""
+    tokens = tuple(asked(text))
+    match = any_form(text) if tokens == (text,) else phrase(tokens)
+    every = forms(text)
+    if not text.isascii() and len(every) == 1:
+        return Term(text, match, tokens, text, every, None)
+    first, last = min(every), max(every)
+    root = first[: next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)]
+    more = max(map(len, every)) - len(root)
+    # The word comes first and what stands before it second: so it is looked for at the speed of str.find.
+    pattern = rf"{re.escape(root)}(?<!{LETTER}(?s:.{{{len(root)}}})){LETTER}{{0,{more}}}(?!{LETTER})"
+    return Term(text, match, tokens, root, every, re.compile(pattern))
+
+
+def terms(query: str) -> tuple[Term, ...]:
+    """Return the terms of a query, without the words of grammar unless it has no others."""
+    words = [word for run in runs(foldable(normalise(query))) for word in _pieces(run)]
+    telling = [word for word in words if not _STOP_WORD.fullmatch(word) and not is_hiragana(word)]
+    found: list[Term] = []
+    left = _MOST_WORDS
+    for word in list(dict.fromkeys(telling or words))[:_MOST_TERMS]:
+        each = term(word)
+        left -= len(each.tokens)
+        if found and left < 0:
+            break
+        found.append(each)
+    return tuple(found)
+
+
+def _pieces(run: str) -> list[str]:
+    if run.isascii():
+        return [run] if run.strip("_") else []
+    return [run[at : at + _LONGEST_RUN] for at in range(0, len(run), _LONGEST_RUN)]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredTerm:
+    """A term that the caller wants in what is found, as given (normalised), with its spellings in folded text.
+
+    `match` asks the index for any of them in any form, `exact` for the first as it is written; they are empty when the
+    index has no word of it. `literal` is set when the index does not know all of the term, such as the marks of c++ and
+    function_a: a text has it only if it has that.
+    """
+
+    text: str
+    spellings: tuple[Term, ...]
+    match: str
+    exact: str
+    literal: str
+
+    def hits(self, text: str) -> int:
+        """Count where it stands in a folded text, as a part of a word too."""
+        most = 0
+        for each in self.spellings:
+            most = max(most, text.count(each.text) or each.hits(text))
+        return most
+
+
+def required_term(text: str) -> RequiredTerm:
+    """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too."""
+    folded = foldable(text)
+    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded)])
+    spellings = tuple(term(each) for each in forms if len(each) > 1 or each == folded != "")
+    match = exact = ""
+    if any(map(str.isalnum, folded)):
+        match, exact = " OR ".join(each.match for each in spellings), phrase(spellings[0].tokens)
+    return RequiredTerm(text, spellings, match, exact, "" if _WHOLE.fullmatch(folded) else folded)

@@ -1,0 +1,289 @@
+"""Rank what a question finds: gate g0 without the required terms, gate g_req with them, and both fused (M4.14).
+
+g0 has the rows that the words of the question find, by their own scores, as if no term were required. With two
+required terms g_req is itself fused from the passes A, B and A+B (M4.31); the parts of a question are fused with the
+whole. A row is scored once, whichever gates it is in.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+from typing import Final, NamedTuple
+
+from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
+from responses_mcp.manuals.search.candidates import Candidates, Reader, candidates
+from responses_mcp.manuals.search.query import RequiredTerm, terms
+from responses_mcp.manuals.search.scoring import Scored, Scorer, idf
+from responses_mcp.settings.model import LexicalSettings
+
+Key = tuple[str, int]
+"""Path and heading line: what a hit is. A long section has several rows, of which the best stands for it."""
+
+TIME_BUDGET: Final = "time_budget"
+"""Why rows, or files, are missing that a search with more time would have looked at."""
+
+RRF_K: Final = 60
+_MOST_OF_A_FILE: Final = 8  # candidates
+_REFINED: Final = 50  # rows whose phrases and distances are looked at
+_BOTH: Final = 0.10  # for a row with both required terms, in parts of the top score
+_PASS_WEIGHTS: Final = (1.0, 1.0, 1.1)
+
+# What a row's own score weighs beside its ranks, from 0 to 1.
+_GATES_BASE: Final = 0.65
+_PASSES_BASE, _ONE_SIDED_BASE, _ONE_SIDED = 0.70, 0.45, 0.70
+_PARTS_BASE: Final = 0.30
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What the questions of one find share. `required` are the terms that the guard left.
+
+    At most `most` rows are scored for a question. `check` stops the search.
+    """
+
+    reader: Reader
+    required: Sequence[RequiredTerm]
+    lexical: LexicalSettings
+    most: int
+    check: CancellationCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The rows that a gate lets through, best first, and the weight of their ranks, with the reason for it.
+
+    `scores` are those by which the gate knows them.
+    """
+
+    name: str
+    required: Sequence[RequiredTerm]
+    keys: list[Key]
+    weight: float = 1.0
+    reason: str | None = None
+    scores: Mapping[Key, float] = field(default_factory=dict[Key, float])
+
+
+@dataclass(slots=True)
+class Ranking:
+    """The rows found, `fused` scores between 0 and about 1, and the `order` by them.
+
+    `by_words` are the rows that the index likes for the words of the question, best first. `holding` has the best row
+    of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are.
+    """
+
+    scored: dict[Key, Scored]
+    fused: dict[Key, float]
+    order: list[Key]
+    by_words: list[Key]
+    holding: list[Key]
+    g0: Gate
+    g_req: Gate
+    cutoff: str | None
+
+    @property
+    def best_of_gates(self) -> list[Key]:
+        """Return the best row of each gate that has one."""
+        return list(dict.fromkeys(gate.keys[0] for gate in (self.g0, self.g_req) if gate.keys))
+
+
+def rank(query: str, parts: Sequence[str], search: Search) -> Ranking:
+    """Rank what a question and its `parts` find; a part that fails is left out (M4.35).
+
+    When time runs out while rows are scored, those scored so far are ranked. Raises OutOfTime when there are none.
+    """
+    whole = _rank(query, search)
+    of_parts: list[Ranking] = []
+    for part in parts:
+        try:
+            of_parts.append(_rank(part, search))
+        except (OutOfTime, sqlite3.OperationalError):  # the latter such as a phrase that the index cannot parse
+            whole.cutoff = TIME_BUDGET
+    if any(part.cutoff == TIME_BUDGET for part in of_parts):
+        whole.cutoff = TIME_BUDGET
+    orders = [part.order for part in of_parts if part.order]
+    if orders:
+        whole.scored = _in_order({key: each for part in (*of_parts, whole) for key, each in part.scored.items()})
+        ranks = reciprocal_ranks([(order, 1.0) for order in (whole.order, *orders)])
+        whole.fused = blended(whole.fused, ranks, _PARTS_BASE)
+        whole.order = _by_score(whole.scored, whole.fused)
+        for key in set[Key]().union(*orders):
+            whole.scored[key].signals.append("query_decomp_rrf")
+    return whole
+
+
+def _rank(query: str, search: Search) -> Ranking:
+    of_words, having, found, cutoff = _scored(query, search)
+    scored = _in_order({**of_words, **having})
+    own = {key: each.score for key, each in of_words.items()}
+    with_bonus = {key: each.score + each.bonus for key, each in having.items()}
+    base = {**own, **with_bonus}
+    plain = sorted(_in_order(of_words), key=lambda key: -own[key])
+    gated = sorted(_in_order(having), key=lambda key: -base[key])
+    two_terms = len(search.required) > 1
+    if two_terms:
+        gated = _passes(gated, scored, base)
+    for key in gated:
+        signals = scored[key].signals
+        signals.append("required_term")
+        if two_terms:
+            signals.append("required_terms_rrf")
+            if all(scored[key].required):
+                signals.append("required_term_and")
+    g0 = Gate("g0", (), plain, scores=own)
+    g_req = Gate("g_req", search.required, gated, *required_gate_weight(plain, gated), scores=with_bonus)
+    fused = blended(base, reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)]), _GATES_BASE)
+    keys = {each.row.id: key for key, each in of_words.items()}
+    liked = [keys[id_] for id_ in found.by_any_word if id_ in keys]
+    order = _by_score(scored, fused)
+    return Ranking(scored, fused, order, liked, _first_of_files(order, found.paths), g0, g_req, cutoff)
+
+
+def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
+    first = dict[str, Key]()
+    for key in order:
+        if key[0] in paths:
+            first.setdefault(key[0], key)
+    return list(first.values())
+
+
+class _Found(NamedTuple):
+    """What the index likes for the words of a question, and the files that hold a required term as it is written."""
+
+    by_any_word: list[int]
+    paths: AbstractSet[str]
+
+
+def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, str | None]:
+    """Return what was scored and found, and what kept other rows out.
+
+    First the sections that words of the question find, then those that have a required term, each with its best row as
+    such.
+    """
+    reader, check = search.reader, search.check
+    scored: list[Scored] = []
+    found = Candidates([], [], [], [], whole=True)
+    cutoff: str | None = None
+    try:
+        words = [(word, idf(reader.manual.sections, reader.having(word.match))) for word in terms(query)]
+        scorer = Scorer(query, words, search.required, search.lexical, average=reader.average)
+        found = candidates(reader, [word for word, _ in words], search.required)
+        ids = [each for each in dict.fromkeys(chain(*zip_longest(found.of_words, found.required))) if each is not None]
+        cutoff = "candidate_cap" if len(ids) > search.most or not found.whole else None
+        for row in reader.rows(ids[: search.most]):
+            check()
+            scored.append(scorer.score(row))
+        of_words, having = _pools(scored, found.of_words)
+        for each in {each.row.id: each for pool in (of_words, having) for each in pool[:_REFINED]}.values():
+            check()
+            scorer.refine(each)
+    except (OutOfTime, sqlite3.OperationalError):
+        with suppress(OutOfTime):  # which is how SQLite was interrupted, perhaps
+            check()
+            raise
+        if not scored:
+            raise OutOfTime from None
+        cutoff = TIME_BUDGET
+    of_words, having = _pools(scored, found.of_words)
+    exact = set(found.exact)
+    paths = {each.row.path for each in having if each.row.id in exact}
+    return _of_sections(of_words), _of_sections(having), _Found(found.by_any_word, paths), cutoff
+
+
+def _pools(scored: Sequence[Scored], of_words: Sequence[int]) -> tuple[list[Scored], list[Scored]]:
+    """Return the rows of g0 and those of g_req, each the best first by its own scores."""
+    asked = set(of_words)
+    plain = [each for each in scored if each.row.id in asked and each.score > 0]
+    having = [each for each in scored if any(each.required) and each.score + each.bonus > 0]
+    return (
+        sorted(plain, key=lambda each: (-each.score, each.row.id)),
+        sorted(having, key=lambda each: (-each.score - each.bonus, each.row.id)),
+    )
+
+
+def _of_sections(rows: Iterable[Scored]) -> dict[Key, Scored]:
+    """Return the best row of each section, of so many sections of a file."""
+    best: dict[Key, Scored] = {}
+    of_file: Counter[str] = Counter()
+    for each in rows:
+        key = (each.row.path, each.row.line)
+        if key not in best:
+            of_file[each.row.path] += 1
+            if of_file[each.row.path] <= _MOST_OF_A_FILE:
+                best[key] = each
+    return best
+
+
+def _passes(having: list[Key], scored: Mapping[Key, Scored], base: Mapping[Key, float]) -> list[Key]:
+    """Rank the rows that have one of two required terms by the passes A, B and A+B."""
+    first = [key for key in having if scored[key].required[0]]
+    second = [key for key in having if scored[key].required[1]]
+    both = [key for key in first if scored[key].required[1]]
+    one_sided = max(len(first), len(second)) >= _ONE_SIDED * (len(first) + len(second) + len(both))
+    ranks = reciprocal_ranks(list(zip((first, second, both), _PASS_WEIGHTS, strict=True)))
+    fused = blended(base, ranks, _ONE_SIDED_BASE if one_sided else _PASSES_BASE)
+    for key in both:
+        fused[key] += _BOTH
+    return _by_score(scored, fused)
+
+
+def reciprocal_ranks(rankings: Sequence[tuple[Sequence[Key], float]]) -> dict[Key, float]:
+    """Return for each key the sum of weight / (k + rank) over the rankings, best first, that have it."""
+    sums: dict[Key, float] = {}
+    for ranking, weight in rankings:
+        for at, key in enumerate(ranking, 1):
+            sums[key] = sums.get(key, 0.0) + weight / (RRF_K + at)
+    return sums
+
+
+def blended(base: Mapping[Key, float], ranks: Mapping[Key, float], base_weight: float) -> dict[Key, float]:
+    """Mix scores with fused ranks, each in parts of its greatest, so that the result is between 0 and 1."""
+    most = max(base.values(), default=0.0) or 1.0
+    top = max(ranks.values(), default=0.0) or 1.0
+    return {
+        key: base_weight * max(base.get(key, 0.0), 0.0) / most + (1 - base_weight) * each / top
+        for key, each in ranks.items()
+    }
+
+
+def required_gate_weight(plain: Sequence[Key], required: Sequence[Key]) -> tuple[float, str]:
+    """Return the weight of g_req beside g0's 1, by how its rows compare with those of g0; and the reason."""
+    if not required:
+        return 0.0, "empty"
+    weight = 1.0
+    reasons: list[str] = []
+    share = len(required) / max(len(plain), 1)
+    if share < 0.20:
+        weight -= 0.25
+        reasons.append("few_candidates")
+    elif share >= 0.75:
+        weight += 0.15
+        reasons.append("many_candidates")
+    top = set(required[:10])
+    overlap = len(top.intersection(plain[:10])) / len(top)
+    if overlap >= 0.9:
+        weight -= 0.20
+        reasons.append("same_top")
+    elif overlap <= 0.5:
+        weight += 0.10
+        reasons.append("new_top")
+    return weight, "+".join(reasons) or "default"
+
+
+def _by_score(scored: Mapping[Key, Scored], scores: Mapping[Key, float]) -> list[Key]:
+    """Return the keys of `scores`, best first; what is alike is ordered as in `scored`, which is in order."""
+    return sorted((key for key in scored if key in scores), key=lambda key: -scores[key])
+
+
+def _in_order(scored: Mapping[Key, Scored]) -> dict[Key, Scored]:
+    """Return the rows in the order that decides between equal scores: coverage, terms, hits, then path and line."""
+    return dict(sorted(scored.items(), key=lambda item: _tie(item[1])))
+
+
+def _tie(each: Scored) -> tuple[float, int, int, str, int]:
+    return (-each.coverage, -len(each.hits), -sum(each.hits.values()), each.row.path, each.row.line)

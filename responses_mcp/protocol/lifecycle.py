@@ -1,0 +1,87 @@
+"""The life of a request as data: its states, what can happen to it, and what is done then.
+
+`TRANSITIONS` is all that the session knows of this, and `docs/architecture.md` shows it. A pair that is missing cannot
+happen unless we have a bug: an answer is given once and taken once, and what names an id finds only requests in flight.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class State(Enum):
+    """What has become of a request. In the first two it is in flight and its id is used up."""
+
+    ACCEPTED = "accepted"  # it was read, and its answer is not known
+    FINISHED = "finished"  # its answer waits for the writer
+    TAKEN = "taken"  # the writer has its answer
+    CANCELLED = "cancelled"
+
+
+class Trigger(Enum):
+    """What can happen to a request."""
+
+    ANSWER = "answer"
+    PROGRESS = "progress"
+    CANCEL = "cancel"
+    DUPLICATE = "duplicate id"
+    MALFORMED = "malformed message with its id"
+    END_OF_INPUT = "end of input, for a subscription"  # calls go on, and the shell gives them a deadline
+    TAKEN = "taken by the writer"
+
+
+class Action(Enum):
+    """What the session does about it."""
+
+    REPLACE = "queue it in place of progress that waits"
+    APPEND = "queue it behind what waits"
+    REFUSE = "queue a refusal beside it"
+    WITHDRAW = "withdraw all that waits, refusals too; free the id"
+    RELEASE = "free the id"
+    IGNORE = "ignore"
+
+
+class Transition(NamedTuple):
+    """The state that a request comes to, and what is done."""
+
+    state: State
+    action: Action
+
+
+TRANSITIONS = {
+    State.ACCEPTED: {
+        Trigger.ANSWER: Transition(State.FINISHED, Action.REPLACE),
+        Trigger.PROGRESS: Transition(State.ACCEPTED, Action.REPLACE),
+        Trigger.CANCEL: Transition(State.CANCELLED, Action.WITHDRAW),
+        Trigger.DUPLICATE: Transition(State.ACCEPTED, Action.REFUSE),
+        Trigger.MALFORMED: Transition(State.ACCEPTED, Action.REFUSE),
+        Trigger.END_OF_INPUT: Transition(State.FINISHED, Action.APPEND),
+    },
+    State.FINISHED: {
+        Trigger.PROGRESS: Transition(State.FINISHED, Action.IGNORE),
+        Trigger.CANCEL: Transition(State.CANCELLED, Action.WITHDRAW),
+        Trigger.DUPLICATE: Transition(State.FINISHED, Action.REFUSE),
+        Trigger.MALFORMED: Transition(State.FINISHED, Action.REFUSE),
+        Trigger.TAKEN: Transition(State.TAKEN, Action.RELEASE),
+    },
+    State.TAKEN: {
+        Trigger.PROGRESS: Transition(State.TAKEN, Action.IGNORE),
+    },
+    State.CANCELLED: {
+        Trigger.ANSWER: Transition(State.CANCELLED, Action.IGNORE),
+        Trigger.PROGRESS: Transition(State.CANCELLED, Action.IGNORE),
+    },
+}
+
+
+class LocalError(Exception):
+    """We, not the peer, did with a request what cannot be done in its state: a bug of ours."""
+
+
+def transition(state: State, trigger: Trigger) -> Transition:
+    """Look up what follows. Raises LocalError for what cannot happen."""
+    try:
+        return TRANSITIONS[state][trigger]
+    except KeyError:
+        raise LocalError(f"{trigger.value}: impossible for a request that is {state.value}") from None

@@ -1,0 +1,218 @@
+"""What a revision of the protocol decides: the shape of our results, and nothing about when they are sent.
+
+The server speaks two, on one stream and in any mixture; every message is served by its own. 2025-06-18, the legacy one,
+is entered with `initialize` (spec 2 and 11). In 2026-07-28, the modern one, there is no handshake:
+every request says in `params._meta`, its envelope, which revision it speaks and what its client can do, and no request
+depends on an earlier one (MCP 2026-07-28, basic/lifecycle and server/discover).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from responses_mcp.json_types import JsonObject, as_object
+from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RequestId, RpcError
+
+SERVER_NAME: Final = "openai-responses-mcp"
+LEGACY_VERSION: Final = "2025-06-18"
+MODERN_VERSION: Final = "2026-07-28"
+SUPPORTED_VERSIONS: Final = (MODERN_VERSION,)
+UNSUPPORTED_VERSION: Final = -32022
+
+PREFIX: Final = "io.modelcontextprotocol/"
+_VERSION_KEY: Final = PREFIX + "protocolVersion"
+_CAPABILITIES_KEY: Final = PREFIX + "clientCapabilities"
+_CLIENT_KEY: Final = PREFIX + "clientInfo"
+_LOG_LEVEL_KEY: Final = PREFIX + "logLevel"
+_SERVER_KEY: Final = PREFIX + "serverInfo"
+_SUBSCRIPTION_KEY: Final = PREFIX + "subscriptionId"
+
+# Clients that show nobody the data of an error, as they name themselves (docs/reference/real-clients.md).
+_DROP_ERROR_DATA: Final = frozenset({"claude-code", "gemini-cli-mcp-client"})
+
+_LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+_BUG: Final = RpcError(INTERNAL_ERROR, "Internal error")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSuccess:
+    """The tool answered: `text` for readers, `structured` the same facts for programs, None without a schema."""
+
+    text: str
+    structured: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailure:
+    """The tool could not do it. `text` tells cause and cure.
+
+    `error` is the JSON-RPC error by which the contract reports it; None where the contract wants a result with
+    `isError` in every revision.
+    """
+
+    text: str
+    error: RpcError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A bug of ours ended the call. The client learns no more than that, in the tool's words if it has any."""
+
+    error: RpcError = _BUG
+
+
+Outcome = ToolSuccess | ToolFailure | Crash
+
+
+def envelope_of(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return `params._meta` when it makes the request a modern one: an object that names a protocol version."""
+    meta = params.get("_meta")
+    return cast(Mapping[str, Any], meta) if isinstance(meta, dict) and _VERSION_KEY in meta else None
+
+
+def check_envelope(params: Mapping[str, Any]) -> RpcError | None:
+    """Return what is wrong with a request's envelope: its shape first, then its version; None when it will do."""
+    given = params.get("_meta")
+    meta: Mapping[str, Any] = cast(Mapping[str, Any], given) if isinstance(given, dict) else {}
+    if missing := [key for key in (_VERSION_KEY, _CAPABILITIES_KEY) if key not in meta]:
+        return RpcError(INVALID_PARAMS, f"Invalid params: params._meta is missing {', '.join(missing)}")
+    version, client = meta[_VERSION_KEY], meta.get(_CLIENT_KEY)
+    if not isinstance(version, str):
+        return _ill_typed(_VERSION_KEY, "a string")
+    if not isinstance(meta[_CAPABILITIES_KEY], dict):
+        return _ill_typed(_CAPABILITIES_KEY, "an object")
+    if _CLIENT_KEY in meta and not _is_implementation(client):
+        return _ill_typed(_CLIENT_KEY, "an object with the strings name and version")
+    if _LOG_LEVEL_KEY in meta and meta[_LOG_LEVEL_KEY] not in _LOG_LEVELS:
+        return _ill_typed(_LOG_LEVEL_KEY, f"one of {', '.join(_LOG_LEVELS)}")
+    if version not in SUPPORTED_VERSIONS:
+        data: JsonObject = {"supported": list(SUPPORTED_VERSIONS), "requested": version}
+        return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return None
+
+
+def _is_implementation(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    client = cast(Mapping[str, Any], value)
+    return isinstance(client.get("name"), str) and isinstance(client.get("version"), str)
+
+
+def _ill_typed(key: str, expected: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, f"Invalid params: params._meta.{key} must be {expected}")
+
+
+def _call_result(outcome: Outcome) -> JsonObject | RpcError:
+    """Shape the end of a call as a result of `tools/call`, which both revisions have; a crash is an error in both.
+
+    Error results carry no structured content: clients would hold it against the tool's output schema.
+    """
+    if isinstance(outcome, Crash):
+        return outcome.error
+    result: JsonObject = {"content": [{"type": "text", "text": outcome.text}]}
+    if isinstance(outcome, ToolSuccess):
+        if outcome.structured is not None:
+            result["structuredContent"] = outcome.structured
+        result["isError"] = False
+    else:
+        result["isError"] = True
+    return result
+
+
+class LegacyRevision:
+    """Shapes results for clients that began with `initialize`. Nothing of a later revision is in them.
+
+    `errors_as_results` gives tool failures the form of later revisions, a result with `isError`; None gives it to the
+    clients that are known to show `error.data` to nobody. `instructions`, if given, tell the client's model when to
+    use the tools.
+    """
+
+    remembers = True  # a request may depend on what an earlier one did
+
+    def __init__(self, version: str, *, errors_as_results: bool | None = None, instructions: str | None = None) -> None:
+        self._version = version
+        self._by_client = errors_as_results is None
+        self._errors_as_results = bool(errors_as_results)
+        self._instructions = instructions
+
+    def initialize(self, params: Mapping[str, Any]) -> JsonObject:
+        """Answer `initialize`; the version is pinned, whatever the client asks for (spec 11)."""
+        if self._by_client:
+            name = as_object(params.get("clientInfo")).get("name")
+            self._errors_as_results = isinstance(name, str) and name in _DROP_ERROR_DATA
+        result: JsonObject = {
+            "protocolVersion": LEGACY_VERSION,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": SERVER_NAME, "version": self._version},
+        }
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return result
+
+    def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
+        """Answer `tools/list`, in one page: some clients read no second one."""
+        return {"tools": list(definitions)}
+
+    def unknown_tool(self, name: str) -> RpcError:  # noqa: ARG002  # the contract's words name no tool
+        """Refuse a call of a tool that does not exist (spec, appendix B)."""
+        return RpcError(METHOD_NOT_FOUND, "Unknown tool")
+
+    def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
+        """Shape the end of a call: a result, or the error that the contract wants."""
+        if isinstance(outcome, ToolFailure) and outcome.error is not None and not self._errors_as_results:
+            return outcome.error
+        return _call_result(outcome)
+
+
+class ModernRevision:
+    """Shapes results for requests that carry an envelope. Every result says that it is complete and who we are."""
+
+    remembers = False  # every request stands for itself
+
+    def __init__(self, version: str, *, instructions: str | None = None) -> None:
+        self._server = {"name": SERVER_NAME, "version": version}
+        self._instructions = instructions
+
+    def discover(self) -> JsonObject:
+        """Answer `server/discover`, which must never fail for a reason of ours: clients would take us for legacy."""
+        result: JsonObject = {"supportedVersions": list(SUPPORTED_VERSIONS), "capabilities": {"tools": {}}}
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return self._cacheable(result)
+
+    def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
+        """Answer `tools/list`."""
+        return self._cacheable({"tools": list(definitions)})
+
+    def unknown_tool(self, name: str) -> RpcError:
+        """Refuse a call of a tool that does not exist."""
+        return RpcError(INVALID_PARAMS, f"Unknown tool: {name[:100]}")
+
+    def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
+        """Shape the end of a call: tool failures are results, so that the model can read and correct them."""
+        shaped = _call_result(outcome)
+        return shaped if isinstance(shaped, RpcError) else self._complete(shaped)
+
+    def acknowledged(self, subscription: RequestId) -> JsonObject:
+        """Return the params that open a subscription: nothing that we offer ever changes."""
+        return {"_meta": {_SUBSCRIPTION_KEY: subscription}, "notifications": {}}
+
+    def subscription_ended(self, subscription: RequestId) -> JsonObject:
+        """Return the result that closes a subscription."""
+        result = self._complete({})
+        result["_meta"][_SUBSCRIPTION_KEY] = subscription
+        return result
+
+    def _cacheable(self, result: JsonObject) -> JsonObject:
+        # The list depends on local configuration, and a restart may change it: fresh always, shared never.
+        return self._complete({**result, "ttlMs": 0, "cacheScope": "private"})
+
+    def _complete(self, result: JsonObject) -> JsonObject:
+        return {"resultType": "complete", **result, "_meta": {_SERVER_KEY: self._server}}
+
+
+Revision = LegacyRevision | ModernRevision

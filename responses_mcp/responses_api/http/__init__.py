@@ -1,0 +1,1 @@
+"""HTTP: connections to the server, and the sockets below them."""

@@ -1,0 +1,232 @@
+"""HTTP with httpx: the only module that imports it, itself imported on the first call.
+
+Each connection is a transport of its own with a pool of one over the sockets of `network`. The SSL context, which is
+slow to build, is shared, also with a proxy that is reached over TLS. httpx's client above the transports would add
+redirects, cookies and authentication, none of which is wanted, to the price of every call.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore
+import httpx
+import trio
+
+from responses_mcp.errors import ConnectionFailed, exhausted
+from responses_mcp.responses_api.http.network import Network
+from responses_mcp.responses_api.http.pool import ConnectionPool, MakeRoom, Reader, Request
+
+CHUNKS_AT_ONCE = 64  # of a reply between two looks at other tasks; one read from the socket may hold thousands
+LAST_BYTES = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
+CLOSE_GRACE = 1.0  # seconds for httpx to tidy up behind a reply
+
+# Held by a thread that loads certificates. A process should take it before it ends: OpenSSL must not be taken down
+# under such a thread, which cannot be stopped and may have been left behind.
+certificates = threading.Lock()
+
+
+async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> ConnectionPool:
+    """Prepare for requests to the server of `url`; nothing is connected yet.
+
+    With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
+    `ConnectionFailed` for certificate files that cannot be used.
+    """
+
+    def make_tls() -> ssl.SSLContext:
+        with certificates:
+            return httpx.create_ssl_context(trust_env=trust_env)
+
+    try:
+        # In threads: reading the certificate store takes tens of milliseconds, and pings are answered meanwhile.
+        tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
+        proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
+    except OSError as error:  # ssl.SSLError is one
+        why = exhausted(error) or "check the files that SSL_CERT_FILE and SSL_CERT_DIR name."
+        raise ConnectionFailed(f"The CA certificates cannot be read ({type(error).__name__}); {why}") from error
+    return ConnectionPool(partial(connection, tls, proxy), limit=limit)
+
+
+def proxy_for(url: str) -> str | None:
+    """Return the proxy through which `url` is reached, by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    host = parts.hostname or ""
+    if not proxy or proxy_bypass(host) or (parts.port and proxy_bypass(f"{host}:{parts.port}")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def connection(tls: ssl.SSLContext, proxy: str | None) -> HttpConnection:
+    """Return a connection that goes through the proxy whose URL is `proxy`, if there is one."""
+    network = Network()
+    try:
+        transport = _Transport(tls, None if proxy is None else httpx.Proxy(proxy), network)
+    except (ValueError, ImportError, httpx.InvalidURL) as error:
+        raise ConnectionFailed(
+            f"The proxy settings cannot be used ({type(error).__name__}); "
+            "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (http and https proxies work, socks does not)."
+        ) from error
+    return HttpConnection(transport, network)
+
+
+class HttpConnection:
+    """One connection: httpx's transport over a network of ours."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, network: Network) -> None:
+        self._transport = transport
+        self._network = network
+
+    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom) -> bool:
+        """Send a request and give its reply to `reader`; tell whether another may follow on the same connection.
+
+        Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and what `reader`
+        raises.
+        """
+        try:
+            response = await self._transport.handle_async_request(_as_httpx(request))
+            return await self._read(response, reader, make_room) and self._network.is_open
+        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:
+            raise _connection_failed(error) from error
+
+    async def _read(self, response: httpx.Response, reader: Reader, make_room: MakeRoom) -> bool:
+        """Give the reply to `reader` and return whether it was read to its end."""
+        headers = dict(response.headers.items())  # of httpx's headers each look-up goes through all of them
+        reader.begin(response.status_code, headers)
+        self._network.begin_body(_body_length(response.status_code, headers))
+        chunks = aiter(cast(httpx.AsyncByteStream, response.stream))
+        whole = False
+        try:
+            whole = await _feed(chunks, reader, make_room)
+        finally:
+            if not whole:
+                self._network.close()
+            # httpx's generators must end before they are dropped, which without a socket needs no waiting.
+            with trio.move_on_after(CLOSE_GRACE, shield=True), suppress(httpx.TransportError):
+                async for _ in chunks:
+                    await trio.lowlevel.checkpoint()
+                await response.aclose()
+        return whole
+
+    async def is_silent(self) -> bool:
+        """Tell whether nothing has come since the last reply, not even the end of the connection."""
+        return await self._network.is_silent()
+
+    def close(self) -> None:
+        """Close the socket, at once."""
+        self._network.close()
+
+
+def _connection_failed(error: Exception) -> ConnectionFailed:
+    """Return what an error of httpx means, with a cure; `network` has raised its own for what comes before HTTP."""
+    if isinstance(error, httpx.ProxyError):
+        # The request itself was not sent yet, so an outage of the proxy is worth another try; a 4xx of it is not.
+        return ConnectionFailed(
+            f"The proxy did not connect ({error}); check HTTPS_PROXY and HTTP_PROXY, "
+            "and NO_PROXY for hosts to reach directly.",
+            retryable=str(error).startswith("5"),
+        )
+    if isinstance(error, httpx.TransportError):
+        return ConnectionFailed(
+            f"The connection broke before the answer was complete ({type(error).__name__}); ask again.",
+            maybe_paid=True,
+        )
+    return ConnectionFailed("The host name in openai.base_url or in the proxy's address cannot be used; correct it.")
+
+
+async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom) -> bool:
+    """Give `reader` the body, and return whether it was read to its end."""
+    await make_room()
+    count, enough = 0, False
+    with trio.CancelScope() as reading:
+        try:
+            async for chunk in chunks:
+                count += 1
+                if count % CHUNKS_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+                if enough:
+                    continue
+                enough = reader.feed(chunk)
+                if enough:
+                    reading.deadline = trio.current_time() + LAST_BYTES
+                else:
+                    await make_room()
+        except httpx.TransportError:
+            if not enough:
+                raise
+            return False
+    return not reading.cancelled_caught
+
+
+class _Transport(httpx.AsyncHTTPTransport):
+    """httpx's transport, over sockets of ours: its own constructor takes no backend."""
+
+    def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy | None, network: Network) -> None:
+        # For its checks of the proxy's URL; `open_connections` has read environment and certificates, once for all.
+        super().__init__(verify=tls, proxy=proxy, trust_env=False)
+        if proxy is None:
+            self._pool = httpcore.AsyncConnectionPool(tls, max_connections=1, network_backend=network)
+            return
+        self._pool = httpcore.AsyncHTTPProxy(
+            httpcore.URL(
+                scheme=proxy.url.raw_scheme,
+                host=proxy.url.raw_host,
+                port=proxy.url.port,
+                target=proxy.url.raw_path,
+            ),
+            proxy_auth=proxy.raw_auth,
+            proxy_headers=proxy.headers.raw,
+            ssl_context=tls,
+            # Without a context, one would be built for each connection to the proxy, which holds up everything else.
+            proxy_ssl_context=tls if proxy.url.scheme == "https" else None,
+            max_connections=1,
+            network_backend=network,
+        )
+
+
+class _Body(httpx.AsyncByteStream):
+    """A request body for one use. httpx's own is an async generator, which a cancel leaves unfinished."""
+
+    def __init__(self, data: bytes) -> None:
+        self._pieces = [data]
+
+    def __aiter__(self) -> _Body:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._pieces:
+            raise StopAsyncIteration
+        return self._pieces.pop()
+
+
+@lru_cache(maxsize=8)
+def _parsed(url: str) -> tuple[httpx.URL, str]:
+    """Return a URL and what names its host in a request. Raises UnicodeError or InvalidURL if it cannot be used."""
+    parsed = httpx.URL(url)
+    if not parsed.host:  # which is decoded here, and may turn out to be no name
+        raise httpx.InvalidURL("no host")
+    return parsed, parsed.netloc.decode("ascii")
+
+
+def _as_httpx(request: Request) -> httpx.Request:
+    url, host = _parsed(request.url)
+    headers = {"host": host, "accept-encoding": "identity", **request.headers}
+    if request.method == "POST":
+        headers["content-length"] = str(len(request.body))
+    return httpx.Request(request.method, url, headers=headers, stream=_Body(request.body))
+
+
+def _body_length(status: int, headers: Mapping[str, str]) -> int | None:
+    """Return the length of a reply's body if its head tells; h11 has checked the head."""
+    if status in (204, 304):
+        return 0
+    length = headers.get("content-length")
+    return int(length) if length is not None and "transfer-encoding" not in headers else None

@@ -1,0 +1,170 @@
+"""The connections to one server: how many there are, which of them is used next, and when an idle one is closed.
+
+`Request`, `Reader` and `Connections` are all that `ResponsesApi` wants of HTTP: another client, or a test's stub, can
+be put in here. httpx's own pool looks at every connection it has at each request and each release, so its cost grows
+with the square of the calls at once. Here free connections are kept on a stack, and a limiter lets calls through in the
+order in which they came.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import trio
+
+KEPT_IDLE: Final = 16  # connections kept open for the next call; more are left over only by a burst
+IDLE_SECONDS: Final = 90.0  # that they are kept for: servers and routers forget them after 60 to 350
+
+
+class Request(NamedTuple):
+    """An HTTP request, whole. Header names are lower-case."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+class Reader(Protocol):
+    """Takes a reply as it comes."""
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Take the status, and the headers under lower-case names."""
+        ...
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes of the body and tell whether they are enough. Raises `UpstreamError` to end it."""
+        ...
+
+
+MakeRoom: TypeAlias = Callable[[], Awaitable[None]]
+"""Called before a request is sent, and between two pieces of its reply, which wait as long as it takes."""
+
+
+class Connections(Protocol):
+    """Connections to one server."""
+
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
+        """Send a request and give its reply, whatever its status, to `reader`; cancelling closes the socket.
+
+        Raises `UpstreamError`, retryable only if the request cannot have
+        reached the server, and what `reader` raises.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close everything that is open."""
+        ...
+
+
+async def no_need() -> None:
+    """Make room where nobody waits for it."""
+
+
+Connect: TypeAlias = Callable[[str, int], Awaitable[Connections]]
+"""Prepares for requests to a URL, with a limit of connections at once. May raise `UpstreamError`."""
+
+
+class Connection(Protocol):
+    """One connection, which is opened by its first request."""
+
+    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom) -> bool:
+        """Send a request and give its reply to `reader`; tell whether another may follow on the same connection."""
+        ...
+
+    async def is_silent(self) -> bool:
+        """Tell whether nothing has come since the last reply, not even the end of the connection."""
+        ...
+
+    def close(self) -> None:
+        """Close its socket, at once. Nothing happens if there is none."""
+        ...
+
+
+class ConnectionPool:
+    """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there.
+
+    Cancelling a request closes its socket.
+    """
+
+    def __init__(self, new_connection: Callable[[], Connection], *, limit: int) -> None:
+        self._new_connection = new_connection
+        self._slots = trio.CapacityLimiter(limit)
+        self._idle: deque[tuple[Connection, float]] = deque()  # with the time since when, the longest idle first
+        self._sweeping: trio.CancelScope | None = None
+        self._closed = False
+
+    @property
+    def in_use(self) -> int:
+        """Return how many requests are being made."""
+        return self._slots.borrowed_tokens
+
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
+        """Send one request and give its reply to `reader`, see `Connections`."""
+        async with self._slots:
+            await make_room()
+            # A cancel may have come since this place, or the room, was given: it must not cost a connection.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            connection = await self._take()
+            in_order = False
+            try:
+                in_order = await connection.exchange(request, reader, make_room)
+            finally:
+                if in_order and len(self._idle) < KEPT_IDLE and not self._closed:
+                    self._keep(connection)
+                else:
+                    connection.close()
+
+    async def _take(self) -> Connection:
+        """Return a connection on which nothing has come since its last reply, or a new one."""
+        while self._idle:
+            connection, _ = self._idle.pop()
+            silent = False
+            try:
+                silent = await connection.is_silent()
+            finally:
+                if not silent:
+                    connection.close()
+            if silent:
+                return connection
+        return self._new_connection()
+
+    def _keep(self, connection: Connection) -> None:
+        self._idle.append((connection, trio.current_time()))
+        if self._sweeping is None:
+            self._sweeping = trio.CancelScope()
+            # No nursery of ours is open here: the run owns the task, which ends when no connection is idle.
+            trio.lowlevel.spawn_system_task(self._sweep, self._sweeping)
+
+    async def _sweep(self, scope: trio.CancelScope) -> None:
+        with scope:
+            while self._idle:
+                await trio.sleep_until(self._idle[0][1] + IDLE_SECONDS)
+                while self._idle and self._idle[0][1] + IDLE_SECONDS <= trio.current_time():
+                    self._idle.popleft()[0].close()
+        if self._sweeping is scope:
+            self._sweeping = None
+
+    async def aclose(self) -> None:
+        """Close the idle connections; those in use are closed when their requests end, by a cancel at the latest."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop()[0].close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await trio.lowlevel.checkpoint()
+
+
+def connection_limit(wanted: int) -> int:
+    """Keep a quarter of the file descriptors, and 64, for everything else: `ulimit -n` is 256 on some systems."""
+    try:
+        import resource  # noqa: PLC0415  # not on Windows
+    except ImportError:
+        return wanted
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft in (resource.RLIM_INFINITY, -1):
+        return wanted
+    return max(1, min(wanted, math.floor((soft - 64) * 0.75)))

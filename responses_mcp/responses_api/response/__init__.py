@@ -1,0 +1,1 @@
+"""From the bytes of a reply to an answer, a list of pages, or an error."""

@@ -1,0 +1,212 @@
+"""Error mapping: from an HTTP error, or a Response that failed under HTTP 200, to an `UpstreamError` with a cure.
+
+What the API said is redacted before it is cut: half a key is still half a key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Any, NamedTuple, cast
+
+from responses_mcp.errors import (
+    AuthenticationFailed,
+    QuotaExhausted,
+    RateLimited,
+    RequestRefused,
+    ServiceFailed,
+    UnusableReply,
+    UpstreamError,
+)
+from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
+from responses_mcp.redaction import Redact, redacted_beginning
+from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
+
+_LONGEST_TEXT = 300  # characters of a message, with what the API said in it; clients get 400 (spec 8.2)
+_LONGEST_WORD = 64  # characters of a type or a code
+_LONGEST_ID = 100
+_LONGEST_BODY = 300  # characters of a body in the debug log (spec 8.1)
+LONGEST_READ = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
+_LONGEST_WAIT = 86_400  # seconds that are named; a header may have a number of 300 digits
+_MOST_WRITTEN = 1_000  # values and brackets of details that are no text
+# Statuses that a message may name; anything else could be a secret.
+_KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
+
+
+def http_error(status: int, headers: Mapping[str, str], beginning: bytes, redact: Redact) -> UpstreamError:
+    """Return the error for an HTTP status that is no success.
+
+    `headers` has lower-case names, `beginning` is the body as far as it is read. What is quoted passes `redact`.
+    """
+    said, kind, code, param = _words(_parsed(beginning[:LONGEST_READ]), redact)
+    wait = asked_wait(headers)
+    error_class, before, cure = _meaning(status, kind, code)
+    retryable = (
+        error_class is not QuotaExhausted
+        and retryable_status(status)
+        and headers.get("x-should-retry", "").strip().lower() != "false"
+    )
+    if retryable and wait is not None:
+        cure += f" It asks to wait {_duration(wait)}."
+    return error_class(
+        _message(f"{before} ({status}{f' {code}' if code else ''})", said, cure),
+        status=status,
+        type=kind,
+        code=code,
+        param=param,
+        request_id=_request_id(headers, redact),
+        retryable=retryable,
+        retry_after=wait,
+        body=_excerpt(beginning, redact),
+    )
+
+
+def not_an_object(status: int, headers: Mapping[str, str], body: bytes, redact: Redact, why: str) -> UnusableReply:
+    """Return the error for a success whose body is no JSON object; `why` is for the debug log."""
+    return UnusableReply(
+        f"The API answered {status} with something that is not a JSON object; "
+        "check that openai.base_url is a Responses API and that no proxy rewrites it.",
+        status=status,
+        request_id=_request_id(headers, redact),
+        body=f"{why}: {_excerpt(body[: LONGEST_READ + 1], redact)}",
+    )
+
+
+def check_status(response: JsonObject, redact: Redact) -> None:
+    """Raise the `UpstreamError` for a Response that did not end well; no status at all passes."""
+    status = response.get("status")
+    if status == "failed":
+        raise failed_response(as_object(response.get("error")), redact)
+    if status == "incomplete":
+        reason = as_object(response.get("incomplete_details")).get("reason")
+        if reason == "content_filter":
+            raise RequestRefused(
+                "The API's content filter stopped the answer; ask in other words.", code="content_filter"
+            )
+    elif status not in (None, "completed"):
+        known = f"status {status}" if status in _KNOWN_STATUSES else "an unknown status"
+        raise UnusableReply(
+            f"The API returned a response that is not finished ({known}); ask again, "
+            "and if it happens again check that openai.base_url is a Responses API."
+        )
+
+
+def _meaning(status: int, kind: str | None, code: str | None) -> tuple[type[UpstreamError], str, str]:
+    """Return the error for a status, what happened, and what to do."""
+    if is_quota(kind, code):
+        return QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."
+    if status == 401:
+        cure = "Set a valid key in the variable that openai.api_key_env names."
+        return AuthenticationFailed, "The API refused the key", cure
+    if status == 403:
+        cure = "Check the key's project, its model access and your region."
+        return RequestRefused, "The API key may not do this", cure
+    if status == 404:
+        return RequestRefused, "The API does not know what was asked for", "Check the model and openai.base_url."
+    if status == 407:
+        return RequestRefused, "The proxy wants to know who asks", "Check HTTPS_PROXY and HTTP_PROXY."
+    if status == 429:
+        return RateLimited, "The API limits the rate of requests", "Wait a while and ask again."
+    if status >= 500 or status in (408, 409):
+        cure = "Try again later, or check openai.base_url if it is not OpenAI's."
+        return ServiceFailed, "The API failed", cure
+    if 300 <= status < 400:
+        cure = "That is not followed with a key; set openai.base_url to the final address."
+        return RequestRefused, "The API redirects", cure
+    return RequestRefused, "The API refused the request", "Check the profile's model and its parameters."
+
+
+def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
+    """Return the error for the member `error` of a Response that failed after the request had been accepted."""
+    said, kind, code, param = _words(error, redact)
+    why = f" ({code})" if code else ""
+    if is_quota(kind, code) or "quota" in said.lower():
+        text = _message(f"The account's quota is used up{why}", said, "Check plan and billing with the provider.")
+        return QuotaExhausted(text, type=kind, code=code, param=param)
+    if code in ("server_error", "rate_limit_exceeded"):
+        error_class = RateLimited if code == "rate_limit_exceeded" else ServiceFailed
+        text = _message(f"The API could not finish the answer{why}", said, "Try again later.")
+        return error_class(text, type=kind, code=code, param=param, retryable=True)
+    said = said or "no reason given."
+    return RequestRefused(
+        _message(f"The API did not answer{why}", said, "Change the question or the model."),
+        type=kind,
+        code=code,
+        param=param,
+    )
+
+
+def _parsed(beginning: bytes) -> object:
+    try:
+        return json.loads(beginning.decode("utf-8", "replace").removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _request_id(headers: Mapping[str, str], redact: Redact) -> str | None:
+    return redact(headers.get("x-request-id", ""))[:_LONGEST_ID] or None
+
+
+class _Words(NamedTuple):
+    """What an error says, redacted."""
+
+    said: str
+    type: str | None = None
+    code: str | None = None
+    param: str | None = None
+
+
+def _words(value: object, redact: Redact) -> _Words:
+    """Find the words of an error; gateways have many forms, and HTML says nothing here."""
+    error: object = value
+    if isinstance(error, dict):
+        error = cast(dict[str, Any], error).get("error", error)
+    if isinstance(error, str):
+        return _Words(_sentence(redacted_beginning(error, LONGEST_READ, redact)))
+    if not isinstance(error, dict):
+        return _Words("")
+    given = cast(dict[str, Any], error)
+    said: object = given.get("message") or given.get("detail") or ""
+    text = redacted_beginning(said if isinstance(said, str) else _dump(said), LONGEST_READ, redact)
+    return _Words(_sentence(text), *(_word(given.get(name), redact) for name in ("type", "code", "param")))
+
+
+def _word(value: object, redact: Redact) -> str | None:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return None
+    return replace_lone_surrogates(redacted_beginning(str(value), LONGEST_READ, redact))[:_LONGEST_WORD]
+
+
+def _dump(value: object) -> str:
+    text = ""
+    with suppress(RecursionError):
+        for piece in islice(json.JSONEncoder(ensure_ascii=False).iterencode(value), _MOST_WRITTEN):
+            text += piece
+    return text
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text if not text or text[-1] in ".!?。" else text + "."
+
+
+def _message(before: str, said: str, cure: str) -> str:
+    """Return a message of bounded length; what the API said is cut, never the cure."""
+    if not said:
+        return f"{before}. {cure}"
+    room = _LONGEST_TEXT - len(before) - len(cure)
+    if len(said) > room:
+        said = said[: max(0, room - 1)] + "…"
+    return f"{before}: {said} {cure}"
+
+
+def _duration(seconds: float) -> str:
+    return "a day or longer" if seconds >= _LONGEST_WAIT else f"{seconds:.3f}".rstrip("0").rstrip(".") + " s"
+
+
+def _excerpt(beginning: bytes, redact: Redact) -> str:
+    text = beginning[:LONGEST_READ].decode("utf-8", "replace")
+    text = redacted_beginning(text, LONGEST_READ, redact, cut=len(beginning) > LONGEST_READ)
+    return " ".join(text.split())[:_LONGEST_BODY]

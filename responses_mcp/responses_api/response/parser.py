@@ -1,0 +1,139 @@
+"""The response parser: from a Response object of any shape to an answer (spec 6, steps 5 to 7).
+
+The official types say what a Response should be. Servers send sources without URL, calls without action, messages in
+several parts and phases, and statuses other than success with HTTP 200, so each member is looked at before it is used.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+
+from responses_mcp.errors import UnusableReply, UpstreamError
+from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
+from responses_mcp.redaction import Redact, line_at, redacted_beginning
+from responses_mcp.responses_api.response.citations import Citation, Cited, Source, choose_citations
+from responses_mcp.responses_api.response.dates import read_date
+from responses_mcp.responses_api.response.sources_block import with_sources
+from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+
+# What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
+# parts, and sources of all searches. A search consults a hundred, and an answer names ten.
+MOST_ITEMS = 10_000
+MOST_SOURCES = 500
+
+LONGEST_ANSWER = 1_000_000  # characters; twice of what models write at most
+_LONGEST_TEXT = 1_100_000  # characters: more than an answer may have, so that what is too long is seen
+
+_CUT_OFF = (
+    "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
+)
+_TOO_LONG = f"[The answer was cut off here: it has more than {LONGEST_ANSWER} characters. Ask for less.]"
+# The names under which an annotation may tell when its page was published; the API's own tells nothing.
+_DATES = ("published_at", "published_date", "publication_date", "date_published", "date")
+# A kind that a message may name; anything else could be a secret.
+_ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as the output contract has it (3.2). `text` ends in `Sources:` when a search was used."""
+
+    text: str
+    used_search: bool
+    citations: tuple[Citation, ...]
+    model: str
+
+    def as_json(self) -> JsonObject:
+        """Return exactly the four members of the output contract."""
+        return {
+            "answer": self.text,
+            "used_search": self.used_search,
+            "citations": [citation.as_json() for citation in self.citations],
+            "model": self.model,
+        }
+
+
+def read_answer(response: JsonObject, *, model: str, max_citations: int, date: str, redact: Redact) -> Answer:
+    """Read the answer out of a finished Response, whose texts pass `redact`.
+
+    `model` is the configured id, which the answer names; `date` is the access date in Asia/Tokyo. Raises
+    `UpstreamError` when there is no answer in it, retryable when asking again may help.
+    """
+    model = replace_lone_surrogates(model)  # the environment may hold some
+    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    parts = list(answer_parts(items, MOST_ITEMS))
+    said = joined_text(parts, "output_text", "text", redact)
+    text = without_tracking(without_markers(said[:LONGEST_ANSWER])).strip()
+    if not text:
+        said = joined_text(parts, "refusal", "refusal", redact)
+        text = said[:LONGEST_ANSWER].strip()
+    truncated = response.get("status") == "incomplete"
+    if not text:
+        raise no_text(items, redact, truncated=truncated)
+    if truncated or len(said) > LONGEST_ANSWER:
+        text = f"{text}\n\n{_CUT_OFF if truncated else _TOO_LONG}"
+    cited = list(_cited_urls(parts, redact, date))
+    searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
+    if not searches and not cited:
+        return Answer(text, used_search=False, citations=(), model=model)
+    sources = list(_sources(searches, redact))
+    citations = choose_citations(cited, sources, limit=max_citations, date=date)
+    text, citations = with_sources(text, citations, date)
+    return Answer(text, used_search=True, citations=citations, model=model)
+
+
+def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> UpstreamError:
+    """Return the error for a Response without text; `truncated` tells that it was cut off."""
+    if truncated:
+        return UnusableReply(
+            "The model spent its whole output limit before it wrote anything; lower reasoning_effort in the profile, "
+            "or ask for less.",
+            code="max_output_tokens",
+        )
+    names = (line_at(item, "type", redact) for item in items)
+    kinds = ", ".join(sorted({name if _ITEM_KIND.fullmatch(name) else "other" for name in names})[:5]) or "nothing"
+    return UnusableReply(
+        f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile."
+    )
+
+
+def _cited_urls(parts: list[JsonObject], redact: Redact, today: str) -> Iterator[Cited]:
+    newest = datetime.date.fromisoformat(today)
+    looks = repeat(None, MOST_SOURCES)
+    for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
+        # Citations of files name nothing that a reader could open, so only URLs count.
+        url = line_at(annotation, "url", redact)
+        if annotation.get("type") == "url_citation" and url:
+            dates = (read_date(annotation.get(name), newest) for name in _DATES)
+            yield Cited(url, line_at(annotation, "title", redact) or None, next(filter(None, dates), None))
+
+
+def _sources(searches: list[JsonObject], redact: Redact) -> Iterator[Source]:
+    looks = repeat(None, MOST_SOURCES)
+    for search in searches:
+        for source in objects(as_object(search.get("action")).get("sources"), looks):
+            if url := line_at(source, "url", redact):
+                yield Source(url, "url", is_url=True)
+            elif name := line_at(source, "name", redact) or line_at(source, "id", redact):
+                yield Source(name, line_at(source, "type", redact) or "source", is_url=False)
+
+
+def answer_parts(items: list[JsonObject], most: int) -> Iterator[JsonObject]:
+    """Yield the content parts of the final answer, or of all messages where none is marked as final."""
+    messages = [item for item in items if item.get("type") == "message"]
+    final = [message for message in messages if message.get("phase") == "final_answer"]
+    looks = repeat(None, most)
+    for message in final or messages:
+        yield from objects(message.get("content"), looks)
+
+
+def joined_text(parts: list[JsonObject], kind: str, member: str, redact: Redact) -> str:
+    """Join one member of all parts of a kind, such as the `text` of `output_text`, to a text that may be shown."""
+    # Joined first: a secret may have been cut between two parts, and a character into its two surrogates.
+    text = "".join(text_at(part, member) for part in parts if part.get("type") == kind)
+    clean = replace_lone_surrogates(text[:_LONGEST_TEXT])
+    return redacted_beginning(clean, _LONGEST_TEXT, redact, cut=len(text) > _LONGEST_TEXT)

@@ -1,0 +1,209 @@
+"""A reply of the API, read as it comes: status, headers and body in, the Response object or an error out.
+
+A reply is a stream of events, or JSON from servers that do not stream, or the body of an HTTP error. Of each at most
+`most_bytes` are read, counted after decompression; of a stream that is the bound of each event.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final, Self, cast
+
+from responses_mcp.errors import UnusableReply
+from responses_mcp.json_types import JsonObject
+from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.response.error_mapping import LONGEST_READ, check_status, http_error, not_an_object
+from responses_mcp.responses_api.response.streaming import Event, EventStream, ResponseStream, decode
+from responses_mcp.responses_api.retry import retryable_status
+
+BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
+LARGE_BYTES: Final = 32 * 1024  # of what is being received, above which few should do so at the same time
+_LARGE_KEPT: Final = 1024 * 1024
+_WHOLE_STREAM: Final = 16  # times the bound of an event: no stream of an answer is so long
+# An event stream, whatever its name: no JSON text begins so.
+_EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:event|data|id|retry)?:")
+_LONGEST_FIELD: Final = len(b"\xef\xbb\xbfevent:")
+
+
+class ReplyBudget:
+    """What all replies that are being read hold together, in bytes."""
+
+    def __init__(self, most_bytes: int = BUDGET_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self.held_bytes = 0
+
+    def change(self, by: int) -> None:
+        """Hold so many bytes more, or fewer. Raises `UnusableReply` when they are too many."""
+        self.held_bytes += by
+        if by > 0 and self.held_bytes > self._most_bytes:
+            raise UnusableReply(
+                f"All replies being read have more than {self._most_bytes} bytes together, so this one was given up; "
+                "ask again, and fewer questions at once.",
+                maybe_paid=True,
+            )
+
+
+class ReplyReader:
+    """Reads one reply: `begin`, then `feed` until it has enough or the body ends, then `finish`.
+
+    What it holds counts against `budget` until its `with` block ends. What errors quote has passed `redact`.
+    `on_phase`, if given, is told the phases of a stream.
+    """
+
+    def __init__(
+        self,
+        *,
+        most_bytes: int,
+        budget: ReplyBudget,
+        redact: Redact,
+        on_phase: Callable[[str], None] | None = None,
+    ) -> None:
+        self._most_bytes = most_bytes
+        self._budget = budget
+        self._redact = redact
+        self.status = 0
+        self._headers: Mapping[str, str] = {}
+        self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
+        self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
+        self._body_bytes = 0
+        self._events: EventStream | None = None
+        self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes)
+        self._declared = 0
+        self._named = False  # an event stream
+        self._sure = False  # of what kind it is
+        self._read_bytes = 0
+        self._budgeted = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # Not left to the collector: a traceback that passes here holds this object, and an error its traceback.
+        self._budget.change(-self._budgeted)
+        self._budgeted = 0
+        self._body.clear()
+        self._body_bytes = 0
+        self._events = None
+        self._stream = ResponseStream(None, str, most_bytes=0)
+
+    @property
+    def held_bytes(self) -> int:
+        """Return the bytes that are kept of the reply."""
+        return self._receiving + self._stream.kept_bytes
+
+    @property
+    def is_large(self) -> bool:
+        """Tell whether it holds or announces so much that few others like it should be read at the same time."""
+        return max(self._receiving, self._declared) > LARGE_BYTES or self._stream.kept_bytes > _LARGE_KEPT
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Take the head of the reply; names of headers are lower-case."""
+        self.status, self._headers = status, headers
+        coding = headers.get("content-encoding", "").strip().lower()
+        if coding in ("gzip", "x-gzip"):  # not asked for
+            self._gzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        elif coding not in ("", "identity"):
+            raise self._unreadable()
+        self._sure = not self._is_success
+        self._declared = int(headers.get("content-length", "0"))  # checked by whoever read the head
+        self._named = headers.get("content-type", "").lower().startswith("text/event-stream")
+
+    def feed(self, data: bytes) -> bool:
+        """Take the next bytes of the body and tell whether they are enough.
+
+        Raises `UnusableReply` for a reply that is too long or compressed in a broken way.
+        """
+        if self._gzip is not None:
+            try:
+                data = self._gzip.decompress(data, self._most_bytes + 1)  # of more than that the rest is lost
+            except zlib.error:
+                raise self._unreadable() from None
+        self._read_bytes += len(data)
+        if not self._sure:
+            data = self._find_kind(data)
+        enough = self._keep(data) if self._events is None else self._take(self._events.feed(data))
+        whole = self._most_bytes * (1 if self._events is None else _WHOLE_STREAM)
+        if self._receiving > self._most_bytes or len(data) > self._most_bytes or self._read_bytes > whole:
+            raise self._too_long()
+        change, self._budgeted = self.held_bytes - self._budgeted, self.held_bytes
+        self._budget.change(change)
+        return enough or (self._gzip is not None and self._gzip.eof)
+
+    def finish(self) -> JsonObject:
+        """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else."""
+        of_events = self._events is not None or (self._named and not self._sure)
+        response = self._stream.response() if of_events else self.json_object()
+        if response.get("status") != "completed":
+            check_status(response, self._redact)
+        return response
+
+    def json_object(self) -> JsonObject:
+        """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
+        if not self._is_success:
+            raise http_error(self.status, self._headers, b"".join(self._body), self._redact)
+        if self._gzip is not None and not self._gzip.eof:
+            raise self._unreadable()
+        try:
+            value = decode(b"".join(self._body))
+            if isinstance(value, dict):
+                return cast(JsonObject, value)
+            why = type(value).__name__
+        except ValueError as error:
+            why = str(error)
+        raise not_an_object(self.status, self._headers, b"".join(self._body[:3]), self._redact, why)
+
+    @property
+    def _is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def _receiving(self) -> int:
+        return self._body_bytes if self._events is None else self._events.held_bytes
+
+    def _take(self, events: list[Event]) -> bool:
+        for event in events:
+            if len(event.data) > self._most_bytes:
+                raise self._too_long()
+            if self._stream.take(event):
+                return True  # what follows the last event is not ours to judge
+        return False
+
+    def _find_kind(self, data: bytes) -> bytes:
+        """Return what is to be read, once its first bytes tell what it is; blanks before it say nothing."""
+        data = b"".join([*self._body, data]).lstrip()
+        self._body.clear()
+        self._body_bytes = 0
+        if len(data) < _LONGEST_FIELD:
+            self._keep(data)
+            return b""
+        self._sure = True
+        if _EVENTS.match(data) or (self._named and not data.startswith(b"{")):
+            self._events = EventStream()
+        return data
+
+    def _keep(self, data: bytes) -> bool:
+        if not self._is_success:
+            data = data[: LONGEST_READ + 1 - self._body_bytes]  # the rest of an HTML page says nothing
+        self._body.append(data)
+        self._body_bytes += len(data)
+        return not self._is_success and self._body_bytes > LONGEST_READ
+
+    def _too_long(self) -> UnusableReply:
+        return UnusableReply(
+            f"The API's reply is longer than {self._most_bytes} bytes; check openai.base_url, "
+            "or raise request.max_reply_bytes.",
+            status=self.status,
+        )
+
+    def _unreadable(self) -> UnusableReply:
+        return UnusableReply(
+            "The API's reply is compressed in a broken or unknown way; "
+            "check what lies between here and openai.base_url.",
+            status=self.status,
+            retryable=retryable_status(self.status),
+        )

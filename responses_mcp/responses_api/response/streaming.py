@@ -1,0 +1,280 @@
+"""From the bytes of an event stream to a Response object, and the phases that it passes through.
+
+The result is the Response that the terminal event carries. Only that event is decoded, and those that tell of a phase;
+deltas, of which there are hundreds, are known by their first bytes. Some servers send the terminal event with an empty
+`output`; then the finished items replace it, or else the finished texts, or else the deltas. Unknown events are
+skipped: new kinds appear all the time.
+
+Events are server-sent events as the HTML standard has them (https://html.spec.whatwg.org/multipage/server-sent-events.html):
+lines end in LF, CR or CRLF; a line starting with a colon is a comment; several `data` lines of one event are joined by
+LF; a blank line ends the event.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from responses_mcp.errors import ConnectionFailed, UnusableReply
+from responses_mcp.json_types import JsonObject, as_object, text_at
+from responses_mcp.redaction import Redact
+
+MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which holds up everything else
+_MOST_KEPT = 10_000  # events that may have to replace the output of the terminal one
+_LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
+_TYPE = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)"')
+_WRITTEN = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to their square
+_DELTA: Final = "response.output_text.delta"
+_TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_ITEM, _TEXT, _ANNOTATION = _KEPT = (
+    "response.output_item.done",
+    "response.output_text.done",
+    "response.output_text.annotation.added",
+)
+_LINE_END = re.compile(rb"[\r\n]")
+_FIELD = re.compile(rb"(data|event)(?:: ?|(?=[\r\n]))")
+# Whole lines that say nothing while no event has begun, blank ones among them.
+_NOTHING = re.compile(rb"(?:(?!data|event)[^\r\n]*+(?:\r\n|\n|\r(?!\n|\Z)))++")
+_CR = ord("\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(NamedTuple):
+    """One event. Invalid UTF-8 in it is to be read as U+FFFD."""
+
+    name: bytes
+    data: bytes
+
+
+class EventStream:
+    """Cuts a byte stream into its events."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._searched = 0
+        self._name = b""
+        self._data: bytearray | None = None  # of the event that has begun
+        self._at_start = True
+        self._after_cr = False
+
+    @property
+    def held_bytes(self) -> int:
+        """Return the size of the event that has begun."""
+        return len(self._buffer) + (0 if self._data is None else len(self._data))
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes and return the events they complete; one that the stream's end cuts off is none."""
+        buffer = self._buffer
+        buffer += chunk
+        if self._at_start and not self._skip_byte_order_mark():
+            return []
+        events: list[Event] = []
+        at = 0
+        if self._after_cr and buffer:
+            # The CR ended its line at once; an LF behind it belongs to the same line end.
+            at = int(buffer.startswith(b"\n"))
+            self._after_cr = False
+        while True:
+            if self._data is None and not self._name and (nothing := _NOTHING.match(buffer, at)):
+                at = nothing.end()
+            end = _LINE_END.search(buffer, max(at, self._searched))
+            if end is None:
+                break
+            if end.start() > at:
+                self._take_field(at, end.start())
+            else:
+                if self._data is not None:
+                    events.append(Event(self._name, bytes(self._data)))
+                self._name, self._data = b"", None
+            at = end.end()
+            if buffer[at - 1] == _CR:
+                self._after_cr = at == len(buffer)
+                at += buffer.startswith(b"\n", at)
+        del buffer[:at]
+        self._searched = len(buffer)
+        return events
+
+    def _skip_byte_order_mark(self) -> bool:
+        """Drop a byte order mark at the very beginning; False while it cannot be told yet."""
+        if len(self._buffer) < len(_BOM) and _BOM.startswith(self._buffer):
+            return False
+        if self._buffer.startswith(_BOM):
+            del self._buffer[: len(_BOM)]
+        self._at_start = False
+        return True
+
+    def _take_field(self, start: int, end: int) -> None:
+        field = _FIELD.match(self._buffer, start)
+        if field is None:
+            return
+        with memoryview(self._buffer)[field.end() : end] as value:
+            if field[1] == b"event":
+                self._name = bytes(value)
+            elif self._data is None:
+                self._data = bytearray(value)
+            else:
+                self._data += b"\n"
+                self._data += value
+
+
+def decode(data: bytes) -> object:
+    """Return the value of a JSON text. Raises ValueError for what is none, and for more values than any reply has.
+
+    Invalid UTF-8 is read as U+FFFD.
+    """
+    # Also counts what is within strings: quick, and at worst too strict.
+    if len(data) - len(data.translate(None, b",[{")) > MOST_VALUES:
+        raise ValueError(f"it has more than {MOST_VALUES} values")
+    try:
+        return json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"), parse_int=_integer)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _integer(digits: str) -> int:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else 0
+
+
+class ResponseStream:
+    """Collects the events of one streamed response, of which it keeps at most `most_bytes`.
+
+    `on_phase`, if given, is told the phases, in words for a person; `redact` is for what they quote only in part.
+    """
+
+    def __init__(self, on_phase: Callable[[str], None] | None, redact: Redact, *, most_bytes: int) -> None:
+        self._on_phase = on_phase
+        self._redact = redact
+        self._most_bytes = most_bytes
+        self._kept: list[tuple[str, bytes]] = []
+        self._written = bytearray()  # by deltas, as JSON has it
+        self._end: tuple[str, bytes] | None = None
+        self._events_bytes = 0
+        self._writing = False
+
+    def take(self, event: Event) -> bool:
+        """Take the next event and tell whether it was the last of the response."""
+        kind = _kind(event)
+        if kind in _TERMINAL or kind == "error":
+            self._end = (kind, event.data)
+            return True
+        if self.kept_bytes + len(event.data) <= self._most_bytes:
+            self._keep(kind, event.data)
+        if self._on_phase is not None and (phase := self._phase(kind, event.data)) is not None:
+            self._on_phase(phase)
+        return False
+
+    def response(self) -> JsonObject:
+        """Return the Response object.
+
+        Raises `ConnectionFailed` when the stream ended before it was complete, `UnusableReply` if its end is no JSON.
+        """
+        if self._end is None:
+            raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
+        kind, data = self._end
+        try:
+            event = as_object(decode(data))
+        except ValueError as error:
+            raise UnusableReply(f"The last event of the API's stream cannot be read: {error}; ask again.") from error
+        if kind == "error":
+            said = as_object(event.get("error")) or event
+            return {"status": "failed", "error": {"code": said.get("code"), "message": said.get("message")}}
+        response = as_object(event.get("response"))
+        output = response.get("output")
+        if not (isinstance(output, list) and output):
+            output = self._replacement()
+        elif not any(as_object(item).get("type") == "message" for item in cast(list[object], output)):
+            output = [*cast(list[object], output), *self._texts()]
+        return {**response, "status": response.get("status") or kind.removeprefix("response."), "output": output}
+
+    @property
+    def kept_bytes(self) -> int:
+        """Return the size of what is kept in case the terminal event has no output."""
+        return self._events_bytes + len(self._written)
+
+    def _keep(self, kind: str, data: bytes) -> None:
+        if kind == _DELTA and (written := _WRITTEN.search(data)):
+            self._written += written[1]
+        elif kind in _KEPT and len(self._kept) < _MOST_KEPT:
+            self._kept.append((kind, data))
+            self._events_bytes += len(data)
+
+    def _phase(self, kind: str, data: bytes) -> str | None:
+        if kind == _DELTA:
+            before, self._writing = self._writing, True
+            return None if before else "writing"
+        if kind == "response.web_search_call.searching":
+            return "searching"
+        if kind in (_ITEM, "response.output_item.added"):
+            item = as_object(_object(data).get("item"))
+            if kind != _ITEM:
+                return "thinking" if item.get("type") == "reasoning" else None
+            return _searched(item, self._redact) if item.get("type") == "web_search_call" else None
+        return None
+
+    def _replacement(self) -> list[JsonObject]:
+        events = sorted(self._events(_ITEM), key=lambda event: _index(event, "output_index"))
+        items = [as_object(event.get("item")) for event in events]
+        return items if any(item.get("type") == "message" for item in items) else [*items, *self._texts()]
+
+    def _texts(self) -> list[JsonObject]:
+        """Return the message that the finished texts make, or else the deltas, if there are any."""
+        parts: dict[tuple[int, int], JsonObject] = {}
+        for event in self._events(_TEXT):
+            part: JsonObject = {"type": "output_text", "text": text_at(event, "text"), "annotations": []}
+            parts[_index(event, "output_index"), _index(event, "content_index")] = part
+        if not parts and self._written:  # of which part it is was not kept
+            parts[0, 0] = {"type": "output_text", **_object(b'{"text":"%b"}' % bytes(self._written)), "annotations": []}
+        for event in self._events(_ANNOTATION):
+            at = _index(event, "output_index"), _index(event, "content_index")
+            if (cited := parts.get(at) or next(iter(parts.values()), None)) is not None:
+                cited["annotations"].append(event.get("annotation"))
+        content = [part for _, part in sorted(parts.items())]
+        return [{"type": "message", "role": "assistant", "content": content}] if content else []
+
+    def _events(self, kind: str) -> list[JsonObject]:
+        return [_object(data) for each, data in self._kept if each == kind]
+
+
+def _kind(event: Event) -> str:
+    """Return the type of an event, from the beginning of its data, or else its name."""
+    found = _TYPE.match(event.data)
+    word = found[1] if found else event.name
+    if word:
+        return word.decode("utf-8", "replace")
+    members = _object(event.data)
+    kind = members.get("type", "error" if "error" in members else "")
+    return kind if isinstance(kind, str) else ""
+
+
+def _object(data: bytes) -> JsonObject:
+    try:
+        return as_object(decode(data))
+    except ValueError:
+        return {}
+
+
+def _searched(item: JsonObject, redact: Redact) -> str | None:
+    """Return the phase that a finished search stands for: the query it asked or the page it read.
+
+    The URL is redacted here: its host alone, in small letters, would no longer show a secret.
+    """
+    action = as_object(item.get("action"))
+    if action.get("type") in ("open_page", "find_in_page"):
+        try:
+            host = urlsplit(redact(text_at(action, "url"))[:_LONGEST_URL]).hostname
+        except ValueError:
+            host = None
+        return f"reading {host}" if host else "reading a page"
+    queries = action.get("queries")
+    asked = cast(list[object], queries)[:_MOST_KEPT] if isinstance(queries, list) else []
+    query = next((query for query in asked if isinstance(query, str)), None) or text_at(action, "query")
+    return f"searched: {query}" if query else "searched"
+
+
+def _index(event: JsonObject, key: str) -> int:
+    value = event.get(key)
+    return value if type(value) is int else 0

@@ -1,0 +1,101 @@
+"""Pages of the web as a search names them: whether two URLs mean one page, and text that is fit to be shown."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, urlsplit
+
+from responses_mcp.json_types import replace_lone_surrogates
+
+_LONGEST_URL = 4096
+_LONGEST_HOST = 253  # of DNS; the idna codec takes time in proportion to the square
+_DOTS = ".\u3002\uff0e\uff61"  # between the parts of a name, in any script
+_PORTS = {"http": 80, "https": 443}
+_NEVER_IN_URLS = re.compile(r'[\s<>"\\^`{}|]')
+_TRACKING = re.compile(
+    r"utm_[a-z_]+|gclid|gbraid|wbraid|dclid|fbclid|msclkid|yclid|twclid|igshid|mc_[ce]id|srsltid|_ga|_gl", re.IGNORECASE
+)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+# The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line.
+_MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
+_URL = re.compile(r"https?://[^\s<>\"]+")
+_UTM = r"utm_source=(?:openai|chatgpt\.com)"
+_UTM_BEFORE_MORE = re.compile(rf"(?<=[?&]){_UTM}&")
+# The value must end here: at a word character of a URL, or at a point that goes on, it is another value.
+_UTM_AT_THE_END = re.compile(rf"[?&]{_UTM}(?![A-Za-z0-9_%+~-]|\.[A-Za-z0-9])")
+
+_ADDRESS = r"\((?:[^()\s]++|\([^()\s]*+\))+\)"
+# Links in parentheses are how models cite: they name a page that the result names already.
+_CITED = re.compile(rf" ?\((?:\[[^\[\]]*\]{_ADDRESS}[,;\s]*)+\)")
+_LINK = re.compile(rf"\[([^\[\]]*)\]{_ADDRESS}")
+# Controls, marks that turn the direction of writing, and the characters in which text is smuggled past readers.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+
+
+def without_markers(text: str) -> str:
+    """Drop the private marks that leak into some answers."""
+    return _MARKER.sub("", text)
+
+
+def without_tracking(text: str) -> str:
+    """Drop `utm_source=openai` and `utm_source=chatgpt.com` from every URL in `text`, keeping the rest of the query."""
+    return _URL.sub(lambda url: _UTM_AT_THE_END.sub("", _UTM_BEFORE_MORE.sub("", url[0])), text)
+
+
+def page_key(url: str) -> str | None:
+    """Return what tells the page of a URL from every other page; None for what is no http(s) URL of a host.
+
+    Equal for URLs that differ in scheme, case or spelling of the host, default port, fragment, tracking parameters, a
+    slash at the end, or in which harmless characters are escaped.
+    """
+    if len(url) > _LONGEST_URL or not url.isprintable() or _NEVER_IN_URLS.search(url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not host or len(host) > _LONGEST_HOST or "@" in parts.netloc:
+        return None
+    name = _dns_name(host.rstrip(_DOTS))
+    if not name:
+        return None
+    place = name + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
+    pairs = [_escaped(pair) for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0])]
+    return f"{place}{_escaped(parts.path).rstrip('/')}?{'&'.join(filter(None, pairs))}"
+
+
+def host_of(url: str) -> str:
+    """Return the host of a URL that has a `page_key`."""
+    return urlsplit(url).hostname or ""
+
+
+def _dns_name(host: str) -> str:
+    try:
+        return host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host
+
+
+def _escaped(part: str) -> str:
+    """Return a path or query in one spelling: what must be escaped is, and in capitals; what need not be is not."""
+    return quote(_ESCAPE.sub(_spelled, part), safe="%/:?#[]@!$&'()*+,;=~")
+
+
+def _spelled(escape: re.Match[str]) -> str:
+    character = chr(int(escape[1], 16))
+    return character if character in _UNRESERVED else escape[0].upper()
+
+
+def shown(text: str, longest: int) -> str:
+    """Return text on one line as a reader should see it, at most `longest` characters of it.
+
+    Without citations, links and their marks, control characters and invisible ones. HTML stays as it is: what is no
+    page needs no escapes.
+    """
+    text = " ".join(replace_lone_surrogates(without_markers(text[: 4 * longest + 4000])).split())
+    text = _LINK.sub(r"\1", _CITED.sub("", text))
+    text = " ".join(_UNSEEN.sub("", text).split())
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

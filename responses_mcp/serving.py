@@ -1,0 +1,130 @@
+"""The server put together from settings: over any two streams, or over the descriptors of a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import signal
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from importlib import import_module
+
+import trio
+
+from responses_mcp.configured import configured_conversation, configured_toolsets
+from responses_mcp.runtime.conversation import Conversation
+from responses_mcp.runtime.server import Server, release, serve_conversation
+from responses_mcp.runtime.stdio import receive_stream as reading_from
+from responses_mcp.runtime.stdio import send_stream as writing_to
+from responses_mcp.runtime.stdio import wait_reader_gone
+from responses_mcp.settings.model import ServerSettings, Settings
+from responses_mcp.toolsets.base import Toolset
+
+_ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_WANTED_BY_CALLS = "responses_mcp.answers"  # imported when serving begins, rather than when a call waits for it
+
+__all__ = ["configured_toolsets", "serve", "serve_descriptors"]
+
+
+async def serve(  # started() is called by serve_conversation
+    receive_stream: trio.abc.ReceiveStream,
+    send_stream: trio.abc.SendStream,
+    *,
+    settings: Settings,
+    toolsets: Iterable[Toolset] | None = None,
+    task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve MCP to the peer behind two Trio streams, until it goes away.
+
+    Starts no run loop; touches no signals, descriptors, logging or environment. Cancelling it ends all calls at once
+    and closes their sockets.
+
+    Args:
+      receive_stream: What the peer sends. Closed by this function.
+      send_stream: What the peer reads; may be the same stream. Closed by this function.
+      settings: As loaded or made by hand. The environment is not asked.
+      toolsets: The tools to offer, by default those that `settings` turn on. Closed by this function, so one list
+          serves one peer.
+      task_status: `await nursery.start(serve, ...)` gives a `Server`, to look at and to stop.
+
+    Returns:
+      When the input has ended, or the server was stopped, and the calls then in flight have been answered or were
+      cancelled at the end of their grace; at once when the peer no longer reads.
+
+    Raises:
+      Exception: What a toolset raises when it is asked for its tools. Nothing for what the peer does.
+    """
+    owned = configured_toolsets(settings) if toolsets is None else list(toolsets)
+    try:
+        import_module(_WANTED_BY_CALLS)
+        conversation = configured_conversation(settings, owned)
+    except Exception:
+        await release(owned, receive_stream, send_stream)  # noqa: ASYNC120  # shielded within
+        raise
+    await serve_conversation(
+        receive_stream, send_stream, conversation, settings=settings.server, task_status=task_status
+    )
+
+
+async def serve_descriptors(wire_in: int, wire_out: int, conversation: Conversation, settings: ServerSettings) -> None:
+    """Go on with a conversation until the client closes its end, stops reading, or a signal asks to end.
+
+    Must run in the main thread of a process of its own, which takes no more notice of such signals afterwards.
+
+    Args:
+      wire_in: The descriptor to read from. Closed by this function.
+      wire_out: The descriptor to write to. Closed by this function.
+      conversation: As begun by a prologue, or new. Its toolsets are closed by this function.
+      settings: Limits and the time for calls in flight at the end of the input.
+
+    Returns:
+      As `serve` does, and at once after a signal.
+
+    Raises:
+      OSError: The descriptors cannot be used.
+    """
+    import_module(_WANTED_BY_CALLS)
+    _freeze_imported_objects()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_when_nobody_reads, wire_out, nursery.cancel_scope)
+        # First, since the streams make descriptors non-blocking that we share with the client.
+        with _cancelled_by_signals(nursery.cancel_scope):
+            await serve_conversation(reading_from(wire_in), writing_to(wire_out), conversation, settings=settings)
+        nursery.cancel_scope.cancel(reason="serving has ended")
+
+
+def _freeze_imported_objects() -> None:
+    """Freeze imported objects and collect less often.
+
+    By default the collector takes a fifth of the processor time of many calls at once, and tens of milliseconds in one
+    go while a long reply is read (docs/performance.md).
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 200, 50)
+
+
+@contextmanager
+def _cancelled_by_signals(everything: trio.CancelScope) -> Generator[None]:
+    """Let a signal cancel `everything`, and ignore what comes after the block.
+
+    Clients that asked once ask again within a tenth of a second. Trio's receiver would put the old handlers back, which
+    end the process at once, and that could leave the client's descriptors non-blocking.
+    """
+    token = trio.lowlevel.current_trio_token()
+
+    def end(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
+        # Clients kill within a tenth of a second of asking, so there is no grace.
+        token.run_sync_soon(everything.cancel, f"signal {number}")
+
+    for number in _ENDING:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
+
+
+async def _end_when_nobody_reads(wire_out: int, everything: trio.CancelScope) -> None:
+    await wait_reader_gone(wire_out)
+    everything.cancel(reason="nobody reads stdout")

@@ -1,0 +1,130 @@
+"""The clients: where each keeps its servers, what an entry of ours is there, and the command that starts this program."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any, Literal
+
+import pytest
+
+from responses_mcp.commands.clients import CLIENTS, Machine, Server, command_of, executable, this_executable
+from responses_mcp.commands.terminal import NAME
+from responses_mcp.settings.schema import SETTINGS
+
+SERVER = Server(command=("x",))
+
+
+@pytest.mark.parametrize(
+    ("program", "windows", "files", "found"),
+    [
+        ("bin/openai-responses-mcp", False, ["bin/openai-responses-mcp"], "bin/openai-responses-mcp"),
+        ("S/openai-responses-mcp", True, ["S/openai-responses-mcp.exe"], "S/openai-responses-mcp.exe"),
+        ("S/openai-responses-mcp.exe", True, ["S/openai-responses-mcp.exe"], "S/openai-responses-mcp.exe"),
+        ("x/__main__.py", False, ["py/openai-responses-mcp"], "py/openai-responses-mcp"),
+        ("", False, ["py/openai-responses-mcp"], "py/openai-responses-mcp"),
+        ("x/__main__.py", False, ["x/__main__.py", "x/openai-responses-mcp"], None),
+        ("bin/openai-responses-mcp", False, [], None),
+    ],
+)
+def test_the_script_is_the_one_that_runs_or_that_is_in_the_folders_of_this_python(
+    tmp_path: Path, program: str, windows: bool, files: list[str], found: str | None
+) -> None:
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+    expected = None if found is None else tmp_path / found
+    started = str(tmp_path / program) if program else ""
+    assert executable(started, tmp_path / "none", tmp_path / "py", windows=windows) == expected
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").touch()
+    (tmp_path / NAME).symlink_to("real")
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / NAME)])
+    assert command_of(this_executable()) == (str(tmp_path / NAME),)
+
+
+def test_without_a_script_the_module_is_started() -> None:
+    assert command_of(None) == (sys.executable, "-m", "responses_mcp")
+
+
+def elsewhere(system: Literal["linux", "mac", "windows"], **environ: str) -> Machine:
+    kind: type[PurePath] = PureWindowsPath if system == "windows" else PurePosixPath
+    home = {"linux": "/home/ann", "mac": "/Users/ann", "windows": "C:\\Users\\ann"}[system]
+    return Machine(system=system, home=kind(home), folder=kind(home, "project"), environ=environ, command=("x",))
+
+
+@pytest.mark.parametrize(
+    ("client", "machine", "path"),
+    [
+        ("claude-code", elsewhere("linux"), "/home/ann/.claude.json"),
+        ("claude-code", elsewhere("windows"), "C:\\Users\\ann\\.claude.json"),
+        ("claude-code", elsewhere("linux", CLAUDE_CONFIG_DIR="/c"), "/c/.claude.json"),
+        ("claude-code", elsewhere("linux", CLAUDE_CONFIG_DIR=""), "/home/ann/.claude.json"),
+        (
+            "claude-desktop",
+            elsewhere("mac"),
+            "/Users/ann/Library/Application Support/Claude/claude_desktop_config.json",
+        ),
+        ("claude-desktop", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Claude\\claude_desktop_config.json"),
+        ("claude-desktop", elsewhere("linux"), "/home/ann/.config/Claude/claude_desktop_config.json"),
+        ("cursor", elsewhere("mac"), "/Users/ann/.cursor/mcp.json"),
+        ("cursor", elsewhere("windows"), "C:\\Users\\ann\\.cursor\\mcp.json"),
+        ("vscode", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/x/Code/User/mcp.json"),
+        ("vscode", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/Users/ann/Library/Application Support/Code/User/mcp.json"),
+        ("vscode", elsewhere("windows"), "C:\\Users\\ann\\AppData\\Roaming\\Code\\User\\mcp.json"),
+        ("codex", elsewhere("linux"), "/home/ann/.codex/config.toml"),
+        ("codex", elsewhere("windows", CODEX_HOME="D:\\codex"), "D:\\codex\\config.toml"),
+        ("codex", elsewhere("linux", CODEX_HOME="here"), "/home/ann/project/here/config.toml"),
+        ("gemini", elsewhere("linux"), "/home/ann/.gemini/settings.json"),
+        ("gemini", elsewhere("linux", GEMINI_CLI_HOME="/g"), "/g/.gemini/settings.json"),
+    ],
+)
+def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine, path: str) -> None:
+    assert str(CLIENTS[client].user_file(machine)) == path
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "part"),
+    [
+        ("claude-code", SERVER, {"timeout": 330_000}),
+        ("claude-code", replace(SERVER, answer_ms=60_001), {"timeout": 91_000}),
+        ("gemini", replace(SERVER, answer_ms=1_000, search_ms=90_000), {"timeout": 120_000}),
+        ("codex", replace(SERVER, answer_ms=600_000), {"tool_timeout_sec": 630, "startup_timeout_sec": 30}),
+        ("vscode", SERVER, {"type": "stdio"}),
+        (
+            "codex",
+            replace(SERVER, secrets=("MY_KEY", "MY_HEADER")),
+            {"env_vars": ["MY_KEY", "MY_HEADER", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"], "required": True},
+        ),
+    ],
+)
+def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_would_not(
+    client: str, server: Server, part: dict[str, Any]
+) -> None:
+    entry = CLIENTS[client].entry(server)
+    assert {key: entry[key] for key in part} == part
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "env"),
+    [
+        ("claude-code", SERVER, {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}),
+        ("cursor", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
+        ("vscode", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
+        ("gemini", SERVER, {"OPENAI_API_KEY": "$OPENAI_API_KEY"}),
+        ("codex", SERVER, {}),
+        # The server gives up before this client does, which waits for 60 s whatever it is told.
+        ("claude-desktop", SERVER, {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}),
+        ("claude-desktop", replace(SERVER, answer_ms=50_000), {}),
+        ("claude-desktop", replace(SERVER, answer_ms=50_000, search_ms=90_000), {"SEARCH_MAX_ATTEMPTS": "1"}),
+    ],
+)
+def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
+    client: str, server: Server, env: dict[str, str]
+) -> None:
+    found = CLIENTS[client].entry(server).get("env", {})
+    assert found == env
+    assert set(found) <= {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}

@@ -1,0 +1,245 @@
+"""The package as rooms: what lies where, which room may import which, and how long everything is.
+
+`python -m tests.house` prints the rooms with their files, lines and imports, every breach and every circle, and
+`python -m tests.house --write` draws the tree in docs/architecture.md anew. `tests/test_layers.py` holds the rules.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "responses_mcp"
+PAGE = ROOT / "docs/architecture.md"
+BASE = {"", "errors", "json_types", "redaction", "room"}  # "" is the package itself, for its version
+
+# For each room the other rooms and modules of ours that it may import. A room may always import what lies directly in
+# the room around it only if that is named. The order is the one in which to read.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "json_types": set(),
+    "redaction": {"json_types"},
+    "room": set(),
+    "debuglog": {"errors", "redaction"},
+    "settings": {"errors"},
+    "protocol": {"json_types"},
+    "toolsets": {
+        *("errors", "json_types", "room", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
+        *("answers", "websearch", "manuals", "responses_api.request"),
+    },
+    "runtime": {"errors", "json_types", "room", "protocol", "settings.model", "toolsets.base"},
+    "responses_api.http": {"errors"},
+    "responses_api.request": {"errors", "json_types", "responses_api.parameters", "settings.model", "settings.address"},
+    "responses_api.response": {"errors", "json_types", "redaction", "responses_api.retry"},
+    "responses_api": {*BASE, "settings.model", "responses_api.http", "responses_api.request", "responses_api.response"},
+    "answers": {"errors", "room", "responses_api", "settings.model", "settings.system_policy"},
+    "websearch": {"errors", "room", "responses_api", "settings.model"},
+    "manuals.requests": {"manuals.errors", "manuals.words"},
+    "manuals.files": {"errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests"},
+    "manuals.index": {
+        "errors",
+        "manuals.errors",
+        "manuals.cancellation",
+        "manuals.words",
+        "manuals.files",
+        "manuals.requests.paths",
+    },
+    "manuals.results": {
+        "json_types",
+        "manuals.errors",
+        "manuals.cancellation",
+        "manuals.words",
+        "manuals.requests",
+        "settings.model",
+    },
+    "manuals.search": {
+        *("manuals.errors", "manuals.cancellation", "manuals.words", "manuals.requests", "settings.model"),
+        *("json_types", "manuals.index", "manuals.results"),
+    },
+    "manuals": {
+        *(
+            "errors",
+            "json_types",
+            "settings.model",
+            "manuals.requests",
+            "manuals.files",
+            "manuals.index",
+            "manuals.search",
+        ),
+        "manuals.results",
+    },
+    "configured": {
+        "",
+        "answers",
+        "websearch",
+        "responses_api.api",
+        "runtime.conversation",
+        "settings.model",
+        "toolsets",
+    },
+    "serving": {"answers", "configured", "runtime", "settings.model", "toolsets.base"},
+    "daemon": {"serving"},
+    "testing": {
+        "json_types",
+        "protocol.framing",
+        "protocol.jsonrpc",
+        "runtime.server",
+        "serving",
+        "settings",
+        "toolsets.base",
+    },
+    "commands": {
+        *(*BASE, "answers", "websearch", "manuals", "settings"),
+        *("responses_api.http", "responses_api.request", "responses_api.response"),
+    },
+    "commands.demo": {"testing", "commands.terminal"},
+    "cli": {
+        *(*BASE, "configured", "debuglog", "serving", "settings", "runtime.descriptors", "runtime.prologue"),
+        "responses_api.request.credentials",
+    },
+    "__main__": {"cli", "errors"},
+}
+
+
+def name_of(file: Path) -> str:
+    """Return the dotted name of a module, without the package's own name: `protocol.session`."""
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+def absolute(module: str, node: ast.ImportFrom) -> str:
+    """Return the full name of the module that a `from … import` names."""
+    if not node.level:
+        return node.module or ""
+    package = ["responses_mcp", *module.split(".")] if module else ["responses_mcp"]
+    if FILES[module].name != "__init__.py":
+        package.pop()
+    base = package[: len(package) - node.level + 1]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def imported_by(module: str) -> Iterator[str]:
+    """Yield the full names of all modules that `module` imports anywhere, in functions and for types only included."""
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = absolute(module, node)
+            full_names = [f"{source}.{alias.name}" for alias in node.names]
+            submodules = [name for name in full_names if name.removeprefix("responses_mcp.") in FILES]
+            yield from submodules
+            if len(submodules) < len(full_names):
+                yield source
+
+
+def imports_of_ours(module: str) -> set[str]:
+    """Return the modules of the package that `module` imports, without the package's own name."""
+    return {
+        name.removeprefix("responses_mcp").removeprefix(".")
+        for name in imported_by(module)
+        if within(name, "responses_mcp")
+    }
+
+
+def within(name: str, *packages: str) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def room_of(module: str) -> str:
+    """Return the innermost room that a module lies in."""
+    return max((room for room in MAY_IMPORT if within(module, room)), key=len, default=module)
+
+
+def breaches() -> list[str]:
+    """Return every import that the room of its module may not make."""
+    found = []
+    for module in FILES:
+        room = room_of(module)
+        inner = {other for other in MAY_IMPORT if other != room and within(other, room)}
+        for name in sorted(imports_of_ours(module)):
+            at_home = within(name, room) and not within(name, *inner)
+            around = name and within(room, name)  # a package above, which Python imports anyway
+            if not (at_home or around or name in MAY_IMPORT[room] or within(name, *MAY_IMPORT[room] - {""})):
+                found.append(f"{module} imports {name}")
+    return found
+
+
+def circle() -> list[str]:
+    """Return modules that import each other, those in functions and for types included; none if there is no circle."""
+    try:
+        tuple(TopologicalSorter({module: imports_of_ours(module) for module in FILES}).static_order())
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def lines(file: Path) -> int:
+    return len(file.read_text(encoding="utf-8").splitlines())
+
+
+def files_of_tests() -> list[Path]:
+    """Return the Python files of the tests that are, or could next be, under version control."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "tests"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout
+    return [ROOT / name for name in listed.split("\0") if name.endswith(".py") and (ROOT / name).is_file()]
+
+
+def drawn() -> str:
+    """Return the package as a tree, with the first sentence of each file."""
+    rows = ["responses_mcp/"]
+    above: tuple[str, ...] = ()
+    # Files first, then the folders beside them.
+    for file in sorted(FILES.values(), key=lambda file: [(part.count(".") == 0, part) for part in file.parts]):
+        parts = file.relative_to(PACKAGE).parts
+        rows += [
+            f"{'  ' * depth}{parts[depth - 1]}/" for depth in range(1, len(parts)) if parts[:depth] != above[:depth]
+        ]
+        above = parts[:-1]
+        said = (ast.get_docstring(tree(name_of(file))) or "").partition("\n")[0]
+        if file.name != "__init__.py":
+            rows.append(f"{'  ' * len(parts)}{parts[-1]:<{30 - 2 * len(parts)}}{said}")
+        elif len(parts) > 1:
+            rows[-1] = f"{rows[-1]:<30}{said}"
+    return "".join(f"{row}\n" for row in rows)
+
+
+def page_with(drawing: str) -> str:
+    """Return docs/architecture.md with this tree in it."""
+    before, mark, rest = PAGE.read_text(encoding="utf-8").partition("<!-- tree: begin -->\n")
+    after = rest[rest.index("<!-- tree: end -->") :]
+    return f"{before}{mark}```text\n{drawing}```\n{after}"
+
+
+def main() -> int:
+    print(f"{'room':<26}{'files':>6}{'lines':>7}  imports")
+    for room in MAY_IMPORT:
+        modules = [module for module in FILES if room_of(module) == room]
+        others = {room_of(name) for module in modules for name in imports_of_ours(module)} - {room}
+        total = sum(lines(FILES[module]) for module in modules)
+        print(f"{room:<26}{len(modules):>6}{total:>7}  {' '.join(sorted(others))}")
+    for what, files in (("package", list(FILES.values())), ("tests", files_of_tests())):
+        counts = [lines(file) for file in files]
+        print(f"{what:<26}{len(counts):>6}{sum(counts):>7}  longest {max(counts)}")
+    wrong = breaches() + [f"a circle: {' > '.join(found)}" for found in [circle()] if found]
+    print(*wrong or ["no import goes where it may not, and none in a circle"], sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv:
+        PAGE.write_text(page_with(drawn()), encoding="utf-8")
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Text in pieces and lines: the same text whatever the size of pieces, the bytes, and the line ends."""
+
+import io
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp.manuals.cancellation import unchecked
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files import texts
+from responses_mcp.manuals.files.texts import START, Anchor, Lines, encoding_of, spans
+
+# What goes wrong at the edge of a piece: bits of characters, line ends, marks.
+AWKWARD = st.lists(
+    st.sampled_from([b"\r", b"\n", b"\r\n", b"a", b"\xef\xbb\xbf", b"\xef\xbf\xbd", b"\xef", b"\xbf", b"\xf0\x9f\x98",
+                     b"\xf0\x9f\x98\x80", b"\xe3\x81\x82", b"\xe3", b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\0"]),
+    max_size=30,
+).map(b"".join)  # fmt: skip
+
+
+DEPICTED = {**{chr(number): chr(0x2400 + number) for number in range(32)}, "\x7f": "\u2421"}
+
+
+class Small(io.BytesIO):
+    """A file that gives a few bytes at a time."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        super().__init__(data)
+        self._most = most
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, self._most))
+
+
+def text_of(data: bytes, encoding: str | None = None) -> str:
+    """Return the text as defined: no mark, replaced, LF, controls depicted."""
+    text = data.decode(encoding or "utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(
+        each if each in "\n\t" or unicodedata.category(each) != "Cc" else DEPICTED.get(each, "\u2426") for each in text
+    )
+
+
+@given(AWKWARD | st.binary(), st.integers(1, 9))
+def test_pieces_join_to_the_whole_text_with_every_replacement_counted(data: bytes, most: int) -> None:
+    read = list(spans(Small(data, most), unchecked))
+    assert "".join(span.text for span in read) == text_of(data)
+    bare = data.removeprefix(b"\xef\xbb\xbf")
+    counted = sum(span.replaced for span in read)
+    assert counted == bare.decode("utf-8", "replace").count("\ufffd") - bare.count(b"\xef\xbf\xbd")
+
+
+@given(AWKWARD | st.text().map(str.encode), st.integers(1, 9), st.none() | st.integers(1, 5))
+def test_lines_are_those_of_the_text_each_with_its_place(data: bytes, most: int, longest: int | None) -> None:
+    text = text_of(data)
+    read = Lines(spans(Small(data, most), unchecked), longest)
+    offset = 0
+    for expected, line in zip(text.split("\n"), read, strict=True):
+        assert line == expected[:longest]
+        assert read.offset == offset
+        offset += len(expected) + 1
+    assert read.length == len(text)
+
+
+def test_no_piece_is_longer_than_promised_and_every_piece_is_checked() -> None:
+    checks = 0
+
+    def check() -> None:
+        nonlocal checks
+        checks += 1
+
+    sizes = [len(span.text) for span in spans(io.BytesIO(b"x" * 1_000_000), check)]
+    assert max(sizes) <= 128 * 1024
+    assert sum(sizes) == 1_000_000
+    assert checks >= len(sizes)
+
+
+def test_a_file_that_fails_in_the_middle_is_a_conflict_that_names_it() -> None:
+    class Failing(io.BytesIO):
+        name = "ja/a.md"
+
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(5, "Input/output error", "/somewhere/ja/a.md")
+
+    with pytest.raises(ManualsError) as caught:
+        list(spans(Failing(), unchecked))
+    assert caught.value.code == "conflict"
+    assert "'ja/a.md'" in caught.value.message
+    assert "/somewhere" not in caught.value.message
+
+
+def test_a_line_of_many_pieces_is_held_only_as_far_as_it_is_wanted() -> None:
+    def long_line() -> Iterator[texts.Span]:
+        at = START
+        for _ in range(1000):
+            end = Anchor(at.byte + 100_000, at.char + 100_000, 1)
+            yield texts.Span("x" * 100_000, at, end, 0)
+            at = end
+
+    read = Lines(long_line(), 10)
+    assert list(read) == ["x" * 10]
+    assert (read.offset, read.length) == (0, 100_000_000)
+
+
+JAPANESE = "# 見出し\r\nコレクターの設定は「表１」を見よ。\r\ncommit"
+
+
+@pytest.mark.parametrize("most", [2, 3, 7, 1000])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "shift_jis", "euc_jp"])
+def test_a_file_is_read_in_its_encoding_at_any_size_of_pieces(encoding: str, most: int) -> None:
+    text = JAPANESE + ("😀" if encoding.startswith("utf") else "") + "\r\n"
+    data = (b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding)
+    handle = Small(data, most)
+    read = list(spans(handle, unchecked, encoding=encoding_of(handle, unchecked)))
+    assert "".join(span.text for span in read) == text.replace("\r\n", "\n")
+    assert sum(span.replaced for span in read) == 0
+    for span in read:  # reading can begin at each
+        handle.seek(span.start.byte)
+        rest = spans(handle, unchecked, span.start, encoding=encoding_of(io.BytesIO(data), unchecked))
+        assert "".join(each.text for each in rest) == text.replace("\r\n", "\n")[span.start.char :]
+
+
+@pytest.mark.parametrize("text", ["①㈱～ﾃｽﾄ", "ﾃｽﾄ\n", "ソ表能"])
+def test_what_windows_calls_shift_jis_is_read_as_that(text: str) -> None:
+    handle = io.BytesIO(text.encode("cp932"))
+    assert "".join(span.text for span in spans(handle, unchecked, encoding=encoding_of(handle, unchecked))) == text
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x89PNG\r\n\x1a\n\0\0", b"a\0b", b"caf\xe9 au lait\n", b"\xff\xfea", "abc".encode("utf-16-be"),
+             "a".encode("utf-32"), "日本".encode() + b"\xff"]
+)  # fmt: skip
+def test_what_is_in_no_encoding_or_has_a_nul_is_no_text(data: bytes) -> None:
+    assert encoding_of(io.BytesIO(data), unchecked) is None
+
+
+def test_what_is_no_text_only_at_its_far_end_is_none() -> None:
+    assert encoding_of(io.BytesIO("日本語\n".encode() * 100_000 + b"\xff"), unchecked) is None
+    assert encoding_of(io.BytesIO("日本語\n".encode("cp932") * 100_000), unchecked) == "cp932"

@@ -1,0 +1,123 @@
+"""From a file to rows of the index."""
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from responses_mcp.manuals.cancellation import OutOfTime, unchecked
+from responses_mcp.manuals.index import rows as module
+from responses_mcp.manuals.index.rows import Entry, Hashed, entries, indexed
+from responses_mcp.manuals.words import foldable, normalise
+from tests.manuals.indexed import after
+
+
+class File(io.BytesIO):
+    name = "a.md"
+
+    def __init__(self, content: bytes, piece: int = 2**20) -> None:
+        super().__init__(content)
+        self._piece = piece
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(min(size or 0, self._piece))
+
+
+def rows(path: str, content: str, *, largest: int = 10**9, piece: int = 2**20) -> list[Entry]:
+    return list(entries(path, Hashed(File(content.encode(), piece), largest), unchecked))
+
+
+def test_markdown_has_a_row_a_section_with_its_place_and_what_is_above_it() -> None:
+    assert rows("a.md", "# Ａ\n\nText ONE\n## B\n\ntwo\n") == [
+        Entry(1, "Ａ", "", "text one"),
+        Entry(4, "B", "Ａ", "two"),
+    ]
+
+
+def test_json_has_rows_of_its_text_under_its_name() -> None:
+    assert rows("x/a.json", '{"a": "B"}') == [Entry(1, "a.json", "", '{"a": "b"}')]
+    assert rows("a.json", "") == [Entry(1, "a.json", "", "")]
+
+
+@pytest.mark.parametrize("text", ["設定", "😀 ok", "a\\u", "é"])
+def test_json_is_searched_for_the_characters_that_it_writes_as_numbers(text) -> None:
+    [row] = rows("a.json", json.dumps({"a": text}))
+    assert foldable(normalise(text)).replace("\\", "") in row.body.replace("\\", "")
+
+
+def test_half_a_character_in_json_does_no_harm() -> None:
+    [row] = rows("a.json", r'{"a": "\ud83d", "b": "\ude00x"}')
+    assert row.body.encode()
+
+
+@pytest.fixture
+def longest(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return what sets how many characters a row may have."""
+    return lambda most: monkeypatch.setattr(module, "_LONGEST_BODY", most)
+
+
+SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@SHARED
+@given(st.text("aé設😀\n \\u{}0", max_size=60), st.integers(1, 7), st.integers(2, 9))
+def test_json_is_the_same_in_whatever_pieces_it_is_read(longest, text, piece, most) -> None:
+    longest(most)
+    written = json.dumps(text)
+    found = rows("a.json", written, piece=piece)
+    assert found == rows("a.json", written)
+    assert all(row.body.encode() is not None and len(row.body) <= 18 * most for row in found)
+
+
+@SHARED
+@given(st.text("ab \n", max_size=200), st.integers(1, 20))
+def test_rows_have_all_the_text_and_tell_the_line_they_begin_on(longest, text, most) -> None:
+    longest(most)
+    found = rows("a.json", text)
+    assert "".join("".join(row.body.split()) for row in found) == "".join(text.split())
+    lines = [row.line for row in found]
+    assert lines == sorted(lines)
+    assert lines[0] == 1
+    assert lines[-1] <= text.count("\n") + 1
+    assert all(len(row.body) <= most for row in found)
+
+
+def test_a_long_section_has_several_rows_on_its_line() -> None:
+    found = rows("a.md", "# A\n" + "word " * 16_000)
+    assert {(row.line, row.title) for row in found} == {(1, "A")}
+    assert len(found) > 4
+    assert sum(row.body.count("word") for row in found) == 16_000
+
+
+def test_breadcrumbs_are_cut_at_the_far_end() -> None:
+    deep = "".join(f"{'#' * level} {level}{'h' * 290}\n" for level in range(1, 6)) + "###### x\n"
+    crumbs = rows("a.md", deep)[-1].crumbs
+    assert len(crumbs) <= 400
+    assert crumbs.endswith("5" + "h" * 290)
+
+
+def test_the_index_is_given_title_place_and_text_as_words() -> None:
+    given = indexed("x/設定.md", "Ｔitle", "A > B", "本体 text")
+    title, place, text = (set(each.split()) for each in given)
+    assert (title, place >= {"a", ">", "b", "x/", "設定"}, text >= {"本体", "text"}) == ({"title"}, True, True)
+    assert indexed("x/設定.md", "Ｔitle", "A > B", "本体 text") == given  # or the row could not be deleted
+
+
+def test_a_file_ends_at_the_limit_and_its_digest_tells_what_was_read() -> None:
+    assert rows("a.md", "0123456789", largest=4)[0].body == "0123"
+    long, short = Hashed(File(b"0123456789"), 4), Hashed(File(b"0123"), 100)
+    assert long.digest(unchecked) == short.digest(unchecked)
+    assert Hashed(File(b"0124"), 4).digest(unchecked) != short.digest(unchecked)
+
+
+@pytest.mark.parametrize("content", ["# a\n" * 5000, "x" * 10**6, "x\n" * 500_000])
+@pytest.mark.parametrize("path", ["a.md", "a.json"])
+def test_a_large_file_is_stopped_on_the_way(path, content) -> None:
+    with pytest.raises(OutOfTime):
+        list(entries(path, Hashed(cast("Any", File(content.encode())), 10**9), after(2)))
+    with pytest.raises(OutOfTime):
+        Hashed(cast("Any", File(content.encode())), 10**9).digest(after(0))

@@ -1,0 +1,158 @@
+"""A find from its request to what a trace keeps."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from tests.manuals.searched import MANY, found, manual, paths
+
+MIXED = manual(
+    {
+        "c.md": "# Plus\nmodern c++ and catalog: a::b\n",
+        "ja.md": "---\ntitle: 税の本\n---\n前書き\n# 納税\n納税の話。取り扱う品。\n# 比較\nハ\u3099ックアッフ\u309aと復元\n",
+        "log.md": "# Log\nthe log of everything\n",
+    }
+)
+
+
+def test_scores_never_rise_and_are_between_0_and_1() -> None:
+    for most in (1, 2, 3, 20, 200):
+        rows = found(MANY, "red lamp 12", "glass", "part", max_candidates=most)["candidates"]
+        scores = [row["score"] for row in rows]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0 <= score <= 1 for score in scores)
+
+
+def test_a_term_in_nearly_all_sections_is_dropped_and_g0_runs_alone() -> None:
+    applied = found(MANY, "red", "lamp")["applied"]
+    assert applied["required_terms"] == []
+    assert applied["required_terms_df_filtered"][0]["reason"] == "too_common"
+    assert (applied["selected_gate"], applied["required_terms_relaxed"]) == ("g0", False)
+    assert applied["required_effect_status"] == "term_dropped_or_weakened"
+    assert applied["required_strict_candidates"] > 0 == applied["required_filtered_candidates"]
+
+
+def test_what_the_dropped_term_would_have_found_is_the_strict_count() -> None:
+    applied = found(MANY, "red", "lamp", "glass")["applied"]
+    assert applied["required_terms"] == ["glass"]
+    assert 0 < applied["required_filtered_candidates"] < applied["required_strict_candidates"]
+    assert applied["required_effect_status"] == "term_dropped_or_weakened"
+
+
+@pytest.mark.parametrize(
+    ("query", "term", "path"),
+    [
+        ("modern", "c++", "c.md"),
+        ("modern", "C++", "c.md"),
+        ("話", "税", "ja.md"),
+        ("?", "::", "c.md"),
+        ("復元", "ﾊﾞｯｸｱｯﾌﾟ", "ja.md"),
+        ("納税", "取り扱い", "ja.md"),
+        ("modern", "alog", "c.md"),
+        ("🚀", "前書き", "ja.md"),
+        ("税の本", "税の本", "ja.md"),
+    ],
+)
+def test_a_term_that_a_text_holds_is_found_and_not_missing(query: str, term: str, path: str) -> None:
+    payload = found(MIXED, query, term)
+    assert payload["applied"]["required_terms_missing"] == []
+    assert payload["applied"]["selected_gate"] == "g_req"
+    assert payload["applied"]["required_effect_status"] == "required_effective"
+    assert paths(payload)[0] == path
+
+
+def test_a_list_that_nothing_ended_says_so() -> None:
+    assert found(MIXED, "modern", "c++")["gate_runs"][0]["cutoff_reason"] is None
+    assert found(MANY, "red lamp", "glass")["gate_runs"][0]["cutoff_reason"] == "candidate_cap"
+
+
+def test_what_is_weak_in_score_and_in_coverage_is_cut_off_and_the_gates_say_so() -> None:
+    good = {f"good{n}.md": f"# Good\nred lamp glass handle stand brass {'and more ' * 20}" for n in range(8)}
+    weak = {f"weak{n:02}.md": "# Weak\nred thing" for n in range(40)}
+    payload = found(manual(good | weak), "red lamp glass handle stand", "brass")
+    shown = paths(payload)
+    assert set(shown[:8]) == set(good)
+    assert len(shown) == 8 + 2  # two explore
+    assert [run["cutoff_reason"] for run in payload["gate_runs"]] == ["dynamic_cutoff"] * 2
+    assert len(paths(found(manual(good | weak), "red", "brass"))) > 10
+
+
+def test_a_gate_run_is_counted_from_its_rows() -> None:
+    reader = manual({"a.md": "# Red\nred lamp\n# Except\nred unless blue\n", "b.md": "# Other\nred\n"})
+    plain, required = found(reader, "red", "lamp")["gate_runs"]
+    assert plain == {
+        "gate": "g0",
+        "required_terms": [],
+        "candidates_count": 3,
+        "file_bias_ratio": 0.6667,
+        "exception_hits": 1,
+        "top_score": plain["top_score"],
+        "scoring_mode": "lexical",
+        "cutoff_reason": None,
+        "weight": 1.0,
+        "weight_reason": None,
+        "selected": False,
+    }
+    assert (required["required_terms"], required["candidates_count"], required["selected"]) == (["lamp"], 1, True)
+    assert 0 < plain["top_score"] < required["top_score"]  # which has the bonus for the term
+
+
+def test_rows_are_counted_and_explained() -> None:
+    row = found(MIXED, "modern catalog", "c++")["candidates"][0]
+    assert row["token_hits"] == {"catalog": 1, "modern": 1}
+    assert row["matched_tokens"] == ["catalog", "modern"]
+    assert row["match_coverage"] == 1.0
+    assert any(each.startswith("coverage +") for each in row["rank_explain"])
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "words"),
+    [
+        ("configure Commits", "# X\nConfiguration is configured, configured twice; I COMMITTED it.", {
+            "configured": 2, "committed": 1, "configuration": 1,
+        }),
+        ("コレクター", "# X\nコレクタとコレクターとｺﾚｸﾀｰ", {"コレクター": 2, "コレクタ": 1}),
+        ("データベース設定方法", "# X\nデータの方法、ベースの設定", {"データ": 1, "ベース": 1, "方法": 1, "設定": 1}),
+        ("設定方法", "# 方法\n設定は設定する。", {"設定": 2, "方法": 1}),
+        ("設定方法", "# X\n設定方法と設定", {"設定方法": 1}),
+    ],
+)  # fmt: skip
+def test_matched_tokens_are_words_as_they_stand_in_the_text(query: str, text: str, words: dict[str, int]) -> None:
+    (row,) = found(manual({"a.md": text}), query, "unheardof")["candidates"]
+    assert row["token_hits"] == words
+    assert row["matched_tokens"] == list(words)
+
+
+def test_a_payload_has_its_diagnostics_in_applied_alone() -> None:
+    payload = found(MIXED, "modern catalog", "c++")
+    assert list(payload) == [
+        "query", "manual_id", "applied", "summary", "candidates", "gaps", "gate_runs", "fusion_debug",
+    ]  # fmt: skip
+    assert payload["applied"]["selected_gate"] == "g_req"
+
+
+NASTY = [
+    "the of and", "これはどう", "?!…", "税", "🚀", "a" * 10_000, "税金の話" * 2500, "lorem ipsum " * 800,
+    '"', '"* ( ) NEAR(a b) AND OR NOT : ^ -x {y}:', "a\x00b", "\ud800", "+", "C++", "_", "・", "ー", "\u200b", "--", "a AND",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", NASTY)
+@pytest.mark.parametrize("term", ["log", "税", "+", "ー", '"', "a\x00b", "🚀", "near(", "c" * 1000])
+def test_any_question_and_any_term_have_an_answer(query: str, term: str) -> None:
+    json.dumps(found(MIXED, query, term), allow_nan=False)
+
+
+@given(st.text(max_size=30), st.lists(st.text(min_size=1, max_size=10), min_size=1, max_size=2), st.integers(1, 60))
+@hypothesis_settings(max_examples=60)
+def test_an_answer_is_consistent_whatever_is_asked(query: str, terms: list[str], most: int) -> None:
+    payload = found(MIXED, query, *terms, max_candidates=most)
+    applied, rows = payload["applied"], payload["candidates"]
+    assert len({(row["path"], row["start_line"]) for row in rows}) == len(rows) <= most
+    assert applied["required_top_hits"] <= applied["required_top_k"] == min(5, len(rows))
+    if applied["required_effect_status"] == "required_effective":
+        assert applied["required_top_hits"]
+    assert all(row["ref"]["path"] in {"c.md", "ja.md", "log.md"} for row in rows)

@@ -1,0 +1,144 @@
+"""A query as the search sees it."""
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp.manuals.search.query import phrase, required_term, term, terms
+from responses_mcp.manuals.words import normalise
+from tests.manuals.searched import in_memory
+
+
+def texts(query: str) -> list[str]:
+    return [each.text for each in terms(query)]
+
+
+def index(*rows: str) -> sqlite3.Connection:
+    connection = in_memory()
+    connection.execute("CREATE VIRTUAL TABLE words USING fts5(body, tokenize='unicode61 remove_diacritics 0')")
+    connection.executemany("INSERT INTO words VALUES (?)", [(row,) for row in rows])
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("How do I configure the Proxy?", ["configure", "proxy"]),
+        ("ファイルの設定方法とは", ["ファイル", "設定方法"]),
+        ("how to do it", ["how", "to", "do", "it"]),
+        ("これはどう", ["これはどう"]),
+        ("proxy PROXY ｐｒｏｘｙ", ["proxy"]),
+        ("C++ と snake_case, __init__ 3.12", ["c", "snake_case", "__init__", "3", "12"]),
+        ('"a* OR b" NEAR(x ^y:z) AND NOT -q', ["b", "near", "x", "y", "z", "q"]),
+        ("", []),
+        ("?! ・ _ __ 🚀 \x00 \ud800", []),
+        ("税", ["税"]),
+    ],
+)
+def test_terms_are_the_words_of_a_query_without_grammar(query: str, words: list[str]) -> None:
+    assert texts(query) == words
+
+
+def test_a_pasted_page_is_cut_to_what_a_find_has_time_for() -> None:
+    assert len(terms(" ".join(f"word{number}" for number in range(5000)))) == 40
+    long = terms("".join(chr(0x4E00 + number) for number in range(10_000)))
+    assert sum(len(each.tokens) for each in long) <= 120
+    assert max(len(each.text) for each in long) <= 32
+    assert len(terms("a" * 10_000)) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "hits"),
+    [
+        ("configure", "configuration configuring configures configured", 4),
+        ("log", "catalog logs logging blog log", 3),
+        ("nation", "nations", 1),
+        ("uses", "use user muse", 1),
+        ("committed", "commit commits committee committing recommit", 3),
+        ("running", "run runs runner", 2),
+        ("virtualization", "virtual virtualize virtualization", 2),
+        ("v2", "v2 v21 av2 v2a", 1),
+        ("217", "form 217, 2170, 1217", 1),
+        ("設定", "再設定と設定", 2),
+        ("naïve", "naïves", 1),
+        ("cat", "concat cat-like cat", 2),
+    ],
+)
+def test_a_word_is_counted_in_its_forms_and_not_in_other_words(word: str, text: str, hits: int) -> None:
+    assert term(word).hits(text) == hits
+
+
+@pytest.mark.parametrize(("word", "is_number"), [("217", True), ("v2", True), ("two", False), ("二", False)])
+def test_a_number_has_a_digit(word: str, is_number: bool) -> None:
+    assert term(word).is_number is is_number
+
+
+NASTY = st.text(st.sampled_from('"*()^:-+{}\x00 aORNEAR税_'), max_size=12)
+
+
+@given(NASTY)
+def test_any_term_is_a_question_that_the_index_understands(text: str) -> None:
+    connection = index("a", "税")
+    required = required_term(normalise(text))
+    for match in [*(each.match for each in terms(text)), required.match]:
+        if match:
+            connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (match,)).fetchall()
+            connection.execute("SELECT rowid FROM words WHERE words MATCH ?", (f"({match}) AND ({match})",)).fetchall()
+
+
+def test_a_character_alone_is_asked_for_as_the_beginning_of_a_word() -> None:
+    assert phrase(["税"]) == '"税" *'
+    assert phrase(["a", "税"]) == '"a 税" *'
+    assert phrase(["税金"]) == '"税金"'
+    assert phrase([]) == '""'
+
+
+@pytest.mark.parametrize(
+    ("required", "text"),
+    [
+        ("取り扱い", "取り扱い"),
+        ("取り扱い", "取り扱う"),
+        ("取り扱い", "取扱説明"),
+        ("申し込み", "申込書"),
+        ("見積り書", "見積書"),
+        ("log", "catalog"),
+        ("c++", "modern c++17"),
+        ("コレクター", "コレクタ"),
+        ("new policies", "new policies apply"),
+        ("policies", "policy"),
+    ],
+)
+def test_a_required_term_is_found_in_its_spellings_and_in_words(required: str, text: str) -> None:
+    assert required_term(required).hits(text)
+
+
+@pytest.mark.parametrize(("required", "text"), [("高い", "高度"), ("取り扱い", "扱い"), ("c#", "c"), ("ー", "あ")])
+def test_a_required_term_is_not_found_in_what_only_looks_like_it(required: str, text: str) -> None:
+    assert not required_term(required).hits(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "match", "literal"),
+    [
+        ("proxy1", '"proxy1"', ""),
+        ("c++", '"c++"', "c++"),
+        (".net", '".net"', ".net"),
+        ("a/b", '"a/b"', "a/b"),
+        ("function_a", '"function_a"', "function_a"),
+        ("_", "", "_"),
+        ("🚀", "", "🚀"),
+        ("ー", "", ""),
+        ("税", '"税" *', ""),
+    ],
+)
+def test_a_required_term_knows_what_the_index_cannot_tell(text: str, match: str, literal: str) -> None:
+    required = required_term(text)
+    assert (required.match, required.exact, required.literal) == (match, match, literal)
+
+
+def test_a_required_word_is_asked_for_in_its_forms_and_as_it_is_written() -> None:
+    required = required_term("mapping")
+    assert {'"map"', '"mapping"', '"mapped"'} <= set(required.match.strip("()").split(" OR "))
+    assert required.exact == '"mapping"'

@@ -1,0 +1,263 @@
+"""Connections over real sockets: how many, in which order, and when each is closed."""
+
+import gc
+import json
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from responses_mcp.errors import ConnectionFailed, UnusableReply
+from responses_mcp.responses_api.http import network as network_module
+from responses_mcp.responses_api.http.client import open_connections
+from responses_mcp.responses_api.http.pool import KEPT_IDLE, Request, connection_limit, no_need
+from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
+from tests.processes import WAIT
+from tests.responses_api.http.network import ask, bare_environment, closed_port, connections, gone, no_names, post
+from tests.responses_api.stub import Reply
+
+__all__ = ["bare_environment", "closed_port", "no_names"]
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
+
+async def test_a_reply_is_read_whole_whatever_its_status() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(Json({"a": 1}, 418, {"X-Odd": "Yes"})) as fake, connections(fake) as over:
+            reply = await ask(over, fake)
+            assert (reply.status, json.loads(reply.body), reply.headers["x-odd"]) == (418, {"a": 1}, "Yes")
+
+
+async def test_a_reply_of_a_few_megabytes_and_a_request_of_one_come_through() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(Json(bodies.big(4_000_000))) as fake, connections(fake) as over:
+            reply = await ask(over, fake, "日本" * 200_000)
+            assert len(reply.body) > 4_000_000
+            assert fake.requests[0].json["input"] == "日本" * 200_000
+
+
+async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, connections(fake) as over:
+            fake.script(Raw(b"", 307, {"location": f"{fake.base_url}/responses"}))
+            assert (await ask(over, fake)).status == 307
+            assert len(fake.requests) == 1
+
+
+# Broken replies
+
+
+@pytest.mark.parametrize(
+    "misdeed",
+    [Closed(), Reset(), Reset("headers"), Reset("half_body"), Truncated(), Garbage(), Garbage(b"HTTP/9.9 x\r\n\r\n"),
+     Garbage(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), Garbage(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000)],
+    ids=repr,
+)  # fmt: skip
+async def test_a_connection_that_breaks_after_the_request_is_not_retryable_and_the_next_request_is_fine(
+    misdeed: Reset,
+) -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(misdeed) as fake, connections(fake) as over:
+            with pytest.raises(ConnectionFailed, match="ask again") as caught:
+                await ask(over, fake)
+            assert not caught.value.retryable
+            assert (await ask(over, fake)).status == 200
+
+
+async def test_a_refused_connection_is_retryable(closed_port: int) -> None:
+    url = f"http://127.0.0.1:{closed_port}/v1"
+    with trio.fail_after(WAIT):
+        over = await open_connections(url, limit=1)
+        with pytest.raises(ConnectionFailed, match="cannot be reached") as caught:
+            await post(over, f"{url}/responses")
+        assert caught.value.retryable
+
+
+@pytest.mark.usefixtures("no_names")
+async def test_a_name_that_does_not_resolve_is_told() -> None:
+    with trio.fail_after(WAIT):
+        over = await open_connections("http://name.invalid/v1", limit=1)
+        with pytest.raises(ConnectionFailed, match=r"check the network, openai\.base_url"):
+            await post(over, "http://name.invalid/v1/responses")
+
+
+async def test_a_connection_that_does_not_come_about_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_module, "CONNECT_TIMEOUT", 0.01)
+
+    async def never(*_: object, **__: object) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(trio, "open_tcp_stream", never)
+    with trio.fail_after(WAIT):
+        over = await open_connections("http://127.0.0.1:9/v1", limit=1)
+        with pytest.raises(ConnectionFailed, match=r"No connection to the API within 0\.01 s") as caught:
+            await post(over, "http://127.0.0.1:9/v1/responses")
+        assert caught.value.retryable
+
+
+# Keeping and closing
+
+
+async def test_a_connection_that_the_server_closed_meanwhile_is_replaced() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(Json({}, headers={"connection": "close"})) as fake, connections(fake) as over:
+            for _ in range(2):
+                assert (await ask(over, fake)).status == 200
+        async with open_fake_api() as fake, connections(fake) as over:
+            await ask(over, fake)
+            await over.aclose()
+            await gone(fake)
+            assert (await ask(over, fake)).status == 200
+
+
+async def test_after_a_burst_only_a_few_idle_connections_are_kept() -> None:
+    count = KEPT_IDLE * 3
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, connections(fake) as over:
+            release = trio.Event()
+
+            async def together(request: RecordedRequest) -> Json:
+                if len(fake.requests) == count:
+                    release.set()
+                await release.wait()
+                return Json(bodies.echo(request.json))
+
+            fake.default = together
+            async with trio.open_nursery() as nursery:
+                for _ in range(count):
+                    nursery.start_soon(ask, over, fake)
+            assert fake.connections == count
+            await gone(fake, KEPT_IDLE)
+            await wait_all_tasks_blocked(0.01)
+            assert fake.open_connections == KEPT_IDLE
+            await over.aclose()
+            await gone(fake)
+
+
+async def test_closing_lets_requests_under_way_finish_and_keeps_none_of_their_connections() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(Json({}, latency=0.05)) as fake, connections(fake) as over:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask, over, fake)
+                await fake.wait_requests(1)
+                await over.aclose()
+            assert fake.requests[0].answered is not None
+            await gone(fake)
+
+
+async def test_closing_in_a_cancelled_scope_still_closes() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, connections(fake) as over:
+            await ask(over, fake)
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await over.aclose()
+            await gone(fake)
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    ["https://api..example.com/v1", "https://.example.com/v1", f"https://{'a' * 70}.example/v1", "https://xn--/v1"],
+)
+async def test_a_host_name_that_cannot_be_used_is_told_with_its_cure(base_url: str) -> None:
+    from responses_mcp.errors import ConnectionFailed
+    from responses_mcp.responses_api.api import ResponsesApi
+    from responses_mcp.settings.model import OpenAISettings, RequestSettings
+
+    api = ResponsesApi(OpenAISettings(base_url=base_url, api_key="sk-test-0123456789"), RequestSettings(max_retries=0))
+    with trio.fail_after(WAIT), pytest.raises(ConnectionFailed, match=r"openai\.base_url") as caught:
+        await api.create({"model": "m"}, dict)
+    assert not caught.value.retryable
+    await api.aclose()
+
+
+class _Refusing(Reply):
+    """Cannot use what it gets."""
+
+    def feed(self, data: bytes) -> bool:
+        raise UnusableReply("no use")
+
+
+async def test_a_reader_that_gives_up_closes_the_connection_and_leaves_nothing_behind() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(Raw(b"x" * 300_000)) as fake, connections(fake) as over:
+            with pytest.raises(UnusableReply):
+                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), _Refusing(), no_need)
+            await gone(fake)
+            gc.collect()
+            assert (await ask(over, fake)).status == 200
+
+
+# The limit
+
+
+async def test_above_the_limit_requests_wait_and_are_served_in_order() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, connections(fake, limit=1) as over:
+            release = trio.Event()
+
+            async def held(request: RecordedRequest) -> Json:
+                await release.wait()
+                return Json(bodies.echo(request.json))
+
+            fake.default = held
+            async with trio.open_nursery() as nursery:
+                for number in range(12):
+                    nursery.start_soon(ask, over, fake, str(number))
+                    await wait_all_tasks_blocked()
+                await fake.wait_requests(1)
+                release.set()
+            assert [request.json["input"] for request in fake.requests] == [str(number) for number in range(12)]
+            assert fake.connections == 1
+
+
+@pytest.mark.parametrize("limit", [1, 3, 8])
+async def test_no_more_than_the_limit_are_under_way_at_once(limit: int) -> None:
+    under_way = most = 0
+    full = trio.Event()
+
+    async def counted(request: RecordedRequest) -> Json:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        if under_way == limit:
+            full.set()
+        await full.wait()
+        await wait_all_tasks_blocked(0.005)  # whoever may come on top has come by then
+        under_way -= 1
+        return Json(bodies.echo(request.json))
+
+    with trio.fail_after(WAIT):
+        async with open_fake_api(counted) as fake, connections(fake, limit=limit) as over:
+            async with trio.open_nursery() as nursery:
+                for _ in range(limit * 3):
+                    nursery.start_soon(ask, over, fake)
+            assert fake.connections == limit
+    assert most == limit
+
+
+async def test_five_hundred_requests_at_once_get_five_hundred_answers_each_its_own() -> None:
+    answers: dict[int, str] = {}
+    with trio.fail_after(2 * WAIT):
+        async with open_fake_api() as fake, connections(fake) as over:
+
+            async def ask_numbered(number: int) -> None:
+                reply = await ask(over, fake, f"question {number};")
+                answers[number] = reply.body.decode()
+
+            async with trio.open_nursery() as nursery:
+                for number in range(500):
+                    nursery.start_soon(ask_numbered, number)
+    assert len(answers) == 500
+    assert all(f"question {number};" in text for number, text in answers.items())
+
+
+# The limit of the machine
+
+
+@pytest.mark.parametrize(("soft", "limit"), [(1_048_576, 512), (-1, 512), (1024, 512), (256, 144), (64, 1), (0, 1)])
+def test_connections_leave_file_descriptors_for_everything_else(
+    monkeypatch: pytest.MonkeyPatch, soft: int, limit: int
+) -> None:
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, soft))
+    assert connection_limit(512) == limit

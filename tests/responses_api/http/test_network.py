@@ -1,0 +1,144 @@
+"""The sockets below httpx: what comes behind a reply is never taken for the next one."""
+
+import socket
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+from trio.testing import wait_all_tasks_blocked
+
+from responses_mcp.errors import UnusableReply
+from responses_mcp.responses_api.http.client import connection, open_connections
+from responses_mcp.responses_api.http.pool import ConnectionPool
+from tests.processes import WAIT
+from tests.responses_api.http.network import Stream, bare_environment, listening, post, server_context, trust
+
+__all__ = ["bare_environment"]
+pytestmark = pytest.mark.usefixtures("bare_environment")
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+TRAILERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n\n\n\r\n0\r\nX: y\r\n\r\n"
+SMUGGLED = b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"wrong"'
+
+
+@pytest.fixture
+def trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> trustme.CA:
+    ca = trustme.CA()
+    trust(monkeypatch, ca, tmp_path / "ca.pem")
+    return ca
+
+
+@asynccontextmanager
+async def answering(
+    *answers: tuple[bytes, ...], tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[tuple[int, list[int]]]:
+    """Answer the requests of each connection with `answers`, each a series of writes; give port and connections."""
+    connected: list[int] = []
+
+    async def serve(stream: Stream) -> None:
+        connected.append(1)
+        for answer in answers:
+            data = b""
+            while not data.endswith(b"{}"):
+                if not (piece := await stream.receive_some()):
+                    return
+                data += piece
+            for write in answer:
+                await stream.send_all(write)
+        await stream.receive_some()
+
+    async with listening(serve, tls) as port:
+        yield port, connected
+
+
+@pytest.mark.parametrize("over_tls", [False, True])
+@pytest.mark.parametrize("first", [OK, CHUNKED, TRAILERS], ids=["a length", "chunks", "trailers"])
+@pytest.mark.parametrize(
+    "behind", [b"", SMUGGLED, b"x", b"\r\n", SMUGGLED[:10], OK * 3], ids=lambda value: repr(value)[:9]
+)
+@pytest.mark.parametrize("together", [True, False])
+async def test_what_comes_behind_a_reply_is_never_taken_for_the_next(
+    first: bytes,
+    behind: bytes,
+    together: bool,
+    over_tls: bool,
+    trusted: trustme.CA,
+) -> None:
+    writes = (first + behind,) if together else (first, behind) if behind else (first,)
+    second = b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"right"'
+    with trio.fail_after(WAIT):
+        async with answering(writes, (second,), tls=server_context(trusted, "localhost") if over_tls else None) as (
+            port,
+            connected,
+        ):
+            url = f"{'https' if over_tls else 'http'}://localhost:{port}/v1"
+            over = await open_connections(url, limit=1)
+            assert (await post(over, url)).status == 200
+            # What was written together may still come in two pieces.
+            await wait_all_tasks_blocked(0.01)
+            body = (await post(over, url)).body
+            await over.aclose()
+    if behind:
+        assert body != b'"wrong"'
+        assert len(connected) == 2
+    else:
+        assert (body, len(connected)) == (b'"right"', 1)
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_a_body_where_there_can_be_none_fails_no_later_call(status: int) -> None:
+    with trio.fail_after(WAIT):
+        async with answering((b"HTTP/1.1 %d X\r\nContent-Length: 5\r\n\r\nwrong" % status,), (OK,)) as (
+            port,
+            connected,
+        ):
+            url = f"http://127.0.0.1:{port}/v1"
+            over = await open_connections(url, limit=1)
+            assert (await post(over, url)).status == status
+            assert (await post(over, url)).status == status
+            assert len(connected) == 2
+            await over.aclose()
+
+
+@pytest.mark.parametrize(("interim", "answered"), [(0, True), (1, True), (16, True), (17, False), (5_000, False)])
+async def test_sixteen_interim_replies_are_borne_and_no_more(interim: int, answered: bool) -> None:
+    with trio.fail_after(WAIT):
+        async with answering((b"HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n" * interim + OK,)) as (port, _):
+            url = f"http://127.0.0.1:{port}/v1"
+            over = await open_connections(url, limit=1)
+            if answered:
+                assert (await post(over, url)).body == b"{}"
+            else:
+                with pytest.raises(UnusableReply, match="more than 16 replies of the status 1xx"):
+                    await post(over, url)
+            await over.aclose()
+
+
+async def test_an_event_stream_of_many_empty_lines_is_no_series_of_interim_replies() -> None:
+    events = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in [b"data: x\n\n"] * 100)
+    reply = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + events + b"0\r\n\r\n"
+    with trio.fail_after(WAIT):
+        async with answering((reply,), (OK,)) as (port, connected):
+            url = f"http://127.0.0.1:{port}/v1"
+            over = await open_connections(url, limit=1)
+            assert (await post(over, url)).body == b"data: x\n\n" * 100
+            assert (await post(over, url)).body == b"{}"
+            assert len(connected) == 1
+            await over.aclose()
+
+
+async def test_connections_are_kept_alive_by_the_system() -> None:
+    with trio.fail_after(WAIT):
+        async with answering((OK,)) as (port, _):
+            made = connection(ssl.create_default_context(), None)
+            url = f"http://127.0.0.1:{port}/v1"
+            over = ConnectionPool(lambda: made, limit=1)
+            await post(over, url)
+            assert made._network._socket is not None
+            assert made._network._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            await over.aclose()

@@ -1,0 +1,199 @@
+"""TLS and proxies as companies have them, by the usual environment variables."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from responses_mcp.errors import ConnectionFailed
+from responses_mcp.responses_api.http.client import open_connections, proxy_for
+from responses_mcp.testing import open_fake_api
+from tests.processes import WAIT
+from tests.responses_api.http.network import (
+    bare_environment,
+    open_proxy,
+    post,
+    real_api,
+    server_context,
+    tls_front,
+    trust,
+)
+
+__all__ = ["bare_environment"]
+pytestmark = pytest.mark.usefixtures("bare_environment")
+BODY = {"model": "gpt-5.2", "input": "hello"}
+
+
+@pytest.fixture(scope="module")
+def ca() -> trustme.CA:
+    return trustme.CA()
+
+
+# Certificates
+
+
+async def test_a_companys_own_ca_works_when_ssl_cert_file_names_it(
+    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
+) -> None:
+    trust(monkeypatch, ca, tmp_path / "ca.pem")
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, real_api(url, api_key="k" * 20) as api:
+            assert (await api.create(BODY, dict))["status"] == "completed"
+            assert fake.requests[0].headers["authorization"] == "Bearer " + "k" * 20
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_with_the_cure_and_not_tried_again(ca: trustme.CA) -> None:
+    with trio.fail_after(WAIT):
+        async with (
+            open_fake_api() as fake,
+            tls_front(fake.base_url, ca) as url,
+            real_api(url, api_key="k" * 20, max_retries=3) as api,
+        ):
+            with pytest.raises(ConnectionFailed, match="SSL_CERT_FILE") as caught:
+                await api.create(BODY, dict)
+            assert "CERTIFICATE_VERIFY_FAILED" in str(caught.value)
+            assert "requests were made" not in str(caught.value)
+            assert fake.requests == []
+
+
+async def test_a_certificate_of_another_host_is_not_accepted(
+    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
+) -> None:
+    trust(monkeypatch, ca, tmp_path / "ca.pem")
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, tls_front(fake.base_url, ca, "127.0.0.1") as url, real_api(url) as api:
+            with pytest.raises(ConnectionFailed, match=r"not valid for '127\.0\.0\.1'"):
+                await api.create(BODY, dict)
+
+
+async def test_a_server_that_does_not_speak_tls_is_told_as_such() -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, real_api(fake.base_url.replace("http:", "https:")) as api:
+            with pytest.raises(ConnectionFailed, match=r"No TLS connection to the API \(\w+\); check openai\.base_url"):
+                await api.create(BODY, dict)
+
+
+@pytest.mark.parametrize("content", [None, "", "no certificate"])
+async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "ca.pem").write_text(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    with trio.fail_after(WAIT):
+        async with real_api("http://127.0.0.1:9/v1") as api:
+            with pytest.raises(ConnectionFailed, match=r"CA certificates cannot be read.*SSL_CERT_FILE"):
+                await api.create(BODY, dict)
+
+
+# Which proxy
+
+
+@pytest.mark.parametrize(
+    ("environ", "url", "proxy"),
+    [
+        ({}, "https://api.openai.com/v1", None),
+        ({"HTTPS_PROXY": "http://p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
+        ({"https_proxy": "http://p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
+        ({"HTTPS_PROXY": "p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
+        ({"HTTPS_PROXY": ""}, "https://api.openai.com/v1", None),
+        ({"HTTP_PROXY": "http://p:8080"}, "https://api.openai.com/v1", None),
+        ({"HTTP_PROXY": "http://p:8080"}, "http://gateway.example/v1", "http://p:8080"),
+        ({"ALL_PROXY": "https://p"}, "https://api.openai.com/v1", "https://p"),
+        ({"ALL_PROXY": "http://a", "HTTPS_PROXY": "http://p"}, "https://api.openai.com/v1", "http://p"),
+        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "openai.com"}, "https://api.openai.com/v1", None),
+        ({"HTTPS_PROXY": "http://p", "NO_PROXY": ".openai.com"}, "https://api.openai.com/v1", None),
+        ({"HTTPS_PROXY": "http://p", "no_proxy": "x.jp, api.openai.com"}, "https://api.openai.com/v1", None),
+        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "*"}, "https://api.openai.com/v1", None),
+        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "notopenai.com"}, "https://api.openai.com/v1", "http://p"),
+        ({"HTTP_PROXY": "http://p", "NO_PROXY": "localhost,127.0.0.1"}, "http://127.0.0.1:8080/v1", None),
+        ({"HTTP_PROXY": "http://p", "NO_PROXY": "127.0.0.1:8080"}, "http://127.0.0.1:8080/v1", None),
+        ({"HTTP_PROXY": "http://p", "NO_PROXY": "127.0.0.1:8081"}, "http://127.0.0.1:8080/v1", "http://p"),
+        ({"HTTP_PROXY": "http://p", "NO_PROXY": "::1"}, "http://[::1]:8080/v1", None),
+    ],
+)
+def test_the_environment_names_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], url: str, proxy: str | None
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for(url) == proxy
+
+
+# Through a proxy
+
+
+async def test_plain_http_goes_through_the_proxy_as_an_absolute_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, open_proxy() as proxy:
+            monkeypatch.setenv("HTTP_PROXY", f"http://user:pass@127.0.0.1:{proxy.port}")
+            async with real_api(fake.base_url) as api:
+                assert (await api.create(BODY, dict))["status"] == "completed"
+            assert proxy.lines == [f"POST {fake.base_url}/responses HTTP/1.1"]
+            assert "proxy-authorization: basic dxnlcjpwyxnz" in proxy.heads[0].lower()
+
+
+@pytest.mark.parametrize("over_tls", [False, True])
+async def test_https_goes_through_a_tunnel_which_sees_neither_key_nor_question(
+    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path, over_tls: bool
+) -> None:
+    trust(monkeypatch, ca, tmp_path / "ca.pem")
+    tls = server_context(ca, "localhost") if over_tls else None
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, open_proxy(tls=tls) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"http{'s' * over_tls}://localhost:{proxy.port}")
+            async with real_api(url, api_key="k" * 20) as api:
+                for _ in range(2):
+                    assert (await api.create(BODY, dict))["status"] == "completed"
+            assert proxy.lines == [f"CONNECT {url.removeprefix('https://').removesuffix('/v1')} HTTP/1.1"]
+            assert "kkkk" not in proxy.heads[0]
+            assert fake.requests[0].headers["authorization"] == "Bearer " + "k" * 20
+
+
+async def test_the_certificate_store_is_read_once_for_all_connections_also_those_to_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
+) -> None:
+    trust(monkeypatch, ca, tmp_path / "ca.pem")
+    with trio.fail_after(WAIT):
+        async with (
+            open_fake_api() as fake,
+            tls_front(fake.base_url, ca) as url,
+            open_proxy(tls=server_context(ca, "localhost")) as proxy,
+        ):
+            monkeypatch.setenv("HTTPS_PROXY", f"https://localhost:{proxy.port}")
+            over = await open_connections(url, limit=2)
+            monkeypatch.setattr(ssl, "create_default_context", None)
+            assert (await post(over, f"{url}/responses", b'{"input": "x"}')).status == 200
+            await over.aclose()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "retryable"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", False),
+        (b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", False),
+        (b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", True),
+    ],
+)
+async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage(
+    monkeypatch: pytest.MonkeyPatch, refusal: bytes, retryable: bool
+) -> None:
+    with trio.fail_after(WAIT):
+        async with open_proxy(refusal) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+            async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
+                with pytest.raises(ConnectionFailed, match=rf"{refusal[9:12].decode()} .*HTTPS_PROXY") as caught:
+                    await api.create(BODY, dict)
+            assert caught.value.retryable is retryable
+
+
+async def test_a_proxy_of_a_kind_that_is_not_supported_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://user:canary-0123@127.0.0.1:1080")
+    with trio.fail_after(WAIT):
+        async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
+            for _ in range(2):
+                with pytest.raises(ConnectionFailed, match="socks does not") as caught:
+                    await api.create(BODY, dict)
+                assert "canary" not in str(caught.value)

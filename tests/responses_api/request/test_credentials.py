@@ -1,0 +1,115 @@
+"""The key and the extra headers: where they come in, and what is said when they cannot be used (spec 8)."""
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from responses_mcp.errors import AuthenticationFailed
+from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.settings.model import OpenAISettings
+
+KEY = "sk-canary-0123456789abcdef"
+
+
+def headers_for(**openai: Any) -> dict[str, str]:
+    return credential_headers(OpenAISettings(**openai))
+
+
+def complaint(**openai: Any) -> str:
+    with pytest.raises(AuthenticationFailed) as caught:
+        headers_for(**openai)
+    assert "canary" not in f"{caught.value!r} {caught.value}"
+    assert len(str(caught.value)) <= 400
+    return str(caught.value)
+
+
+def test_the_key_is_sent_as_a_bearer_token() -> None:
+    assert headers_for(api_key=KEY) == {"authorization": f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize(("key", "state"), [(None, "is not set"), ("", "is empty"), ("  \n", "is empty")])
+def test_no_key_is_told_with_the_name_of_the_variable_and_where_to_set_it(key: str | None, state: str) -> None:
+    text = complaint(api_key=key, api_key_env="MY_KEY")
+    assert f"MY_KEY {state}" in text
+    assert "`env`" in text
+    assert "restart" in text
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("${OPENAI_API_KEY}", "placeholder"),
+        ("${canary}", "placeholder"),
+        ("${env:OPENAI_API_KEY}", "placeholder"),
+        ("$(cat canary)", "placeholder"),
+        ("%OPENAI_API_KEY%", "placeholder"),
+        ("%ProgramFiles(x86)%", "placeholder"),
+        ("$OPENAI_API_KEY", "placeholder"),
+        ("$canary", "placeholder"),
+        ("$env:OPENAI_API_KEY", "placeholder"),
+        ("{env:OPENAI_API_KEY}", "placeholder"),
+        ("${input:canary}", "placeholder"),
+        ("$(pass show openai)", "placeholder"),
+        ("sk-${canary}", "placeholder"),
+        (f" {KEY}", "white space"),
+        (f"{KEY}\n", "line break"),
+        (f"Bearer {KEY}", "white space"),
+        (f"{KEY}\u3000", "white space"),
+        (f'"{KEY}"', "quotation marks"),
+        (f"'{KEY}'", "quotation marks"),
+        (f"{KEY}é", "copy the key again"),
+        (f"{KEY}\u200b", "copy the key again"),
+        (f"{KEY}\x00", "copy the key again"),
+        (f"{KEY}\udcff", "copy the key again"),
+    ],
+)
+def test_a_key_that_no_server_can_accept_is_told_before_it_is_sent(key: str, words: str) -> None:
+    text = complaint(api_key=key, api_key_env="MY_KEY")
+    assert "MY_KEY" in text
+    assert words in text
+
+
+@pytest.mark.parametrize("key", ["$1abc", "a$b", "50%off", "%a-b%", "{env}", "a{env:b}", "$a-b", "sk-$A"])
+def test_a_key_that_merely_holds_the_sign_of_a_placeholder_is_sent(key: str) -> None:
+    assert headers_for(api_key=key) == {"authorization": f"Bearer {key}"}
+
+
+@pytest.mark.parametrize(
+    "base_url", ["http://localhost:11434/v1", "http://127.0.0.1:8080/v1", "http://127.1.2.3/v1", "http://[::1]:1/v1"]
+)
+@pytest.mark.parametrize("key", [None, "", "  "])
+def test_a_server_on_this_machine_needs_no_key_and_gets_none(base_url: str, key: str | None) -> None:
+    assert headers_for(base_url=base_url, api_key=key) == {}
+
+
+def test_a_server_on_this_machine_gets_the_key_if_there_is_one() -> None:
+    assert headers_for(base_url="http://localhost:1/v1", api_key=KEY) == {"authorization": f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize(
+    "base_url", ["https://localhost.example.com/v1", "http://10.0.0.1/v1", "http://[bad", "nonsense"]
+)
+def test_every_other_server_needs_one(base_url: str) -> None:
+    assert "OPENAI_API_KEY is not set" in complaint(base_url=base_url)
+
+
+def test_extra_headers_stand_in_for_the_key() -> None:
+    assert headers_for(headers={"api-key": KEY}) == {"api-key": KEY}
+
+
+def test_extra_headers_are_sent_beside_the_key_and_win_over_it_in_any_letter_case() -> None:
+    both = headers_for(api_key=KEY, headers={"OpenAI-Project": "proj_1", "Authorization": "Basic abc"})
+    assert both == {"authorization": "Basic abc", "openai-project": "proj_1"}
+
+
+@pytest.mark.parametrize("value", [f"{KEY}\r\nx: y", f"{KEY}é", f"{KEY}\x00", f"{KEY}\udcff"])
+def test_an_extra_header_that_cannot_be_sent_is_told_without_its_value(value: str) -> None:
+    text = complaint(headers=MappingProxyType({"api-key": value}), headers_env=MappingProxyType({"api-key": "AZURE"}))
+    assert "api-key" in text
+    assert "AZURE" in text
+    assert "api-key" in complaint(headers=MappingProxyType({"api-key": value}))
+
+
+def test_settings_do_not_show_the_secrets() -> None:
+    assert "canary" not in repr(OpenAISettings(api_key=KEY, headers={"api-key": KEY}))

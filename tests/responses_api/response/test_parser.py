@@ -1,0 +1,310 @@
+"""From a Response to an answer: every sample of the fake API, and shapes that no server should send."""
+
+from typing import Any
+
+import pytest
+
+from responses_mcp.errors import (
+    QuotaExhausted,
+    RateLimited,
+    RequestRefused,
+    ServiceFailed,
+    UnusableReply,
+    UpstreamError,
+)
+from responses_mcp.protocol.jsonrpc import encode
+from responses_mcp.responses_api.response.error_mapping import check_status
+from responses_mcp.responses_api.response.parser import LONGEST_ANSWER, Answer, read_answer
+from responses_mcp.testing import bodies
+from responses_mcp.testing.bodies import (
+    DEVIATIONS,
+    WELL_FORMED,
+    answer,
+    message,
+    output_text,
+    response,
+    web_search_call,
+)
+from responses_mcp.testing.items import refusal_part, url_citation
+
+DATE = "2026-11-22"
+PEP, NEWS = bodies.PEP, bodies.NEWS
+SEARCH_ALONE = f"Sources:\n- web_search ({DATE})"
+
+
+def read(body: dict[str, Any], *, max_citations: int = 3) -> Answer:
+    check_status(body, str)
+    return read_answer(body, model="gpt-5.2", max_citations=max_citations, date=DATE, redact=str)
+
+
+def shown(body: dict[str, Any], **options: Any) -> dict[str, Any]:
+    return read(body, **options).as_json()
+
+
+def plain(text: str) -> dict[str, Any]:
+    return {"answer": text, "used_search": False, "citations": [], "model": "gpt-5.2"}
+
+
+def found(text: str, *citations: tuple[str, str | None]) -> dict[str, Any]:
+    listed = [{"url": url, **({"title": title} if title else {}), "published_at": DATE} for url, title in citations]
+    return {"answer": text, "used_search": True, "citations": listed, "model": "gpt-5.2"}
+
+
+def listing(*urls: str) -> str:
+    return "Sources:\n" + "\n".join(f"- {url} ({DATE})" for url in urls)
+
+
+CUT_OFF = (
+    "[The answer was cut off here: the model reached its output limit. Ask for less, or lower the reasoning effort.]"
+)
+LINK = f"[a]({PEP})"
+EXPECTED: dict[str, dict[str, Any]] = {
+    "unsearched": plain("A nursery owns the tasks that were started in it."),
+    "searched": found(
+        f"{bodies.SEARCHED_TEXT}\n\n{listing(PEP, NEWS)}",
+        (PEP, "PEP 745 – Python 3.14 Release Schedule"),
+        (NEWS, "What’s new in Python 3.14"),
+    ),
+    "two_parts": found(f"One. ([a]({PEP})) Two. ([b]({NEWS}))\n\n{listing(PEP, NEWS)}", (PEP, None), (NEWS, None)),
+    "commentary_then_final": found(f"{bodies.SEARCHED_TEXT}\n\n{listing(PEP)}", (PEP, None)),
+    "several_messages": plain("First half, second half."),
+    "refusal": plain("I can’t help with that."),
+    "incomplete_with_text": plain(f"The three reasons are: first,\n\n{CUT_OFF}"),
+    "file_citations": plain("Seen in the files."),
+    "null_usage": plain("Uncounted."),
+    "markers": found(f"Cited  and again .\nA stray  one.\nAn open end\n\n{SEARCH_ALONE}"),
+    "utm_urls": found(
+        f"See ([link]({PEP})). See ([link]({NEWS}?a=1&b=2#top)).\n\n{listing(PEP, f'{NEWS}?a=1&b=2#top')}",
+        (PEP, "A page"),
+        (f"{NEWS}?a=1&b=2#top", "A page"),
+    ),
+    "duplicate_citations": found(
+        f"See ([link]({PEP})). See ([link]({PEP})). See ([link]({PEP}#schedule)). See ([link]({PEP})).\n\n{listing(PEP)}",
+        (PEP, "A page"),
+    ),
+    "open_page": found(f"Read.\n\n{SEARCH_ALONE}"),
+    "find_in_page": found(f"Found.\n\n{SEARCH_ALONE}"),
+    "failed_search": plain("From memory."),
+    "astral": found(f"🐍🐍 日本語 ([peps]({PEP}))\n\n{listing(PEP)}", (PEP, None)),
+    "big": plain(("0123456789abcde\n" * (16 * 1024 + 1))[: 256 * 1024].strip()),
+    "api_source": found(
+        f"Sunny.\n\n{listing('https://www.jma.go.jp/', 'oai-weather')}",
+        ("https://www.jma.go.jp/", None),
+        ("oai-weather", "api"),
+    ),
+    "missing_action": found(f"Searched somehow.\n\n{SEARCH_ALONE}"),
+    "missing_annotations": plain("Plain."),
+    "bare": plain("Bare."),
+    "unknown_item": plain("Known."),
+    "unknown_annotation": plain("Known."),
+    "usage_without_cache_writes": plain("Counted the old way."),
+}
+REFUSED: dict[str, tuple[type[UpstreamError], bool, str]] = {
+    "incomplete_without_text": (UnusableReply, False, "lower reasoning_effort"),
+    "content_filter": (RequestRefused, False, "content filter"),
+    "failed": (ServiceFailed, True, "The model could not finish its answer."),
+    "rate_limited": (RateLimited, True, "Rate limit reached"),
+    "cancelled": (UnusableReply, False, "cancelled"),
+    "in_progress": (UnusableReply, False, "in_progress"),
+    "no_message": (UnusableReply, False, "output: reasoning, web_search_call"),
+    "empty_output_text": (UnusableReply, False, "output: message"),
+    "unknown_error_code": (QuotaExhausted, False, "billing"),
+}
+
+
+def test_every_sample_has_its_expected_outcome() -> None:
+    assert {*EXPECTED, *REFUSED} == {*WELL_FORMED, *DEVIATIONS}
+    assert not EXPECTED.keys() & REFUSED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_sample_gives_exactly_its_answer(name: str) -> None:
+    body = {**WELL_FORMED, **DEVIATIONS}[name]()
+    assert shown(body) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_sample_without_an_answer_says_why(name: str) -> None:
+    error, retryable, words = REFUSED[name]
+    with pytest.raises(UpstreamError) as caught:
+        read({**WELL_FORMED, **DEVIATIONS}[name]())
+    assert type(caught.value) is error
+    assert caught.value.retryable is retryable
+    assert words in str(caught.value)
+
+
+# Text
+
+
+def test_the_configured_model_is_named_and_not_the_snapshot_that_the_api_reports() -> None:
+    assert read(answer("Yes.", model="gpt-5.2-2025-12-11")).model == "gpt-5.2"
+
+
+def test_a_refusal_is_the_answer_only_where_there_is_no_text() -> None:
+    assert read(response([message([refusal_part("No."), output_text("Yes.")])])).text == "Yes."
+    assert read(response([message([refusal_part("No."), output_text("  ")])])).text == "No."
+
+
+def test_remarks_stay_out_of_the_answer_and_their_citations_too() -> None:
+    remark = message([output_text("Looking.", [url_citation(NEWS, "News", 0, 1)])], "commentary")
+    final = message([output_text("Done.")], "final_answer")
+    assert shown(response([remark, final])) == plain("Done.")
+
+
+def test_remarks_are_the_answer_where_nothing_is_marked_as_final() -> None:
+    remarks = [message([output_text(text)], "commentary") for text in ("One, ", "two.")]
+    assert shown(response(remarks)) == plain("One, two.")
+
+
+def test_several_final_messages_are_joined() -> None:
+    finals = [message([output_text(text)], "final_answer") for text in ("One, ", "two.")]
+    assert shown(response(finals)) == plain("One, two.")
+
+
+@pytest.mark.parametrize("reason", ["max_output_tokens", None, 5])
+def test_a_cut_answer_says_so_and_keeps_its_sources_at_the_end(reason: Any) -> None:
+    text = f"Half an ([a]({PEP}))"
+    cut = response(
+        [web_search_call(["q"]), message([output_text(text, [url_citation(PEP, "", 8, len(text))])])],
+        status="incomplete",
+        incomplete_details={"reason": reason},
+    )
+    assert read(cut).text == f"{text}\n\n{CUT_OFF}\n\n{listing(PEP)}"
+
+
+def test_a_block_of_the_model_stands_behind_the_remark_that_the_answer_was_cut() -> None:
+    text = f"Half.\n\nSources:\n- {PEP} (2026-11-20)\n- https://docs.pyt"
+    cut = response(
+        [message([output_text(text, [url_citation(url, "", 0, 4) for url in (PEP, NEWS)])])],
+        status="incomplete",
+        incomplete_details={"reason": "max_output_tokens"},
+    )
+    whole = read(cut)
+    block = f"Sources:\n- {PEP} (2026-11-20)\n- https://docs.pyt\n- {NEWS} ({DATE})"
+    assert whole.text == f"Half.\n\n{CUT_OFF}\n\n{block}"
+    assert [each.published_at for each in whole.citations] == ["2026-11-20", DATE]
+
+
+@pytest.mark.parametrize("name", ["published_at", "published_date", "publication_date", "date_published", "date"])
+@pytest.mark.parametrize(
+    ("told", "shown_date"),
+    [
+        ("2026-11-20", "2026-11-20"),
+        ("2026-11-20T23:00:00Z", "2026-11-20"),
+        ("2026/11/2", "2026-11-02"),
+        (DATE, DATE),
+        *(
+            (odd, DATE)
+            for odd in ("2026-11-23", "2026-02-30", "0001-01-01", "soon", "", None, 20261120, ["2026-11-20"])
+        ),
+    ],
+)
+def test_a_date_that_an_annotation_tells_is_that_of_the_citation_if_it_has_come(
+    name: str, told: Any, shown_date: str
+) -> None:
+    result = read(bodies.answer("Yes.", annotations=[{**url_citation(PEP, "PEP", 0, 1), name: told}]))
+    assert [each.published_at for each in result.citations] == [shown_date]
+    assert result.text == f"Yes.\n\nSources:\n- {PEP} ({shown_date})"
+
+
+@pytest.mark.parametrize("refusal", [False, True])
+def test_an_answer_longer_than_any_model_writes_is_cut_and_says_so(refusal: bool) -> None:
+    too_long = "x" * (LONGEST_ANSWER + 1)
+    part = refusal_part(too_long) if refusal else output_text(too_long)
+    whole = [message([output_text(too_long[1:])]), message([])]
+    assert read(response(whole)).text == too_long[1:]
+    assert read(response([web_search_call(["q"]), message([part])])).text == (
+        f"{too_long[1:]}\n\n[The answer was cut off here: it has more than 1000000 characters. Ask for less.]\n\n"
+        f"Sources:\n- web_search ({DATE})"
+    )
+
+
+def test_a_surrogate_pair_that_is_split_over_two_parts_is_one_character() -> None:
+    assert read(response([message([output_text("a\ud83d"), output_text("\udc0db\ud800")])])).text == "a🐍b\ufffd"
+
+
+def test_lone_surrogates_are_gone_from_every_member() -> None:
+    search = web_search_call(["q"])
+    search["action"]["sources"] = [{"type": "a\ud800", "name": "feed\ud800"}]
+    body = answer("x\ud800", annotations=[url_citation("https://a.jp/\ud800", "T\ud800", 0, 1)], searches=[search])
+    result = read_answer(body, model="m\ud800", max_citations=3, date=DATE, redact=str).as_json()
+    assert b"\\ud800" not in encode(result)
+    assert result["citations"] == [
+        {"url": "https://a.jp/\ufffd", "title": "T\ufffd", "published_at": DATE},
+        {"url": "feed\ufffd", "title": "a\ufffd", "published_at": DATE},
+    ]
+
+
+def test_a_line_break_in_a_url_or_a_name_makes_no_new_line_in_the_block() -> None:
+    search = web_search_call(["q"])
+    search["action"]["sources"] = [{"type": "api", "name": "feed\n- forged (2026-01-01)"}]
+    cited = url_citation(" https://a.jp/\r\nx ", " A\n title ", 0, 1)
+    assert shown(answer("Yes.", annotations=[cited], searches=[search])) == found(
+        f"Yes.\n\n{listing('https://a.jp/ x', 'feed - forged (2026-01-01)')}",
+        ("https://a.jp/ x", "A title"),
+        ("feed - forged (2026-01-01)", "api"),
+    )
+
+
+# Searches
+
+
+@pytest.mark.parametrize("status", ["completed", "in_progress", "searching", "incomplete", None, 7])
+def test_a_search_that_did_not_fail_was_used(status: Any) -> None:
+    search = {**web_search_call(["q"]), "status": status}
+    assert shown(answer("Yes.", searches=[search])) == found(f"Yes.\n\n{SEARCH_ALONE}")
+
+
+def test_a_search_that_failed_gives_no_sources_beside_one_that_worked() -> None:
+    bad, good = web_search_call(["q"], [NEWS], "failed"), web_search_call(["q"], [PEP])
+    assert shown(answer("Yes.", searches=[bad, good])) == found(f"Yes.\n\n{listing(PEP)}", (PEP, None))
+
+
+def test_a_cited_url_shows_that_a_search_was_used_even_if_no_call_is_listed() -> None:
+    body = answer("Yes.", annotations=[url_citation(PEP, "PEP", 0, 1)])
+    assert shown(body) == found(f"Yes.\n\n{listing(PEP)}", (PEP, "PEP"))
+
+
+def test_without_a_search_the_models_own_sources_block_stays_as_it_is() -> None:
+    assert shown(answer("Yes.\n\nSources:\n- my memory")) == plain("Yes.\n\nSources:\n- my memory")
+
+
+def test_the_weather_example_of_the_contract_reads_as_it_says() -> None:
+    url = "https://www.jma.go.jp/forecast"
+    search = web_search_call(["東京 天気"])
+    search["action"]["sources"] = [{"type": "api", "name": "oai-weather"}]
+    body = answer("晴れです。", annotations=[url_citation(url, "気象庁｜天気予報", 0, 1)], searches=[search])
+    assert shown(body) == found(
+        f"晴れです。\n\n{listing(url, 'oai-weather')}", (url, "気象庁｜天気予報"), ("oai-weather", "api")
+    )
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "error", "retryable"),
+    [
+        ("server_error", "Boom.", ServiceFailed, True),
+        ("rate_limit_exceeded", "Slow down.", RateLimited, True),
+        ("rate_limit_exceeded", "You exceeded your current quota.", QuotaExhausted, False),
+        ("server_error", "Quota exceeded", QuotaExhausted, False),
+        ("insufficient_quota", "No.", QuotaExhausted, False),
+        ("billing_not_active", "No.", QuotaExhausted, False),
+        ("invalid_prompt", "No.", RequestRefused, False),
+        ("newly_invented", "No.", RequestRefused, False),
+    ],
+)
+def test_a_failed_response_is_retried_only_if_it_may_pass(
+    code: str, message: str, error: type[UpstreamError], retryable: bool
+) -> None:
+    with pytest.raises(UpstreamError) as caught:
+        read(bodies.failed(code, message))
+    assert (type(caught.value), caught.value.retryable, caught.value.code) == (error, retryable, code)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [None, {}, [], "boom", {"code": None, "message": None}, {"code": 5, "message": []}])
+def test_a_failure_without_words_is_still_a_failure(error: Any) -> None:
+    with pytest.raises(RequestRefused, match="no reason given"):
+        read(response([], status="failed", error=error))

@@ -1,0 +1,160 @@
+"""The list in a model's answer, whatever has become of it on the way."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from responses_mcp.responses_api.response.search_list import SearchResult, is_empty_list, listed_pages
+
+TODAY = "2026-11-22"
+A = {"title": "A", "url": "https://a.jp/", "snippet": "About a.", "publishedDate": "2026-01-02", "relevanceScore": 0.9}
+B = {"title": "B", "url": "https://b.jp/", "snippet": "About b."}
+READ_A = SearchResult("A", "https://a.jp/", "About a.", "2026-01-02", 0.9)
+READ_B = SearchResult("B", "https://b.jp/", "About b.", None, None)
+LIST = json.dumps([A, B], indent=1)
+
+
+def read(text: str) -> list[SearchResult]:
+    return listed_pages(text, today=TODAY, redact=str)
+
+
+def only(**members: Any) -> SearchResult:
+    [page] = read(json.dumps([{"url": "https://a.jp/", **members}]))
+    return page
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LIST,
+        json.dumps([A, B]),
+        f"```json\n{LIST}\n```",
+        f"```\n{LIST}\n```\nThat is all.",
+        f'Here is the "list" of 5" things {{as asked}}:\n\n{LIST}\n\nAsk me for more!',
+        json.dumps({"results": [A, B], "totalCount": 2}),
+        json.dumps({"query": "q", "data": {"items": [A, B]}}),
+        f"{json.dumps(A)}\n{json.dumps(B)}",
+        LIST.replace("}", ",}").replace("\n]", ",\n]"),
+        LIST.replace("About a.", "About\ta."),
+        LIST + LIST[:40],
+        LIST[:-2],
+        LIST.rstrip("]\n ") + ', {"title": "C", "url": "https://c.jp/", "snippet": "cut',
+        LIST.rstrip("]\n ") + ', {"title": "C", "url": "https://c.jp/", "snippet": "cut\\',
+        LIST.rstrip("]\n ") + ', {"title": "C", "url"',
+        LIST.replace('"About a."', '"About a\\."'),
+    ],
+)
+def test_a_list_is_found_in_every_form(text: str) -> None:
+    assert read(text) == [READ_A, READ_B]
+
+
+def test_a_single_object_is_a_list_of_one() -> None:
+    assert read(json.dumps(A)) == [READ_A]
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("url", "https://a.jp/"), ("URL", "https://a.jp/"), ("link", "https://a.jp/"), ("href", "https://a.jp/"),
+        ("url", " https://a.jp/ "), ("url", "<https://a.jp/>"), ("url", "[a](https://a.jp/)"),
+    ],
+)  # fmt: skip
+def test_the_address_may_have_other_names_and_wrappings(member: str, value: str) -> None:
+    assert [page.url for page in read(json.dumps([{member: value}]))] == ["https://a.jp/"]
+
+
+@pytest.mark.parametrize("item", [{"title": "A"}, {"url": ""}, {"url": None}, {"url": 5}, {"url": ["https://a.jp/"]}])
+def test_an_object_without_an_address_is_no_item(item: dict[str, Any]) -> None:
+    assert read(json.dumps([item, B])) == [READ_B]
+
+
+def test_a_broken_item_costs_itself_only() -> None:
+    broken = '{"title": "A "quoted" title", "url": "https://x.jp/"}'
+    assert read(f"[{broken}, {json.dumps(B)}]") == [READ_B]
+
+
+def test_braces_quotes_and_commas_within_texts_are_text() -> None:
+    title = 'a } b { "c" , ] \\ d'
+    assert only(title=title).title == title
+    assert read(json.dumps([{**B, "title": title}])[:-2] + ",}]")[0].title == title
+
+
+@pytest.mark.parametrize(
+    ("value", "date"),
+    [
+        ("2026-01-02", "2026-01-02"), ("2026-1-2", "2026-01-02"), ("2026/01/02", "2026-01-02"),
+        ("2026年1月2日", "2026-01-02"), ("2026-01-02T03:04:05Z", "2026-01-02"), ("2026-01-02 03:04", "2026-01-02"),
+        ("2024-02-29", "2024-02-29"), (TODAY, TODAY), ("2026-11-23", "2026-11-23"),
+        ("2026-11-24", None), ("2026-02-29", None), ("2026-13-01", None), ("0001-01-01", None), ("2026-01", None),
+        ("2026", None), ("yesterday", None), ("YYYY-MM-DD", None), ("", None), (20260102, None), (None, None),
+        ("２０２６-01-02", None), ("x2026-01-02", None),
+    ],
+)  # fmt: skip
+def test_a_date_is_a_day_of_the_calendar_up_to_today_or_absent(value: Any, date: str | None) -> None:
+    assert only(publishedDate=value).published_date == date
+    assert only(published_at=value).published_date == date
+
+
+@pytest.mark.parametrize(
+    ("value", "score"),
+    [
+        (0, 0.0), (1, 1.0), (0.5, 0.5), ("0.85", 0.85), ("1.0", 1.0), (".5", 0.5),
+        (1.01, None), (-0.1, None), (85, None), ("85%", None), ("high", None), (True, None), (None, None),
+        (10**400, None), (float("nan"), None), (float("inf"), None), ("nan", None), ([0.5], None), ("٠.٥", None),
+    ],
+)  # fmt: skip
+def test_a_score_is_from_0_to_1_or_absent(value: Any, score: float | None) -> None:
+    assert only(relevanceScore=value).relevance_score == score
+
+
+@pytest.mark.parametrize("name", ["snippet", "description", "summary"])
+def test_texts_are_made_fit_to_be_shown_and_cut(name: str) -> None:
+    assert only(**{name: " a\u0000b\n<i>c</i> ([a.jp](https://a.jp/))"}).snippet == "ab <i>c</i>"
+    assert len(only(**{name: "x" * 5000}).snippet) == 1000
+    assert only(**{name: 5}).snippet == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "No list.", "[]", "[1, 2]", "{}", "{", "}", '"', "null", '["https://a.jp/"]', "{{{{"]
+)
+def test_where_there_is_no_item_there_is_none(text: str) -> None:
+    assert read(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [
+        ("[]", True),
+        ("```json\n[ ]\n```", True),
+        ('{"results": []}', True),
+        ("Nothing fits: []", True),
+        ("", False),
+        ("None.", False),
+    ],
+)
+def test_an_empty_list_is_told_from_no_list(text: str, empty: bool) -> None:
+    assert is_empty_list(text) is empty
+
+
+@settings(max_examples=300)
+@given(st.text(alphabet='{}[]",:\\ \nau0é', max_size=200) | st.text(max_size=100))
+def test_any_text_can_be_read(text: str) -> None:
+    assert read(text) == [] or '"' in text
+
+
+@given(st.integers(0, len(LIST)))
+def test_a_list_cut_anywhere_keeps_its_whole_items(length: int) -> None:
+    text = LIST[:length]
+    assert read(text) == [READ_A, READ_B][: text.count("}")]
+
+
+def test_so_many_items_are_read_and_no_more() -> None:
+    assert len(read('{"url": "https://a.jp/"}' * 20_000)) == 500
+
+
+def test_objects_within_each_other_are_read_as_far_as_they_are_not_longer_than_the_text_may_be() -> None:
+    text = '{"url": "https://a.jp/", "in": ' * 500 + f'"{"x" * 15_000}"' + "}" * 500
+    assert 0 < len(listed_pages(text, today=TODAY, redact=str)) <= 256 * 1024 // 15_000

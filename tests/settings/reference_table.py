@@ -1,0 +1,41 @@
+"""Print the table of settings in `docs/reference/config-reference.md`; a test keeps the page equal to it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from responses_mcp.settings.schema import FALLBACKS, PROFILES, SETTINGS
+from responses_mcp.settings.setting import Setting
+
+BEGIN: Final = "<!-- settings table: begin (python -m tests.settings.reference_table) -->"
+END: Final = "<!-- settings table: end -->"
+
+
+def settings_table() -> str:
+    """Return the Markdown table of every setting, without the markers."""
+    lines = ["| Key | Value | Default | ENV | Meaning |", "| --- | --- | --- | --- | --- |"]
+    lines += [
+        f"| `{setting.key}` | {setting.expected} | {_default(setting)} | {_env(setting)} | {setting.doc} |"
+        for setting in SETTINGS
+    ]
+    return "\n".join(lines)
+
+
+def _default(setting: Setting) -> str:
+    value = FALLBACKS.get(setting.key, setting.default)
+    if value is None:
+        return f"as `{PROFILES[0]}`" if setting.key.startswith("model_profiles.") else "not set"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, str | int | float):
+        return f"`{value}`"
+    return "empty"
+
+
+def _env(setting: Setting) -> str:
+    return f"`{setting.env}`" if setting.env is not None else ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{settings_table()}\n")
