@@ -32,7 +32,7 @@ JUNK: Final = (
     (b'{"jsonrpc":"2.0","id":1,"method":"ping\xff"}', PARSE),
     (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', INVALID),
     (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', INVALID),
-    (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', INVALID),
+    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', INVALID),
     (b"[" * 20_000, PARSE),
     (b'{"x":"' + b"x" * (2 * MAX_MESSAGE) + b'"}', INVALID),
 )
