@@ -11,7 +11,7 @@ from responses_mcp.responses_api.response.dates import WrittenDate, dates_in
 from responses_mcp.responses_api.response.web_pages import page_key
 
 MARKER = re.compile(
-    r"[ \t>]*(?:[-*+](?![^ \t\r])|[•・‣◦●○■□◆◇①-⑳]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?[0-9A-Za-z]{1,4}\])"
+    r"[ \t\u3000>]*(?:[-*+](?![^ \t\r])|[•・‣◦●○■□◆◇①-⑳]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?[0-9A-Za-z]{1,4}\])"
 )
 ADDRESS = re.compile(r"https?://[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]+", re.IGNORECASE)
 _BRACKET = re.compile(r"[()\[\]]")
@@ -68,7 +68,7 @@ def _entries(body: str, newest: date) -> Iterator[str]:
     for line in body.split("\n"):
         marker = MARKER.match(line)
         row = line.lstrip(" \t>").startswith("|")
-        depth = len(line) - len(line.lstrip(" \t>"))
+        depth = len(line) - len(line.lstrip(" \t\u3000>"))
         address = bool(ADDRESS.search(line))
         if marker or row:
             begins = row or indent < 0 or depth <= indent

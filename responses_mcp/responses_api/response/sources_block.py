@@ -19,24 +19,32 @@ from responses_mcp.responses_api.response.web_pages import page_key
 
 _LOOKED_THROUGH = 128 * 1024  # characters at the end of an answer in which blocks are looked for
 _MOST_HEADERS = 200  # of them, from the end
+_MOST_OTHERS = 10  # headers in other words, from the end
 _LONGEST_NAME = 200  # characters of a line that is a source without an address
 _ENGLISH = (
-    "(?i:(?:key |main |primary |web |list of |)(?:sources?|references?|citations?)"
+    "(?i:(?:key |main |primary |web |list of |)(?:sources?|references?|citations?|bibliography|works cited)"
     "(?: used| cited| consulted|(?: and | & | / )(?:dates|links|references|citations)|))"
 )
 _JAPANESE = (
     "(?:主な|参考にした|参照した|使用した|)(?:参考文献|参考資料|参考情報|参考リンク|参考サイト|参考ページ|参考URL|参考元|"
-    "参考|出典元|出典|出所|情報源|情報元|引用元|参照元|参照先|ソース)(?:一覧|リスト|)"
+    "参考記事|参考|出典元|出典|出所|情報源|情報元|引用文献|引用元|引用|参照元|参照先|参照|ソース)(?:一覧|リスト|リンク|URL|)"
 )
 _WORD = f"(?:{_ENGLISH}|{_JAPANESE})"
 # What may stand before the word on a header's line, the word, a remark in parentheses, a colon; and what follows.
 _HEADER = re.compile(
-    r"^[ \t>]{0,9}(?:#{1,6}[ \t]{0,4}[*_]{0,3}(?:[0-9]{1,2}[.)．、][ \t]?|)|[*_]{1,3}(?:[0-9]{1,2}[.)．、][ \t]?|)|)"
+    r"^[ \t\u3000>]{0,9}(?:#{1,6}[ \t]{0,4}[*_]{0,3}(?:[0-9]{1,2}[.)．、][ \t]?|)|[*_]{1,3}(?:[0-9]{1,2}[.)．、][ \t]?|)|)"
     r"(?:[【〔\[＜<■□●○◆◇▼▶※📚🔗📖📎🌐📰🔍ℹ\ufe0f]{1,3}[ \t]{0,2}[*_]{0,3}|)"
     rf"{_WORD}(?: ?[/／・] ?{_WORD}|)[ \t*_】〕\]＞>]{{0,9}}(?:[（(][^()（）\n]{{0,60}}[)）]|)[ \t*_]{{0,9}}"
     r"([:：]?)[ \t*_]{0,9}(.*)$",
     re.MULTILINE,
 )
+# A line about sources in any other words.
+_OTHER_HEADER = re.compile(
+    r"^[^\n]{0,80}(?:(?i:\b(?:sources|references|citations|(?:source|reference) (?:links?|list|urls?))\b)"
+    r"|出典|出所|情報源|参考|引用|参照|(?<!リ)ソース)[^\n]{0,80}$",
+    re.MULTILINE,
+)
+_TAG = re.compile(r"[ \t]*<[^<>\n]{1,80}>[ \t\r]*")
 _UNDERLINE = re.compile(r"\n[ \t]{0,3}(?:-{2,99}|={2,99})[ \t]{0,9}(?=\n|\Z)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _HEADING = re.compile(r"[ \t>]*+(?:#|\*\*.*\*\*[:：]?$|.*[:：]$)")
@@ -99,9 +107,10 @@ def _wanted(citations: Sequence[Citation]) -> Wanted:
 
 
 def _spaced(body: str, lines: list[str]) -> list[str]:
-    """Return our lines, behind an empty one where they would be taken for rows of a table."""
-    in_table = body.rpartition("\n")[2].lstrip(" \t>").startswith("|")
-    return ["", *lines] if lines and in_table else lines
+    """Return our lines, behind an empty one where they would be taken for a part of a table or of HTML."""
+    last = body.rstrip().rpartition("\n")[2]
+    taken = last.lstrip(" \t>").startswith("|") or _TAG.fullmatch(last)
+    return ["", *lines] if lines and taken else lines
 
 
 def _joined(blocks: list[_Block]) -> str:
@@ -137,16 +146,22 @@ def _has_date(body: str, newest: date) -> bool:
 
 
 def _blocks(text: str, names: Collection[str], newest: date) -> list[_Block]:
-    found = deque(_HEADER.finditer(text, max(0, len(text) - _LOOKED_THROUGH)), _MOST_HEADERS)
-    if not found:
+    first = max(0, len(text) - _LOOKED_THROUGH)
+    found = deque(_HEADER.finditer(text, first), _MOST_HEADERS)
+    others = deque((line for line in _OTHER_HEADER.finditer(text, first) if not ADDRESS.search(line[0])), _MOST_OTHERS)
+    if not found and not others:
         return []
     code = list(_code(text))
     starts = [start for start, _ in code]
+
+    def is_code(at: int) -> bool:
+        fence = bisect_right(starts, at) - 1
+        return fence >= 0 and at < code[fence][1]
+
     blocks: list[_Block] = []
     behind, in_line = 0, 0
     for header in found:
-        fence = bisect_right(starts, header.start()) - 1
-        if header.start() < behind or (fence >= 0 and header.start() < code[fence][1]):
+        if header.start() < behind or is_code(header.start()):
             continue
         if _is_own_line(header):
             block = _block(text, header, names, newest)
@@ -158,6 +173,11 @@ def _blocks(text: str, names: Collection[str], newest: date) -> list[_Block]:
         if block is not None:
             blocks.append(block)
             behind = block.end
+    for header in others:
+        if header.start() >= behind and not is_code(header.start()):
+            block = _block_of_other_words(text, header, names, newest)
+            if block is not None:
+                return [*blocks, block]
     return blocks
 
 
@@ -185,6 +205,17 @@ def _block_in_line(text: str, header: re.Match[str], names: Collection[str]) -> 
         return None
     body = f"- {header[2].rstrip()}{text[header.end() : end]}"
     return _Block(header.start(), end, text[header.start() : header.start(2)].rstrip(), body, own_line=False)
+
+
+def _block_of_other_words(text: str, header: re.Match[str], names: Collection[str], newest: date) -> _Block | None:
+    """Return the block of a line that is a header by what follows: sources with dates, up to the end of the text."""
+    if _is_sentence(header[0]):
+        return None
+    end, grouped = _end_of_lines(text, header.end(), names)
+    body = text[header.end() + 1 : end]
+    if _next_line(text, end) is not None or not ADDRESS.search(body) or not _has_date(body, newest):
+        return None
+    return _Block(header.start(), end, header[0], body, grouped=grouped)
 
 
 def _end_of_lines(text: str, begin: int, names: Collection[str], *, may_group: bool = True) -> tuple[int, bool]:
@@ -226,8 +257,8 @@ def _leads(text: str, start: int, end: int, names: Collection[str]) -> bool:
 
 def _is_source(line: str, *, below: bool) -> bool:
     """Whether a line names a source; one without mark or address does only directly below the header or a source."""
-    bare = line.lstrip(" \t>")
-    if MARKER.match(line) or bare.startswith("|"):
+    bare = line.lstrip(" \t\u3000>")
+    if MARKER.match(line) or bare.startswith("|") or _TAG.fullmatch(line):
         return True
     if bare.startswith("#"):
         return False
