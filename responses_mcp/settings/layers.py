@@ -61,13 +61,13 @@ class Layers:
     def accept(self, key: str, value: object, origin: str | Given) -> None:
         """Take a value and its origin; a refused one becomes a problem, and its default takes its place.
 
-        A number out of range becomes a warning, and the bound takes its place.
+        A number out of range becomes a warning, and one within it takes its place.
         """
         setting = schema.BY_KEY[key]
         if isinstance(value, Outside):
-            what = (f"{key}: expected {setting.expected}, got ", *value.got, f", so {value.bound} is used")
+            what = (f"{key}: expected {setting.expected}, got ", *value.got, f", so {value.within} is used")
             self.findings.warning(*what, where=self.where(origin), cure=_cure(setting, origin))
-            value = value.bound if setting.kind == "integer" else float(value.bound)
+            value = value.within if setting.kind == "integer" else float(value.within)
         if isinstance(value, BadValue):
             self.problem(key, value, origin)
             self.values[key], self.sources[key] = setting.default, "default"

@@ -81,7 +81,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         86_400_000,
         "Milliseconds that one call may take in all, retries and waits included.",
         "OPENAI_API_TIMEOUT",
-    ),
+    )._replace(default_below=True),
     integer(
         "request.max_retries",
         0,
@@ -135,7 +135,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     *section(
         "search",
         "SEARCH",
-        integer("timeout_ms", 1, 86_400_000, "Milliseconds that one try of `chatgpt_o3_search` may take."),
+        integer("timeout_ms", 1, 86_400_000, "Milliseconds that one try of `chatgpt_o3_search` may take.")._replace(
+            default_below=True
+        ),
         integer(
             "max_attempts",
             1,

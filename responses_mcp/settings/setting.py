@@ -52,7 +52,8 @@ class Setting(NamedTuple):
     """One row of the table.
 
     `low` and `high` bound integers and numbers. What is outside is brought within with a warning; where `strict`, the
-    contract says that it is wrong. `least` is the least value above 0, where 0 has a meaning of its own.
+    contract says that it is wrong. `least` is the least value above 0, where 0 has a meaning of its own. With
+    `default_below` less than `low` becomes the default, where with `low` itself hardly a call succeeds.
     """
 
     key: str
@@ -64,6 +65,7 @@ class Setting(NamedTuple):
     choices: tuple[str, ...] = ()
     strict: bool = False
     least: int = 0
+    default_below: bool = False
 
     @property
     def default(self) -> object:
@@ -158,9 +160,9 @@ class BadValue(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """A number that is out of range: the bound that takes its place, and what was given."""
+    """A number that is out of range: the value within it that takes its place, and what was given."""
 
-    bound: int
+    within: int
     got: tuple[Part, ...]
 
 
@@ -243,7 +245,8 @@ def _number(setting: Setting, number: float, written: object) -> float | Outside
         return number
     if setting.strict or number == math.inf:
         return BadValue(described(written))
-    return Outside(low if number < low else setting.high, described(written))
+    lowest = cast(int, setting.default) if setting.default_below else low
+    return Outside(lowest if number < low else setting.high, described(written))
 
 
 def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:

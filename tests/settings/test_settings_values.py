@@ -215,6 +215,15 @@ def test_a_number_in_the_file_that_is_out_of_range_is_brought_into_it(
     )
 
 
+@pytest.mark.parametrize(("text", "value"), [("0", 300_000), ("-1", 300_000), ("1", 1), ("86400001", 86_400_000)])
+def test_a_time_limit_of_nothing_is_the_default_because_no_call_ends_in_a_millisecond(
+    text: str, value: int, tmp_path: Path
+) -> None:
+    loaded = load(tmp_path, environ={"OPENAI_API_TIMEOUT": text})
+    assert loaded.settings.request.timeout_ms == value
+    assert [f"so {value} is used" in each for each in loaded.warnings] == ([] if text == "1" else [True])
+
+
 @pytest.mark.parametrize(("text", "value"), [("1", 4096), ("4095", 4096), ("0", 0), ("4096", 4096)])
 def test_a_limit_of_messages_that_no_call_fits_into_is_raised(text: str, value: int, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MCP_MAX_MESSAGE_BYTES": text})
