@@ -92,6 +92,16 @@ def test_each_file_with_a_required_term_as_it_is_written_has_a_place_if_there_ar
     assert selection.cutoff == "candidate_cap"
 
 
+def test_the_only_row_of_a_file_with_a_required_term_stays_while_rows_of_others_can_go() -> None:
+    ranking = ranked()
+    rows = [key for key, _ in select(ranking, 20, PLAIN).rows]
+    missing = [key for key in ranking.order if key not in rows][-2:]
+    ranking.holding = [rows[17], rows[19], *missing]
+    assert len({path for path, _ in [*rows, *missing]}) == 22
+    shown = [key for key, _ in select(ranking, 20, PLAIN).rows]
+    assert shown == [*rows[:16], rows[17], rows[19], *missing]
+
+
 @pytest.mark.parametrize(("coverage", "shown", "cutoff"), [(0.4, 20, "dynamic_cutoff"), (0.5, 50, "candidate_cap")])
 def test_rows_that_are_low_in_score_and_in_coverage_are_not_shown(coverage: float, shown: int, cutoff: str) -> None:
     ranking = ranked()
@@ -117,7 +127,11 @@ def test_spreading_keeps_every_row_and_scores_never_rise(scores: dict[tuple[str,
 
 @pytest.mark.parametrize(
     ("other", "order"),
-    [(0.97, ["a1", "b1", "a2", "a3"]), (0.5, ["a1", "a2", "a3", "b1"])],
+    [
+        (0.97, ["a1", "b1", "a2", "a3"]),
+        (0.90, ["a1", "a2", "b1", "a3"]),
+        (0.5, ["a1", "a2", "a3", "b1"]),
+    ],
 )
 def test_a_file_with_many_good_sections_leaves_room_for_others(other: float, order: list[str]) -> None:
     scores = {("a", 1): 1.0, ("a", 2): 0.99, ("a", 3): 0.98, ("b", 1): other}
@@ -125,11 +139,17 @@ def test_a_file_with_many_good_sections_leaves_room_for_others(other: float, ord
     assert [f"{path}{line}" for (path, line), _ in spread(ranking, scores, 50)] == order
 
 
+def test_of_rows_that_are_as_good_the_better_ranked_comes_first() -> None:
+    scores = {("a", 1): 1.0, ("b", 1): 1.0, ("a", 2): 0.99, ("b", 2): 0.99}
+    assert [key for key, _ in spread(list(scores), scores, 50)] == list(scores)
+
+
 @pytest.mark.parametrize(
     ("scores", "coverage", "kept"),
     [
         ([1.0] * 8 + [0.3, 0.24, 0.9], {}, 9),
         ([1.0] * 8 + [0.3, 0.24, 0.9], {9: 0.5}, 11),
+        ([1.0] * 8 + [0.25, 0.24], {}, 9),
         ([1.0] * 8, {}, 8),
         ([1.0] + [0.0] * 29, {}, 8),
         ([], {}, 0),
