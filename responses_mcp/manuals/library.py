@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -144,6 +145,9 @@ class Library:
             shortage = exhausted(error)  # which will pass, while an index in memory would stay
             unusable = isinstance(error, sqlite3.OperationalError | Unusable) and not shortage
             if unusable and store.path is not None and not self._closed:
+                if code & 0xFF == sqlite3.SQLITE_FULL:
+                    with suppress(Unusable):
+                        store.discard()  # its journal would go on filling the disk
                 store.close()
                 self.unused = str(error)
                 log.warning(

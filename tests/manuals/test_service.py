@@ -447,8 +447,28 @@ async def test_a_disk_that_fills_in_a_build_makes_the_index_move_into_memory(roo
         assert await found(manuals, "number7", manual_id="other") == ["7.md"]
         assert await found(manuals, "word", manual_id="other") == ["big.md"]
         assert await found(manuals, "number7") == ["7.md"]
+        assert not [*(tmp_path / "index").iterdir()]  # the room it took is given back
         report = await manuals.index("shop")
         assert "full" in (report.in_memory or "")
+
+
+async def test_a_disk_that_is_too_full_to_empty_the_journal_gets_its_room_back(
+    root, tmp_path, settled, limit, monkeypatch
+) -> None:
+    monkeypatch.setattr(store, "_SMALL_LOG", 100_000)
+    async with opened(root, tmp_path / "index") as manuals:
+        await manuals.find(asked())
+        [file] = (tmp_path / "index").glob("*.sqlite3")
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN")  # as long as it reads, the journal cannot be emptied
+            other.execute("SELECT * FROM manual").fetchall()
+            (root / "shop" / "large.md").write_text("word " * 100_000)
+            await manuals.find(asked())
+            (root / "shop" / "larger.md").write_text("word " * 200_000)
+            limit(1)
+            assert await found(manuals, "number7") == ["7.md"]
+        assert await unscanned(manuals) == {}
+        assert not [*(tmp_path / "index").iterdir()]
 
 
 async def test_a_writer_that_does_nothing_costs_three_seconds_and_then_nothing(

@@ -56,6 +56,7 @@ _STEPS: Final = 2000  # of SQLite's virtual machine between two checks: well und
 _MOST_IDLE: Final = 4
 _TRIES: Final = 5
 _PATIENCE: Final = 3.0  # seconds, with a writer that does nothing: it may have been stopped
+_SMALL_LOG: Final = 1024 * 1024  # bytes of the journal that may stay on a full disk
 _LARGEST_LOG: Final = 8 * 1024 * 1024  # bytes to which SQLite cuts its journal when it is done with it
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 
@@ -139,10 +140,15 @@ class Store:
             yield connection
             _when_unlocked(connection.commit, check)
 
-    def shrink(self, check: CancellationCheck) -> None:
-        """Give back the room that the journal takes, as far as others let go of it."""
+    def shrink(self, check: CancellationCheck) -> bool:
+        """Give back the room that the journal takes, and tell whether little of it is left.
+
+        That fails while others read it, and on a disk with no room for what it holds.
+        """
         with self._connection(check) as connection, suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        state = None if self.path is None else _state_of(self.path.with_name(f"{self.path.name}-wal"))
+        return state is None or state[2] <= _SMALL_LOG
 
     def probe(self, check: CancellationCheck) -> None:
         """Raise Unusable or sqlite3.OperationalError when nothing can be written to the index."""

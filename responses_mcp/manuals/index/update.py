@@ -165,7 +165,7 @@ def update(
     """Do what `compare` found, a transaction at each step.
 
     Paths with a lower `order` come first. Raises Vanished when the index that was compared is no more, Hindered when a
-    writer that does nothing is in the way, or the disk is full and most files are indexed.
+    writer that does nothing is in the way, or the disk is full, most files are indexed and the journal is small.
     """
     changes.hindered = None
     for batch in _batches(changes, order, check):
@@ -187,8 +187,8 @@ def update(
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
                 raise
-            store.shrink(check)
-            if changes.files < 2 * len(changes.changed):  # too little to search: memory has more room
+            # Where too little is indexed, or the journal goes on filling the disk, memory has more room.
+            if not store.shrink(check) or changes.files < 2 * len(changes.changed):
                 raise
             changes.hindered = DISK_FULL
             raise Hindered from error
