@@ -34,6 +34,11 @@ GUARDED = {
     "protocol": ["tests/protocol"],
     "responses_api.retry": ["tests/test_retries.py", "tests/responses_api/test_api.py"],
     "responses_api.response.citations": ["tests/responses_api/response"],
+    "manuals.results.diagnosis": [
+        "tests/manuals/results",
+        "tests/manuals/test_contract.py",
+        "tests/manuals/test_contract_table.py",
+    ],
     "manuals.search.ranking": ["tests/manuals/search", "tests/manuals/test_contract.py"],
     "manuals.search.selection": ["tests/manuals/search", "tests/manuals/test_contract.py"],
 }

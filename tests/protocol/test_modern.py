@@ -208,6 +208,17 @@ def test_a_subscription_that_ends_before_its_acknowledgement_was_read_still_send
     assert end["id"] == "s"
 
 
+def test_calls_without_an_answer_are_those_in_flight_that_are_neither_finished_nor_cancelled() -> None:
+    session = make()
+    say(session, listen("s"))
+    calls = [
+        event.call for event in say(session, *(call(each) for each in (1, 2, 3))) if isinstance(event, CallStarted)
+    ]
+    session.finish(calls[0], ToolSuccess("x"))
+    say(session, cancel(2))
+    assert session.unanswered() == calls[2:]
+
+
 def test_a_cancelled_subscription_says_no_more_and_starts_nothing() -> None:
     session = make()
     assert say(session, listen(1), cancel(1)) == []
