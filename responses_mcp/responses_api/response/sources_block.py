@@ -51,7 +51,8 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _HEADING = re.compile(r"[ \t>]*+(?:#|\*\*.*\*\*[:：]?$|.*[:：]$)")
 _LEAD = re.compile(r"[ \t>]*+(?:\*\*[^*]*\*\*|[^#|].*[:：])[ \t\r]*", re.DOTALL)
 _SENTENCE = re.compile(r"[^\W\d_][.。!?！？…][*_\"'”」）)]*$")
-_ENDS_SENTENCE = tuple(".。!?！？…:：")
+_STOPS = tuple(".。!?！？…")
+_ENDS_SENTENCE = (*_STOPS, ":", "：")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def _block_in_line(text: str, header: re.Match[str], names: Collection[str]) -> 
 
 def _block_of_other_words(text: str, header: re.Match[str], names: Collection[str], newest: date) -> _Block | None:
     """Return the block of a line that is a header by what follows: sources with dates, up to the end of the text."""
-    if _is_sentence(header[0]):
+    if _is_sentence(header[0]) or header[0].rstrip(" \t\r*_").endswith(_STOPS):
         return None
     end, grouped = _end_of_lines(text, header.end(), names)
     body = text[header.end() + 1 : end]
