@@ -28,7 +28,10 @@ KEY = "sk-bundle-0123456789"
 INSTALLED_IN = 120.0  # seconds that uv is given to fetch and install; clients give one minute
 ANSWERS_IN = 10.0
 
-pytestmark = pytest.mark.skipif(not (ROOT / "uv.lock").exists(), reason="bundles are packed in a checkout")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not (ROOT / "uv.lock").exists(), reason="bundles are packed in a checkout"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,8 @@ import pytest
 
 import responses_mcp
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parent.parent
 VERSION = responses_mcp.__version__
 DIST_INFO = f"openai_responses_mcp-{VERSION}.dist-info"

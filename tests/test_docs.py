@@ -27,6 +27,8 @@ from responses_mcp.toolsets.answer import AnswerToolset
 from tests import help_texts
 from tests.processes import CALL, HANDSHAKE, posix, run
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]

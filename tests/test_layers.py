@@ -32,6 +32,8 @@ from tests.house import (
     within,
 )
 
+pytestmark = pytest.mark.once
+
 LEAST_LINES = 40
 OLD_NAMES = {"daemon", "manuals.manuals"}  # of modules that hosts import
 SHORT = {

@@ -49,6 +49,8 @@ from tests.growth import Hostile, superlinear
 from tests.manuals.found import row
 from tests.test_linear_time import FRAGMENTS
 
+pytestmark = pytest.mark.once
+
 TODAY = "2026-11-22"
 SECRETS = Redactor(["canary-secret", "a" * 1000, "Bearer aaaaaaaaaaaa"])
 WAIT = 5.0  # seconds; reading the answers below took longer than anybody waits

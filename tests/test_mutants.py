@@ -8,6 +8,8 @@ import pytest
 
 from tests import mutants
 
+pytestmark = pytest.mark.once
+
 MODULE = '''
 """A module."""
 import logging

@@ -3,8 +3,12 @@
 import re
 import xml.etree.ElementTree as ET
 
+import pytest
+
 from tests.picture import FILE, draw, printed
 from tests.processes import ROOT
+
+pytestmark = pytest.mark.once
 
 SVG = "{http://www.w3.org/2000/svg}"
 

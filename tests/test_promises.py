@@ -6,6 +6,8 @@ import pytest
 
 from tests.promises import Promise, missing, of_the_readme, of_the_specification, page
 
+pytestmark = pytest.mark.once
+
 SECTIONS_OF_PROMISES = (
     "What you can rely on:",
     "## When a call is cancelled",

@@ -12,7 +12,10 @@ ROOT = Path(__file__).parent.parent
 WORKFLOWS = ROOT / ".github/workflows"
 LOCKED = ["ci", "release"]
 
-pytestmark = pytest.mark.skipif(not WORKFLOWS.exists(), reason="workflows are of the checkout")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not WORKFLOWS.exists(), reason="workflows are of the checkout"),
+]
 
 
 def workflow(name: str) -> Any:

@@ -11,6 +11,8 @@ from tests.bench import page
 from tests.bench.results import Results
 from tests.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 WAIT = 60  # seconds; a bound for a stuck machine, not an expectation
 
 

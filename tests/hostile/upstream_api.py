@@ -117,18 +117,20 @@ streams("status 400", REFUSED, head(status=400, kind="text/event-stream"), told(
 
 floods = Group("floods")
 DELTAS = delta("x") * 100
-floods.stream("80,000 deltas", FINE, CREATED, Times(DELTAS, 800), COMPLETED)
-floods.stream("10 MB of comments", FINE, Times(b": still here" * 80 + b"\n", 10_000), COMPLETED)
+floods.stream("20,000 deltas", FINE, CREATED, Times(DELTAS, 200), COMPLETED)
+floods.stream("10 MB of comments", FINE, Times((b": still here" * 80 + b"\n") * 20, 500), COMPLETED)
 floods.stream("1 MB of empty lines", FINE, b"\n" * 1_000_000, COMPLETED)
 floods.stream("10 MB of unknown events", FINE, Times(event("response.new", x="y" * 4000), 2500), COMPLETED)
 floods.stream("9,000 parts", FINE, b"".join(delta("x", n) for n in range(9000)), COMPLETED)
-floods.stream("deltas for ever", LATE, CREATED, Times(DELTAS), seconds=0.5)
-floods.stream("comments for ever", LATE, Times(b":\n" * 4096), seconds=0.5)
-floods.stream("empty lines for ever", LATE, CREATED, Times(b"\n" * 8192), seconds=0.5)
+floods.stream("deltas for ever", LATE, CREATED, Times(DELTAS), seconds=0.2)
+floods.stream("comments for ever", LATE, Times(b":\n" * 4096), seconds=0.2)
+floods.stream("empty lines for ever", LATE, CREATED, Times(b"\n" * 8192), seconds=0.2)
 floods.stream("empty lines and never an event", LONG, Times(b"\n" * 8192))
 floods.stream("a comment now and then for ever", LATE, Times(b": still here\n\n", pause=0.1), seconds=1)
 floods.stream("one event of 50 MB", LONG, b"data: ", Times(b"[" * 50_000, 1000), b"\n\n", COMPLETED)
-floods.stream("one event of 50 MB in lines", LONG, Times(b"data: [1, 2, 3]\n" * 4000, 800), b"\n", COMPLETED)
+floods.stream(
+    "one event of 50 MB in lines", LONG, Times(b"data: [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" * 4000, 400), b"\n", COMPLETED
+)
 floods.stream("an event without end", LONG, b'data: {"a": "', Times(b"x" * 60_000))
 PADDED = event("response.completed", pad=[[]] * 1_700_000, response=ANSWER)
 floods.stream("one event of 7 MB of []", rf"{FINE}|{FAILED}", PADDED)

@@ -16,6 +16,8 @@ from tests.simulation.run import simulate
 from tests.simulation.situations import SITUATIONS
 from tests.simulation.transcript import Kind
 
+pytestmark = pytest.mark.once
+
 SCHEDULES = 2_000
 ROOT = Path(__file__).parent.parent.parent
 
