@@ -100,13 +100,15 @@ PYTHONS = installed_pythons()
 def tests(session: nox.Session) -> None:
     """Run the tests on every supported Python that is installed; with `nox -j 2`, two of them at a time."""
     session.install("-e", ".", *group("test"))
-    chosen, workers = "not smoke", ["-n", "auto", "--dist", "worksteal"]
-    if session.parallel:  # each Python has a core to itself, where workers would only cost
-        workers = []
-        if PYTHONS and session.python != PYTHONS[0] and not session.posargs:
-            chosen += " and not once"
-    elsewhere = ["--ignore=tests/interop"]  # a session of its own
-    session.run("pytest", *workers, "-m", chosen, *elsewhere, *session.posargs)
+    command = ["pytest", "--ignore=tests/interop"]  # a session of its own
+    if not session.parallel:
+        session.run(*command, "-m", "not smoke", "-n", "auto", "--dist", "worksteal", *session.posargs)
+        return
+    # Each Python has a core to itself, where workers would only cost, and a folder: pytest tidies up what it shares.
+    others = PYTHONS and session.python != PYTHONS[0] and not session.posargs
+    chosen = "not smoke and not once" if others else "not smoke"
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        session.run(*command, "-m", chosen, f"--basetemp={folder}", *session.posargs)
 
 
 @nox.session(reuse_venv=False)
