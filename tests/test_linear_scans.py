@@ -102,7 +102,7 @@ def file_of(text: str) -> io.BytesIO:
 
 def rows(path: str) -> Callable[[str], object]:
     return lambda text: [
-        indexed(path, row.title, row.crumbs, row.body) for row in entries(path, Hashed(file_of(text), 2**24), unchecked)
+        indexed(path, *row[1:]) for row in entries(path, Hashed(file_of(text), 2**24), unchecked)
     ]
 
 

@@ -24,7 +24,7 @@ from responses_mcp.manuals.requests import FindRequest
 from responses_mcp.manuals.results.find_payload import Unscanned, packed
 from responses_mcp.manuals.search.candidates import Counts, Reader
 from responses_mcp.manuals.search.find import find
-from responses_mcp.manuals.search.query import terms
+from responses_mcp.manuals.search.query import words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET
 from responses_mcp.settings.model import ManualsSettings
 
@@ -70,12 +70,12 @@ class Library:
         Files in `first` come first, then those whose path has a word of `query`.
         """
         favoured = frozenset(first.paths()) if first is not None else frozenset[str]()
-        words = [term.text for term in terms(query)]
+        favoured_words = [word.text for word in words(query)]
 
         def order(path: str) -> int:
             if path in favoured:
                 return 0
-            return 1 if any(map(path.casefold().__contains__, words)) else 2
+            return 1 if any(map(path.casefold().__contains__, favoured_words)) else 2
 
         largest = self._settings.max_file_bytes
         return update(self._opened(check), self.folder, changes, check, largest=largest, order=order)

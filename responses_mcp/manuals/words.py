@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import chain
 from operator import add
 from typing import Final
 
-FOLDING: Final = 3
+FOLDING: Final = 4
 
 # Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
 # database can hold.
@@ -38,6 +39,12 @@ _SCRIPT_RUN: Final = re.compile(
     rf"|[^\W{CJK}]+"  # words of alphabets, and numbers
 )
 _HIRAGANA: Final = re.compile(r"[\u3041-\u3096\u309d-\u309f]+")
+
+# Each begins at a word and never goes back, so that a text without end is read once.
+_JOINED: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9]*+|[A-Z]{2,}+[a-z]{2,}+[0-9]*+|0[xX][0-9A-Fa-f]{3,}+)"
+)
+_PART: Final = re.compile(r"(?<=0[xX])[0-9A-Fa-f]{3,}|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,}")
 
 LETTER: Final = "[0-9a-z\u00aa-\u02af\u0370-\u052f]"
 """What goes on a folded word of an alphabet whose words have endings."""
@@ -89,6 +96,20 @@ def asked(text: str) -> list[str]:
 def is_character(word: str) -> bool:
     """Tell whether a word is one character of Japanese."""
     return len(word) == 1 and _CJK_RUN.match(word) is not None
+
+
+def names(text: str) -> dict[str, list[str]]:
+    """Return the words that are joined in each name of a text as it is written: get, element, by, id of getElementById.
+
+    Those that an underscore or a dot joins are words for the index anyway.
+    """
+    found = dict.fromkeys(_JOINED.findall(text))
+    return {name: [each.lower() for each in _PART.findall(name) if len(each) > 1] for name in found}
+
+
+def parts_of_names(text: str) -> list[str]:
+    """Return the words that are joined in the names of a text, each once."""
+    return list(dict.fromkeys(chain.from_iterable(names(text).values())))
 
 
 def runs(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from responses_mcp.manuals.index.update import Manual
 from responses_mcp.manuals.requests import FindRequest
 from responses_mcp.manuals.search.candidates import Counts, Reader
 from responses_mcp.manuals.search.find import find
-from responses_mcp.manuals.words import normalise
+from responses_mcp.manuals.words import normalise, parts_of_names
 from responses_mcp.settings.model import ManualsSettings
 
 
@@ -34,8 +34,9 @@ def manual(
     connection = connection or in_memory()
     connection.executescript(
         "CREATE TABLE file (id INTEGER PRIMARY KEY, manual INTEGER, path TEXT);"
-        "CREATE TABLE section (id INTEGER PRIMARY KEY, file INTEGER, line INTEGER, title TEXT, crumbs TEXT, body TEXT);"
-        "CREATE VIRTUAL TABLE words_1 USING fts5(title, crumbs, body, content='',"
+        "CREATE TABLE section (id INTEGER PRIMARY KEY, file INTEGER, line INTEGER, title TEXT, crumbs TEXT, body TEXT,"
+        " names TEXT);"
+        "CREATE VIRTUAL TABLE words_1 USING fts5(title, crumbs, body, names, content='',"
         " tokenize='unicode61 remove_diacritics 0');"
     )
     row = characters = 0
@@ -45,10 +46,11 @@ def manual(
             row += 1
             crumbs, body = " > ".join(section.crumbs), normalise(section.text)
             characters += len(body)
-            values = (row, file, section.line, section.title, crumbs, body)
-            connection.execute("INSERT INTO section VALUES (?,?,?,?,?,?)", values)
-            words = indexed(path, section.title, crumbs, body)
-            connection.execute("INSERT INTO words_1 (rowid, title, crumbs, body) VALUES (?,?,?,?)", (row, *words))
+            names = " ".join(parts_of_names(f"{section.title} {section.text}"))
+            values = (row, file, section.line, section.title, crumbs, body, names)
+            connection.execute("INSERT INTO section VALUES (?,?,?,?,?,?,?)", values)
+            words = indexed(path, section.title, crumbs, body, names)
+            connection.execute("INSERT INTO words_1 (rowid, title, crumbs, body, names) VALUES (?,?,?,?,?)", (row, *words))
     return kind(connection, Manual(1, 1, len(files), row, characters), Counts())
 
 

@@ -12,7 +12,7 @@ from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.files.sections import sections
 from responses_mcp.manuals.files.texts import Lines, spans, visible
 from responses_mcp.manuals.requests.paths import file_type
-from responses_mcp.manuals.words import foldable, normalise, spaced
+from responses_mcp.manuals.words import foldable, normalise, parts_of_names, spaced
 
 _LONGEST_BODY: Final = 16_000  # characters of a row; a longer section has several
 _LONGEST_CRUMBS: Final = 400  # characters; every section below has them
@@ -24,7 +24,7 @@ _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 class Entry(NamedTuple):
-    """A row: its line, its title and breadcrumbs as written, and its text normalised.
+    """A row: its line, its title and breadcrumbs as written, its text normalised, and the parts of names in both.
 
     The line is that of the heading; in a JSON file, the one that the row begins on.
     """
@@ -33,6 +33,7 @@ class Entry(NamedTuple):
     title: str
     crumbs: str
     body: str
+    names: str
 
 
 def entries(path: str, source: Hashed, check: CancellationCheck, encoding: str | None = None) -> Iterator[Entry]:
@@ -41,16 +42,20 @@ def entries(path: str, source: Hashed, check: CancellationCheck, encoding: str |
     if file_type(path) == "json":
         name = path.rpartition("/")[2]
         for line, part in _parts(_unescaped(span.text for span in text), check):
-            yield Entry(line, name, "", part)
+            yield _entry(line, name, "", part)
         return
     for section in sections(Lines(text)):
         for _, part in _parts([section.text], check):
-            yield Entry(section.line, section.title, " > ".join(section.crumbs)[-_LONGEST_CRUMBS:], part)
+            yield _entry(section.line, section.title, " > ".join(section.crumbs)[-_LONGEST_CRUMBS:], part)
 
 
-def indexed(path: str, title: str, crumbs: str, body: str) -> tuple[str, str, str]:
+def _entry(line: int, title: str, crumbs: str, text: str) -> Entry:
+    return Entry(line, title, crumbs, normalise(text), " ".join(parts_of_names(f"{title} {text}")))
+
+
+def indexed(path: str, title: str, crumbs: str, body: str, names: str) -> tuple[str, str, str, str]:
     """Return what the full-text table is given for a row; the same for the same row, or rows cannot be deleted."""
-    return _words(title), _words(f"{crumbs} {path.rpartition('.')[0]}"), spaced(foldable(body))
+    return _words(title), _words(f"{crumbs} {path.rpartition('.')[0]}"), spaced(foldable(body)), names
 
 
 @lru_cache(64)  # sections beside each other have the same breadcrumbs
@@ -72,19 +77,19 @@ def _parts(pieces: Iterable[str], check: CancellationCheck) -> Iterator[tuple[in
             end = max(text.rfind("\n", start, end), text.rfind(" ", start, end)) + 1 or end
             if _FIRST_HALF.match(text, end - 1):
                 end -= 1
-            yield line, _folded(text[start:end])
+            yield line, _whole(text[start:end])
             line += text.count("\n", start, end)
             start, first = end, False
         rest = text[start:]
     check()
     if rest or first:
-        yield line, _folded(rest)
+        yield line, _whole(rest)
 
 
-def _folded(text: str) -> str:
+def _whole(text: str) -> str:
     if _HALF.search(text):  # two halves make one character
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return normalise(text)
+    return text
 
 
 def _unescaped(pieces: Iterable[str]) -> Iterator[str]:

@@ -46,7 +46,7 @@ _TABLES: Final = (
 )""",
     """CREATE TABLE section (
     id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL,
-    title TEXT NOT NULL, crumbs TEXT NOT NULL, body TEXT NOT NULL
+    title TEXT NOT NULL, crumbs TEXT NOT NULL, body TEXT NOT NULL, names TEXT NOT NULL
 )""",
     "CREATE INDEX section_of_file ON section (file)",
     f"PRAGMA application_id = {APPLICATION_ID}",

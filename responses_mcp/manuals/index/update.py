@@ -40,7 +40,7 @@ _LOW_64: Final = 2**64 - 1
 _pack = struct.Struct("<4Q?").pack
 
 _WORDS: Final = (
-    "CREATE VIRTUAL TABLE words_{} USING fts5(title, crumbs, body, content='', "
+    "CREATE VIRTUAL TABLE words_{} USING fts5(title, crumbs, body, names, content='', "
     "tokenize='unicode61 remove_diacritics 0')"
 )
 
@@ -324,11 +324,11 @@ class _Transaction:
         while rows := list(islice(found, _ROWS_AT_ONCE)):  # a file of 16 MiB has too many to hold at once
             first, self._next = self._next, self._next + len(rows)
             self._connection.executemany(
-                "INSERT INTO section (id, file, line, title, crumbs, body) VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT INTO section (id, file, line, title, crumbs, body, names) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 ((number, file, *entry) for number, entry in enumerate(rows, first)),
             )
             self._connection.executemany(
-                f"INSERT INTO words_{self._number} (rowid, title, crumbs, body) VALUES (?, ?, ?, ?)",  # noqa: S608  # a number
+                f"INSERT INTO words_{self._number} (rowid, title, crumbs, body, names) VALUES (?, ?, ?, ?, ?)",  # noqa: S608  # a number
                 ((number, *indexed(path, *entry[1:])) for number, entry in enumerate(rows, first)),
             )
             self._sections += len(rows)
@@ -339,11 +339,11 @@ class _Transaction:
         """Remove a file and its rows."""
         if known is None:
             return
-        rows = self._connection.execute("SELECT id, title, crumbs, body FROM section WHERE file = ?", (known.id,))
+        rows = self._connection.execute("SELECT id, title, crumbs, body, names FROM section WHERE file = ?", (known.id,))
         # A contentless table forgets a row only when told exactly what it was given.
         self._connection.executemany(
-            f"INSERT INTO words_{self._number} (words_{self._number}, rowid, title, crumbs, body) "  # noqa: S608
-            "VALUES ('delete', ?, ?, ?, ?)",
+            f"INSERT INTO words_{self._number} (words_{self._number}, rowid, title, crumbs, body, names) "  # noqa: S608
+            "VALUES ('delete', ?, ?, ?, ?, ?)",
             self._forgotten(known.path, rows),
         )
         self._connection.execute("DELETE FROM section WHERE file = ?", (known.id,))
@@ -351,10 +351,12 @@ class _Transaction:
         self._files -= known.note is None
         self._any = True
 
-    def _forgotten(self, path: str, rows: Iterable[tuple[int, str, str, str]]) -> Iterator[tuple[int, str, str, str]]:
-        for number, title, crumbs, body in rows:
+    def _forgotten(
+        self, path: str, rows: Iterable[tuple[int, str, str, str, str]]
+    ) -> Iterator[tuple[int, str, str, str, str]]:
+        for number, title, crumbs, body, names in rows:
             self._check()
-            yield (number, *indexed(path, title, crumbs, body))
+            yield (number, *indexed(path, title, crumbs, body, names))
             self._sections -= 1
             self._characters -= len(body)
 

@@ -26,7 +26,7 @@ Counts = OrderedDict[tuple[str, int, str], int]
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
 _BEST: Final = (
-    "SELECT {0}.rowid FROM {0}{1} WHERE {0} MATCH :match ORDER BY bm25({0}, 4.0, 1.5, 1.0), {0}.rowid LIMIT :most"
+    "SELECT {0}.rowid FROM {0}{1} WHERE {0} MATCH :match ORDER BY bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid LIMIT :most"
 )
 _HOLDS: Final = "(instr(section.body, :literal) OR instr(lower(section.title), :literal))"
 _HOLDS_FOLDED: Final = (
@@ -39,7 +39,7 @@ _HOLDING: Final = (
     "ORDER BY section.id LIMIT :most"
 )
 _ROWS: Final = (
-    "SELECT section.id, file.path, section.line, section.title, section.crumbs, section.body "
+    "SELECT section.id, file.path, section.line, section.title, section.crumbs, section.body, section.names "
     "FROM section JOIN file ON file.id = section.file WHERE section.id IN ({})"
 )
 _FILES: Final = "SELECT id, file FROM section WHERE id IN ({})"
@@ -111,8 +111,8 @@ class Reader:
         marks = ",".join(str(int(each)) for each in ids)
         found = self._connection.execute(_ROWS.format(marks))
         return [
-            Row(number, path, line, title, above, foldable(text), text)
-            for number, path, line, title, above, text in found
+            Row(number, path, line, title, above, foldable(text), text, names)
+            for number, path, line, title, above, text, names in found
         ]
 
 

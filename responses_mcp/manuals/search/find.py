@@ -8,7 +8,7 @@ from responses_mcp.manuals.results import diagnosis
 from responses_mcp.manuals.results.claims import claim_graph, empty_graph
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.search.candidates import frequency
-from responses_mcp.manuals.search.query import required_term
+from responses_mcp.manuals.search.query import required_term, words
 from responses_mcp.manuals.search.ranking import RRF_K, TIME_BUDGET, Gate, Key, Ranking, Search, rank
 from responses_mcp.manuals.search.scoring import words_of
 from responses_mcp.manuals.search.selection import Selection, select
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.requests import FindRequest
     from responses_mcp.manuals.results.find_payload import FusionRow, GateRun, Hit, Payload
     from responses_mcp.manuals.search.candidates import Reader
-    from responses_mcp.manuals.search.query import RequiredTerm
+    from responses_mcp.manuals.search.query import RequiredTerm, Term
     from responses_mcp.settings.model import ManualsSettings
 
 _FEWEST_SCORED, _MOST_SCORED = 200, 5_000  # rows; whoever wants one row wants the best of all
@@ -66,7 +66,8 @@ def find(
         filtered=filtered,
         unseen=unseen,
     )
-    rows = [_hit(request.manual_id, ranking, key, score) for key, score in selection.rows]
+    asked = words(request.query)
+    rows = [_hit(request.manual_id, ranking, key, score, asked) for key, score in selection.rows]
     paths = [path for (path, _), _ in selection.rows]
     gaps = diagnosis.gap_rows(paths, unseen)
     cutoff = TIME_BUDGET if unfinished else ranking.cutoff or selection.cutoff
@@ -96,12 +97,12 @@ def _with_any(required: Sequence[RequiredTerm], ranking: Ranking) -> int:
     )
 
 
-def _hit(manual_id: str, ranking: Ranking, key: Key, score: float) -> Hit:
+def _hit(manual_id: str, ranking: Ranking, key: Key, score: float, asked: Sequence[Term]) -> Hit:
     path, line = key
     scored = ranking.scored[key]
     title = scored.row.title or path.rpartition("/")[2]
     signals = [*scored.signals, "gate_rrf"] if ranking.g_req.keys else scored.signals
-    words = words_of(scored)
+    matched = words_of(scored, asked)
     return {
         "ref": {
             "target": "manual",
@@ -118,8 +119,8 @@ def _hit(manual_id: str, ranking: Ranking, key: Key, score: float) -> Hit:
         "score": round(score, 4),
         "score_lexical": round(scored.score + scored.bonus, 4),
         "score_fused": round(ranking.fused[key], 4),
-        "matched_tokens": list(words),
-        "token_hits": words,
+        "matched_tokens": list(matched),
+        "token_hits": matched,
         "match_coverage": round(scored.coverage, 4),
         "rank_explain": [f"{part} {points:+.2f}" for part, points in scored.parts],
         "reason": None,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from responses_mcp.manuals.words import (
@@ -17,6 +18,7 @@ from responses_mcp.manuals.words import (
     is_character,
     is_hiragana,
     normalise,
+    names,
     runs,
 )
 
@@ -27,6 +29,7 @@ _STOP_WORD: Final = re.compile(
 )
 _MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
 _MOST_WORDS: Final = 120  # of the index, for them
+_MOST_COUNTED: Final = 80  # terms
 _LONGEST_RUN: Final = 32  # characters of Japanese without a mark; more than one word
 _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _KANA: Final = r"[\u3041-\u3096]"
@@ -35,12 +38,20 @@ _OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|�
 _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
 
 
+_RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
+_JAPANESE: Final = re.compile(f"[{CJK}]")
+_HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
+_MIXED: Final = 0.3
+_PART_OF_NAME: Final = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A word of the query, folded. `match` asks the index for it in any form; `tokens` are the words it has there.
 
     `root` is a part of it that every form shares; `pattern` finds words that begin with it, of which the `forms` are
     this word. Without a pattern, as with Japanese, it is found as it stands, because nothing marks where it begins.
+    `weight` is what it counts for beside others that are as rare; `part_of` is the name that it is a part of.
     """
 
     text: str
@@ -49,6 +60,8 @@ class Term:
     root: str
     forms: frozenset[str]
     pattern: re.Pattern[str] | None
+    weight: float = 1.0
+    part_of: str = ""
 
     @property
     def is_number(self) -> bool:
@@ -119,34 +132,63 @@ def any_form(token: str) -> str:
     return phrase([token]) if len(each) == 1 else f"({' OR '.join(phrase([form]) for form in each)})"
 
 
-def term(text: str) -> Term:
+def term(text: str, weight: float = 1.0) -> Term:
     """Make a term of a folded text."""
     tokens = tuple(asked(text))
     match = any_form(text) if tokens == (text,) else phrase(tokens)
     every = forms(text)
     if not text.isascii() and len(every) == 1:
-        return Term(text, match, tokens, text, every, None)
+        return Term(text, match, tokens, text, every, None, weight)
     first, last = min(every), max(every)
     root = first[: next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)]
     more = max(map(len, every)) - len(root)
     # The word comes first and what stands before it second: so it is looked for at the speed of str.find.
     pattern = rf"{re.escape(root)}(?<!{LETTER}(?s:.{{{len(root)}}})){LETTER}{{0,{more}}}(?!{LETTER})"
-    return Term(text, match, tokens, root, every, re.compile(pattern))
+    return Term(text, match, tokens, root, every, re.compile(pattern), weight)
 
 
-def terms(query: str) -> tuple[Term, ...]:
-    """Return the terms of a query, without the words of grammar unless it has no others."""
-    words = [word for run in runs(foldable(normalise(query))) for word in _pieces(run)]
-    telling = [word for word in words if not _STOP_WORD.fullmatch(word) and not is_hiragana(word)]
+def words(query: str) -> tuple[Term, ...]:
+    """Return the words of a query as a reader sees them, without those of grammar unless it has no others."""
+    every = [word for run in runs(foldable(normalise(query))) for word in _pieces(run)]
+    telling = [word for word in every if not _is_grammar(word)]
     found: list[Term] = []
     left = _MOST_WORDS
-    for word in list(dict.fromkeys(telling or words))[:_MOST_TERMS]:
+    for word in list(dict.fromkeys(telling or every))[:_MOST_TERMS]:
         each = term(word)
         left -= len(each.tokens)
         if found and left < 0:
             break
         found.append(each)
     return tuple(found)
+
+
+def terms(query: str) -> tuple[Term, ...]:
+    """Return what of a query is counted: its words, parts of names, and its Japanese in pairs of characters.
+
+    A pair with hiragana is half grammar (の設, する), and a part of a name says less than the whole, so they weigh less;
+    hiragana alone counts only in a query that has nothing else.
+    """
+    weights = dict[str, float]()
+    parts = dict[str, str]()
+    for run in _RUN.findall(foldable(normalise(query))):
+        if not _JAPANESE.match(run):
+            if run.strip("_") and not _is_grammar(run):
+                weights[run] = 1.0
+                parts.update(dict.fromkeys(run.split("_"), run))
+            continue
+        for token in asked(run):
+            if not is_hiragana(token):
+                weights.setdefault(token, _MIXED if _HIRAGANA.search(token) else 1.0)
+    for name, joined in names(query).items():
+        parts.update(dict.fromkeys(joined, foldable(normalise(name))))
+    for part in filter(None, parts):
+        weights.setdefault(part, _PART_OF_NAME)
+    found = [term(text, weight) for text, weight in islice(weights.items(), _MOST_COUNTED)]
+    return tuple(replace(each, part_of=parts.get(each.text, "")) for each in found) or words(query)
+
+
+def _is_grammar(word: str) -> bool:
+    return _STOP_WORD.fullmatch(word) is not None or is_hiragana(word)
 
 
 def _pieces(run: str) -> list[str]:

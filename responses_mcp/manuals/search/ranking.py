@@ -17,8 +17,8 @@ from itertools import chain, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
-from responses_mcp.manuals.search.candidates import Candidates, Reader, candidates
-from responses_mcp.manuals.search.query import RequiredTerm, terms
+from responses_mcp.manuals.search.candidates import Candidates, Reader, candidates, frequency
+from responses_mcp.manuals.search.query import RequiredTerm, Term, terms, words
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf
 from responses_mcp.settings.model import LexicalSettings
 
@@ -74,7 +74,8 @@ class Ranking:
     """The rows found, `fused` scores between 0 and about 1, and the `order` by them.
 
     `by_words` are the rows that the index likes for the words of the question, best first. `holding` has the best row
-    of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are.
+    of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are. `certainty`
+    is that of `Scorer.score`.
     """
 
     scored: dict[Key, Scored]
@@ -85,6 +86,7 @@ class Ranking:
     g0: Gate
     g_req: Gate
     cutoff: str | None
+    certainty: float
 
     @property
     def best_of_gates(self) -> list[Key]:
@@ -118,7 +120,7 @@ def rank(query: str, parts: Sequence[str], search: Search) -> Ranking:
 
 
 def _rank(query: str, search: Search) -> Ranking:
-    of_words, having, found, cutoff = _scored(query, search)
+    of_words, having, found, certainty, cutoff = _scored(query, search)
     scored = _in_order({**of_words, **having})
     own = {key: each.score for key, each in of_words.items()}
     with_bonus = {key: each.score + each.bonus for key, each in having.items()}
@@ -127,7 +129,7 @@ def _rank(query: str, search: Search) -> Ranking:
     gated = sorted(_in_order(having), key=lambda key: -base[key])
     two_terms = len(search.required) > 1
     if two_terms:
-        gated = _passes(gated, scored, base)
+        gated = _passes(gated, scored, base, certainty)
     for key in gated:
         signals = scored[key].signals
         signals.append("required_term")
@@ -137,11 +139,12 @@ def _rank(query: str, search: Search) -> Ranking:
                 signals.append("required_term_and")
     g0 = Gate("g0", (), plain, scores=own)
     g_req = Gate("g_req", search.required, gated, *required_gate_weight(plain, gated), scores=with_bonus)
-    fused = blended(base, reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)]), _GATES_BASE)
+    ranks = reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)])
+    fused = blended(base, ranks, 1 - certainty * (1 - _GATES_BASE))
     keys = {each.row.id: key for key, each in of_words.items()}
     liked = [keys[id_] for id_ in found.by_any_word if id_ in keys]
     order = _by_score(scored, fused)
-    return Ranking(scored, fused, order, liked, _first_of_files(order, found.paths), g0, g_req, cutoff)
+    return Ranking(scored, fused, order, liked, _first_of_files(order, found.paths), g0, g_req, cutoff, certainty)
 
 
 def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
@@ -159,8 +162,8 @@ class _Found(NamedTuple):
     paths: AbstractSet[str]
 
 
-def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, str | None]:
-    """Return what was scored and found, and what kept other rows out.
+def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, float, str | None]:
+    """Return what was scored and found, the certainty of it, and what kept other rows out.
 
     First the sections that words of the question find, then those that have a required term, each with its best row as
     such.
@@ -168,16 +171,26 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     reader, check = search.reader, search.check
     scored: list[Scored] = []
     found = Candidates([], [], [], [], whole=True)
+    certainty = 0.0
     cutoff: str | None = None
     try:
-        words = [(word, idf(reader.manual.sections, reader.having(word.match))) for word in terms(query)]
-        scorer = Scorer(query, words, search.required, search.lexical, average=reader.average)
-        found = candidates(reader, [word for word, _ in words], search.required)
+        asked = terms(query)
+        scorer = Scorer(
+            query,
+            words(query),
+            [_weighed(reader, each) for each in asked],
+            [(each, _weight_beside(reader, each, asked)) for each in search.required],
+            search.lexical,
+            average=reader.average,
+        )
+        found = candidates(reader, asked, search.required)
         ids = [each for each in dict.fromkeys(chain(*zip_longest(found.of_words, found.required))) if each is not None]
         cutoff = "candidate_cap" if len(ids) > search.most or not found.whole else None
         for row in reader.rows(ids[: search.most]):
             check()
-            scored.append(scorer.score(row))
+            scored.append(scorer.look(row))
+        by_words = set(found.of_words)
+        certainty = scorer.score(scored, (each for each in scored if each.row.id in by_words))
         of_words, having = _pools(scored, found.of_words)
         for each in {each.row.id: each for pool in (of_words, having) for each in pool[:_REFINED]}.values():
             check()
@@ -188,11 +201,29 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             raise
         if not scored:
             raise OutOfTime from None
+        by_words = set(found.of_words)
+        certainty = scorer.score(scored, [each for each in scored if each.row.id in by_words])
         cutoff = TIME_BUDGET
     of_words, having = _pools(scored, found.of_words)
     exact = set(found.exact)
     paths = {each.row.path for each in having if each.row.id in exact}
-    return _of_sections(of_words), _of_sections(having), _Found(found.by_any_word, paths), cutoff
+    return _of_sections(of_words), _of_sections(having), _Found(found.by_any_word, paths), certainty, cutoff
+
+
+def _weighed(reader: Reader, term: Term) -> tuple[Term, float, bool]:
+    """Return a term with what it is worth in this manual, and whether it is there at all."""
+    having = reader.having(term.match)
+    return term, term.weight * idf(reader.manual.sections, having), having > 0
+
+
+def _weight_beside(reader: Reader, required: RequiredTerm, asked: Sequence[Term]) -> float:
+    """Return what a required term is worth beside the words of the question: nothing if it is among them."""
+    said = frozenset[str]().union(*(each.forms for each in asked))
+    parts = terms(required.text)
+    if parts and not any(each.forms.isdisjoint(said) for each in parts):
+        return 0.0
+    having = frequency(reader, required)
+    return idf(reader.manual.sections, having) if having else 0.0
 
 
 def _pools(scored: Sequence[Scored], of_words: Sequence[int]) -> tuple[list[Scored], list[Scored]]:
@@ -219,16 +250,20 @@ def _of_sections(rows: Iterable[Scored]) -> dict[Key, Scored]:
     return best
 
 
-def _passes(having: list[Key], scored: Mapping[Key, Scored], base: Mapping[Key, float]) -> list[Key]:
+def _passes(
+    having: list[Key], scored: Mapping[Key, Scored], base: Mapping[Key, float], certainty: float
+) -> list[Key]:
     """Rank the rows that have one of two required terms by the passes A, B and A+B."""
     first = [key for key in having if scored[key].required[0]]
     second = [key for key in having if scored[key].required[1]]
     both = [key for key in first if scored[key].required[1]]
     one_sided = max(len(first), len(second)) >= _ONE_SIDED * (len(first) + len(second) + len(both))
     ranks = reciprocal_ranks(list(zip((first, second, both), _PASS_WEIGHTS, strict=True)))
-    fused = blended(base, ranks, _ONE_SIDED_BASE if one_sided else _PASSES_BASE)
+    base_weight = _ONE_SIDED_BASE if one_sided else _PASSES_BASE
+    fused = blended(base, ranks, 1 - certainty * (1 - base_weight))
+    best = max(base.values(), default=0.0)
     for key in both:
-        fused[key] += _BOTH
+        fused[key] += certainty * _BOTH * best
     return _by_score(scored, fused)
 
 
@@ -242,11 +277,11 @@ def reciprocal_ranks(rankings: Sequence[tuple[Sequence[Key], float]]) -> dict[Ke
 
 
 def blended(base: Mapping[Key, float], ranks: Mapping[Key, float], base_weight: float) -> dict[Key, float]:
-    """Mix scores with fused ranks, each in parts of its greatest, so that the result is between 0 and 1."""
-    most = max(base.values(), default=0.0) or 1.0
+    """Mix scores with fused ranks, which are scaled such that the best by rank has the best score."""
+    most = max(base.values(), default=0.0)
     top = max(ranks.values(), default=0.0) or 1.0
     return {
-        key: base_weight * max(base.get(key, 0.0), 0.0) / most + (1 - base_weight) * each / top
+        key: base_weight * max(base.get(key, 0.0), 0.0) + (1 - base_weight) * most * each / top
         for key, each in ranks.items()
     }
 
@@ -281,9 +316,9 @@ def _by_score(scored: Mapping[Key, Scored], scores: Mapping[Key, float]) -> list
 
 
 def _in_order(scored: Mapping[Key, Scored]) -> dict[Key, Scored]:
-    """Return the rows in the order that decides between equal scores: coverage, terms, hits, then path and line."""
+    """Return the rows in the order that decides between equal scores: coverage, then path and line."""
     return dict(sorted(scored.items(), key=lambda item: _tie(item[1])))
 
 
-def _tie(each: Scored) -> tuple[float, int, int, str, int]:
-    return (-each.coverage, -len(each.hits), -sum(each.hits.values()), each.row.path, each.row.line)
+def _tie(each: Scored) -> tuple[float, str, int]:
+    return (-each.coverage, each.row.path, each.row.line)

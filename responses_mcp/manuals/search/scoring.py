@@ -1,15 +1,15 @@
-"""How well a section fits a query: idf × tf, bonuses for coverage, phrases, closeness and the like (M4.2).
+"""How well a section fits a query: BM25 over its fields, with bonuses for coverage, phrases and the like (M4.2).
 
-Everything is relative to the weight of the query's terms, so that scores of different queries compare. The weights were
-set on known questions. They hardly matter one by one: halving or doubling one moves the quality by a percent or two.
+A score is the share of what a perfect section would have, so that scores of different queries and manuals compare. What
+each weight is worth on questions of other people stands in docs/retrieval.md.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice, pairwise
@@ -19,32 +19,44 @@ from responses_mcp.manuals.search.query import RequiredTerm, Term, as_written, l
 from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
 
-_K1: Final = 1.2
-_B: Final = 0.75
+# BM25F: a text of average length counts its words once, a title twice. Lengths are in characters.
+_K1: Final = 1.4
+_B: Final = 0.6
+_TITLE, _TITLE_B, _TITLE_LENGTH = 1.5, 0.5, 25
+_ABOVE, _PATH, _NAMES = 0.5, 0.5, 0.5
+_SHORTEST: Final = 250  # what is shorter counts as so long
 _MOST_HITS: Final = 20
-_LONG: Final = 3000  # characters; longer sections match by chance
-_SHORT: Final = 200
-_NEAR, _FAR = 40, 80  # characters
-_BESIDE: Final = 12
-_POSITIONS: Final = 8  # of a term that closeness looks at
 
 # The LEXICAL_* settings scale those that the contract names (M4.3); these are the values at their defaults.
-_COVERAGE: Final = 3.5
+_COVERAGE: Final = 1.0
 _SPARSE_COVERAGE: Final = 0.35  # what coverage weighs whatever the setting says
-_TITLE: Final = 0.2
-_ABOVE: Final = 0.3
-_PATH: Final = 0.3
-_WHOLE: Final = 0.3
-_REQUIRED: Final = 1.6
-_REQUIRED_TITLE: Final = 0.2
-_PHRASE: Final = 0.5
-_CLOSE: Final = 0.3
-_SUBSTANCE: Final = 1.0
-_NUMBER: Final = 0.3
-_CODE: Final = 0.2
-_DEFINITION: Final = 0.3
-_NOISE: Final = 0.05
-_PARTIAL: Final = 0.5  # of a compound word of which only parts are there
+_COVERED: Final = 4  # the power of coverage: most of the words count little beside all of them
+_POSSIBLE: Final = 1  # and that of the best coverage of any section: a question that nothing covers asks for meaning
+_CERTAIN: Final = 8
+_HEAD: Final = 0.25
+_REQUIRED: Final = 0.05
+_DEMANDED: Final = 3.0  # for one that the query does not have
+_FORM: Final = 0.5  # of that, for a required term in another form
+_FILE: Final = 0.1  # of each of the two next sections of the file
+_NEXT: Final = 2
+_PHRASE: Final = 0.1
+_UNSURE: Final = 0.33
+_AS_WRITTEN: Final = 0.3
+_CLOSE: Final = 0.15
+_NUMBER: Final = 0.1
+_CODE: Final = 0.05
+_DEFINITION: Final = 0.1
+_NOISE: Final = 0.02
+_PERFECT: Final = (1 + _COVERAGE + _HEAD + _PHRASE + _CLOSE + _NUMBER + _CODE + _DEFINITION) * (1 + _NEXT * _FILE)
+
+# In a long question of prose, a word that the best sections do not have says little, however rare it is.
+_FEEDBACK: Final = 0.5
+_FEEDBACK_ROWS: Final = 5
+_FEW_WORDS, _MANY_WORDS = 4, 8
+
+_NEAR, _FAR = 40, 80  # characters
+_BESIDE: Final = 12
+_POSITIONS: Final = 8  # of a word that closeness looks at
 
 _MOST_FOLDED: Final = 4096  # titles and paths kept as they are searched
 
@@ -56,7 +68,10 @@ _EXCEPTING: Final = ("ただし", "但し", "除外", "対象外", "を除く", 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A part of a section as the index has it: `title` and `above` as written, `body` folded, `text` normalised."""
+    """A part of a section as the index has it: `title` and `above` as written, `body` folded, `text` normalised.
+
+    `names` are the parts of names in it, with spaces between.
+    """
 
     id: int
     path: str
@@ -65,25 +80,27 @@ class Row:
     above: str
     body: str
     text: str = ""
+    names: str = ""
 
 
 @dataclass(slots=True)
 class Scored:
-    """A row and its score. `parts` are the points by their names, `required` the hits of each required term.
-
-    `matched` are the terms that it holds, also only in parts.
-    """
+    """A row and its score. `parts` are the points by their names, `required` the hits of each required term."""
 
     row: Row
     title: str  # folded
     score: float = 0.0
     bonus: float = 0.0  # for required terms; g0 does without it
     coverage: float = 0.0  # from 0 to 1: the share of the query's weight that the row holds
-    hits: dict[str, int] = field(default_factory=dict[str, int])
-    matched: list[Term] = field(default_factory=list[Term])
     required: tuple[int, ...] = ()
+    has_required: float = 0.0  # from 0 to 1: all of them, as they are written
+    asked_for: float = 0.0  # the weight of required terms that the query does not have
     signals: list[str] = field(default_factory=list[str])
     parts: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    # Of each term: what BM25 makes of its hits, and at the average length; whether title, headings or path have it.
+    gains: list[float] = field(default_factory=list[float])
+    at_average: list[float] = field(default_factory=list[float])
+    heads: list[bool] = field(default_factory=list[bool])
 
     def add(self, part: str, points: float, signal: str = "") -> None:
         """Add `points` to the score, unless they are 0."""
@@ -95,141 +112,198 @@ class Scored:
 
 
 class Scorer:
-    """Scores rows for one query. `terms` come with their weights; `average` is the length of a body, in characters."""
+    """Scores rows for one query.
+
+    `words` are those that a reader sees in it, `terms` what is counted, with what each is worth and whether the manual
+    has it at all. A required term that is among them already has the weight 0. `average` is the length of a body, in
+    characters.
+    """
 
     def __init__(
         self,
         query: str,
-        terms: Sequence[tuple[Term, float]],
-        required: Sequence[RequiredTerm],
+        words: Sequence[Term],
+        terms: Sequence[tuple[Term, float, bool]],
+        required: Sequence[tuple[RequiredTerm, float]],
         lexical: LexicalSettings,
         *,
         average: float,
     ) -> None:
         self._query = foldable(normalise(query))
-        self._terms = terms
-        self._total = sum(weight for _, weight in terms) or 1.0
+        self._words = words
+        self._terms = [term for term, _, there in terms if there]
+        self._weights = [weight for _, weight, there in terms if there]
+        # What the manual does not have tells no section from another, and all of them from what was asked for.
+        self._there = sum(self._weights) / (sum(weight for _, weight, _ in terms) or 1.0)
+        known = {term.text for term in self._terms}
+        # Pairs that are half grammar cover little, and a part of a name nothing, if the whole name is there.
+        self._covering = [0.0 if term.part_of in known - {term.text} else term.weight for term in self._terms]
         self._required = required
         self._average = max(average, 1.0)
         self._lexical = lexical
+        self._certainty = 0.0
+        self._b = min(_B * lexical.length_penalty_weight / 0.2, 1.0)
         self._coverage = _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
         self._defining = _DEFINING.search(self._query) is not None
-        self._phrases = [self._between(*pair) for pair in pairwise(term for term, _ in terms)]
+        self._phrases = [self._between(*pair) for pair in pairwise(words)]
 
     def _between(self, first: Term, second: Term) -> str:
-        """Return the query from one term to the next: a phrase, if a text has it too."""
+        """Return the query from one word to the next: a phrase, if a text has it too."""
         start = self._query.find(first.text)
         end = self._query.find(second.text, start + len(first.text))
         return self._query[start : end + len(second.text)] if start >= 0 and end >= 0 else first.text + second.text
 
-    def score(self, row: Row) -> Scored:
-        """Score a row by what is quick to find out."""
+    def look(self, row: Row) -> Scored:
+        """Find the terms in a row; `score` makes scores of it."""
         title, above, path = _folded(row.title), _folded(row.above), _folded(row.path).rpartition(".")[0]
         head = f"{title}\n{above}\n{path}"
-        body = row.body
-        length = len(body)
+        body, names = row.body, row.names
         found = Scored(row, title)
-        base = covered = in_title = in_above = in_path = whole = 0.0
-        stretch = _K1 * (1 - _B + _B * min(length, _LONG + 1000) / self._average)
-        for term, weight in self._terms:
-            share = 1.0
+        length = 1 - self._b + self._b * max(len(body), _SHORTEST) / self._average
+        in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(title) / _TITLE_LENGTH)
+        for term in self._terms:
             hits = min(term.hits(body), _MOST_HITS)
-            count = float(hits)
-            seen = hits
+            more = 0.0
+            in_head = False
             if term.root in head:
                 title_hits, above_hits, path_hits = term.hits(title), term.hits(above), term.hits(path)
-                count += 2 * bool(title_hits) + 0.5 * bool(above_hits) + 0.5 * bool(path_hits)
-                seen += title_hits + above_hits + path_hits
-                in_title += weight * bool(title_hits)
-                in_above += weight * bool(above_hits)
-                in_path += weight * bool(path_hits)
-            if not count and term.pattern is None and len(term.tokens) > 1:
-                share = sum(part in body or part in title for part in term.tokens) / len(term.tokens) * _PARTIAL
-                count = share
-            if not count:
-                continue
-            found.matched.append(term)
-            if seen:
-                found.hits[term.text] = seen
-                if term.pattern is None or term.text in body or term.text in title:
-                    whole += weight
-            base += weight * count * (_K1 + 1) / (count + stretch)
-            covered += weight * share
-        total = self._total
-        found.coverage = covered / total
-        found.add("tf-idf", base / total / (_K1 + 1))
-        found.add("coverage", self._coverage * found.coverage)
-        found.add("title", _TITLE * in_title / total, "anchor")
-        found.add("above", _ABOVE * in_above / total)
-        found.add("path", _PATH * in_path / total)
-        found.add("whole words", _WHOLE * whole / total)
-        found.add("substance", _SUBSTANCE * min(length, _SHORT) / _SHORT)
-        if self._defining:
-            found.add("definition", _DEFINITION * in_title / total, "definition_title")
-        if length > _LONG:
-            found.add("length", -self._lexical.length_penalty_weight * min(length / _LONG - 1, 4.0))
-        if _LISTS.search(row.path):
-            found.add("list of contents", -_NOISE)
+                more = in_title * title_hits + _ABOVE * bool(above_hits) + _PATH * bool(path_hits)
+                in_head = more > 0
+            if not hits and term.root in names:
+                more += _NAMES * bool(term.hits(names))
+            count = hits / length + more
+            found.gains.append(count / (count + _K1))
+            found.at_average.append((hits + more) / (hits + more + _K1))
+            found.heads.append(in_head)
         if self._required:
-            self._score_required(found, f"{above}\n{path}")
+            self._look_for_required(found, f"{above}\n{path}", length)
         return found
 
-    def _score_required(self, found: Scored, around: str) -> None:
-        bonus = 0.0
+    def _look_for_required(self, found: Scored, around: str, length: float) -> None:
         counts: list[int] = []
-        for required in self._required:
-            hits, title_hits = required.hits(found.row.body), required.hits(found.title)
-            around_hits = required.hits(around)
-            counts.append(hits + title_hits + around_hits)
-            bonus += _REQUIRED if hits or title_hits else _REQUIRED * 0.6 * bool(around_hits)
-            bonus += _REQUIRED_TITLE * bool(title_hits)
+        for required, weight in self._required:
+            hits, more = required.hits(found.row.body), required.hits(found.title) + required.hits(around)
+            counts.append(hits + more)
+            as_written = required.spellings and required.spellings[0].text in f"{found.title}\n{found.row.body}"
+            found.has_required += (bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)) / len(self._required)
+            if weight:
+                count = min(hits, _MOST_HITS) / length + min(more, 1)
+                found.asked_for += weight * count / (count + _K1)
         found.required = tuple(counts)
-        found.bonus = bonus / len(counts)
+
+    def score(self, looked: Sequence[Scored], asked: Iterable[Scored]) -> float:
+        """Give scores to rows that were looked at. Those `asked` for by the words of the query decide what words say.
+
+        Returns how sure it is that the words name what is sought, from 0 to 1: whether a section has them all.
+        """
+        asked = list(asked)
+        weights = self._weights
+        best = self._weigh(asked, weights)
+        if share := self._prose():
+            top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
+            seen = [sum(each.gains[at] for each in top) for at in range(len(weights))]
+            most = max(seen, default=0.0) or 1.0
+            weights = [
+                weight * (1 - share + share * there / most) if term.pattern is not None else weight
+                for term, weight, there in zip(self._terms, weights, seen, strict=True)
+            ]
+            best = self._weigh(asked, weights)
+        self._weigh(looked, weights, best)
+        files = defaultdict[str, dict[int, float]](dict)
+        for each in asked:
+            sections = files[each.row.path]
+            sections[each.row.line] = max(sections.get(each.row.line, 0.0), each.score)
+        further = {
+            path: sum(sorted(sections.values(), reverse=True)[1 : _NEXT + 1]) for path, sections in files.items()
+        }
+        for each in looked:
+            each.add("file", _FILE * further.get(each.row.path, 0.0))
+        self._certainty = best**_CERTAIN
+        return self._certainty
+
+    def _prose(self) -> float:
+        """Return how far this is a long question in an alphabet: from 0 to the weight of feedback."""
+        weights = [weight for term, weight in zip(self._terms, self._weights, strict=True) if term.pattern is not None]
+        if not weights:
+            return 0.0
+        many = sum(weights) ** 2 / sum(weight**2 for weight in weights) * sum(weights) / sum(self._weights)
+        return _FEEDBACK * min(max((many - _FEW_WORDS) / (_MANY_WORDS - _FEW_WORDS), 0.0), 1.0)
+
+    def _weigh(self, rows: Sequence[Scored], weights: Sequence[float], best: float | None = None) -> float:
+        """Score rows anew by so much for each term; return the best coverage, unless it is given."""
+        total = sum(weights) or 1.0
+        covering = [weight * share for weight, share in zip(weights, self._covering, strict=True)]
+        all_covering = sum(covering) or 1.0
+        for each in rows:
+            each.coverage = sum(weight for weight, gain in zip(covering, each.gains, strict=True) if gain) / all_covering
+        if best is None:
+            best = max((each.coverage for each in rows), default=0.0)
+        scale = self._there / _PERFECT
+        wanted = (total + sum(weight for _, weight in self._required)) * _PERFECT
+        for each in rows:
+            each.score, each.parts, each.signals = 0.0, [], []
+            plain = sum(map(float.__mul__, weights, each.at_average)) / total
+            gained = sum(map(float.__mul__, weights, each.gains)) / total
+            head = sum(weight for weight, there in zip(weights, each.heads, strict=True) if there) / total
+            each.add("tf-idf", scale * plain)
+            each.add("length", scale * (gained - plain))
+            each.add("coverage", scale * self._coverage * best**_POSSIBLE * each.coverage**_COVERED)
+            each.add("head", scale * _HEAD * head, "anchor")
+            if self._defining:
+                each.add("definition", scale * _DEFINITION * head, "definition_title")
+            if _LISTS.search(each.row.path):
+                each.add("list of contents", -scale * _NOISE)
+            each.bonus = scale * _REQUIRED * best**_CERTAIN * each.has_required + _DEMANDED * each.asked_for / wanted
+        return best
 
     def refine(self, found: Scored) -> None:
         """Add what takes longer to find out: phrases, closeness, numbers beside their words, codes."""
-        body, lexical = f"{found.title}\n{found.row.body}", self._lexical
+        body, lexical, scale = f"{found.title}\n{found.row.body}", self._lexical, self._there / _PERFECT
         if self._phrases:
             phrases = sum(phrase in body for phrase in self._phrases) / len(self._phrases)
-            found.add("phrase", _PHRASE * lexical.phrase_weight / 0.5 * phrases, "phrase")
+            found.add("phrase", scale * _PHRASE * lexical.phrase_weight / 0.5 * phrases, "phrase")
+        if self._words:
+            as_written = sum(word.text in body for word in self._words) / len(self._words)
+            found.add("as written", scale * _AS_WRITTEN * self._certainty * as_written)
         places = {
-            term.text: where
-            for term, _ in self._terms
-            if term.text in found.hits and (where := [at for at, _ in islice(term.places(body), _POSITIONS)])
+            word.text: where
+            for word in self._words
+            if (where := [at for at, _ in islice(word.places(body), _POSITIONS)])
         }
         if len(places) > 1:
             span = _narrowest(list(places.values())) / len(places)
             bonus = lexical.proximity_bonus_near * (span <= _NEAR / 2) + lexical.proximity_bonus_far
-            closeness = len(places) / len(self._terms) / (1 + span / 20)
-            found.add("proximity", _CLOSE / 1.5 * bonus * closeness, "proximity" if span <= _FAR else "")
-        for term, weight in self._terms:
-            here = places.get(term.text)
-            if here is None or not term.is_number:
+            closeness = len(places) / len(self._words) / (1 + span / 20)
+            found.add("proximity", scale * _CLOSE * (_UNSURE + (1 - _UNSURE) * self._certainty) / 1.5 * bonus * closeness, "proximity" if span <= _FAR else "")
+        for word in self._words:
+            here = places.get(word.text)
+            if here is None or not word.is_number:
                 continue
-            if not term.text.isdigit():
-                found.add("code", _CODE * weight / self._total, "code_exact")
-            near = (other for text, where in places.items() if text != term.text for other in where)
+            if not word.text.isdigit():
+                found.add("code", scale * _CODE / len(self._words), "code_exact")
+            near = (other for text, where in places.items() if text != word.text for other in where)
             if any(-_BESIDE <= other - mine <= _BESIDE for other in near for mine in here):
-                found.add("number in context", _NUMBER * lexical.number_context_bonus / 0.8, "number_context")
-        if found.hits and len(found.hits) == len(self._terms):
+                found.add("number in context", scale * _NUMBER * lexical.number_context_bonus / 0.8, "number_context")
+        if places and len(places) == len(self._words):
             found.signals.insert(0, "exact")
         if any(word in body for word in _EXCEPTING):
             found.signals.append("exceptions")
 
 
-def words_of(found: Scored) -> dict[str, int]:
+def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:
     """Return the words of the query as they stand in a row, and how often: most often first.
 
     They are normalised. Of a compound of which only parts are there, it is the parts.
     """
     row = found.row
     texts = [row.text or row.body, *map(normalise, (row.title, row.above, row.path.rpartition(".")[0]))]
+    folded = list(map(foldable, texts))
     counts: Counter[str] = Counter()
-    for term in found.matched:
-        if term.text in found.hits:
-            counts.update(chain.from_iterable(map(term.words, texts)))
+    for word in words:
+        if any(map(word.hits, folded)):
+            counts.update(chain.from_iterable(map(word.words, texts)))
             continue
-        for part in longest_parts(term.text, f"{row.body}\n{found.title}"):
+        for part in longest_parts(word.text, "\n".join(folded)) if word.pattern is None else ():
             counts.update(chain.from_iterable(as_written(part, text) for text in texts))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -237,8 +311,8 @@ def words_of(found: Scored) -> dict[str, int]:
 def idf(documents: int, having: int) -> float:
     """Return the weight of a term that `having` of so many documents have; an unknown one weighs half of the rarest."""
     if not having:
-        return (math.log(documents + 1) + 1) / 2
-    return math.log((documents + 1) / (having + 1)) + 1
+        return math.log(1 + (documents + 0.5) / 0.5) / 2
+    return math.log(1 + (documents - having + 0.5) / (having + 0.5))
 
 
 @lru_cache(maxsize=_MOST_FOLDED)

@@ -52,8 +52,10 @@ def select(ranking: Ranking, max_candidates: int, find: FindSettings) -> Selecti
         injected += [key for key in ranking.holding if key[0] not in taken]
     if injected:
         sole = _first_of_files(shown, {path for path, _ in ranking.holding})
-        shown = _without_last(shown, len(shown) + len(injected) - places, sole)
-        injected = injected[: places - len(shown)]
+        by_merit = min(len(shown), max(1, places // 2, places - len(injected)))
+        shown = _without_last(shown, len(shown) - by_merit, sole)
+        if len(injected) > places - by_merit:
+            injected, cutoff = injected[: places - by_merit], "candidate_cap"
     last = shown[-1][1] if shown else 0.0
     shown += [(key, min(ranking.fused[key], last)) for key in injected]
     for key in explored:

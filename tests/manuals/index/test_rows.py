@@ -33,14 +33,19 @@ def rows(path: str, content: str, *, largest: int = 10**9, piece: int = 2**20) -
 
 def test_markdown_has_a_row_a_section_with_its_place_and_what_is_above_it() -> None:
     assert rows("a.md", "# Ａ\n\nText ONE\n## B\n\ntwo\n") == [
-        Entry(1, "Ａ", "", "text one"),
-        Entry(4, "B", "Ａ", "two"),
+        Entry(1, "Ａ", "", "text one", ""),
+        Entry(4, "B", "Ａ", "two", ""),
     ]
 
 
 def test_json_has_rows_of_its_text_under_its_name() -> None:
-    assert rows("x/a.json", '{"a": "B"}') == [Entry(1, "a.json", "", '{"a": "b"}')]
-    assert rows("a.json", "") == [Entry(1, "a.json", "", "")]
+    assert rows("x/a.json", '{"a": "B"}') == [Entry(1, "a.json", "", '{"a": "b"}', "")]
+    assert rows("a.json", "") == [Entry(1, "a.json", "", "", "")]
+
+
+def test_a_row_has_the_parts_of_the_names_in_its_title_and_text() -> None:
+    [row] = rows("a.md", "# HTTPServer\n\ngetElementById, 0x80070005 and plain Words\n")
+    assert row.names.split() == ["http", "server", "get", "element", "by", "id", "80070005"]
 
 
 @pytest.mark.parametrize("text", ["設定", "😀 ok", "a\\u", "é"])
@@ -101,10 +106,10 @@ def test_breadcrumbs_are_cut_at_the_far_end() -> None:
 
 
 def test_the_index_is_given_title_place_and_text_as_words() -> None:
-    given = indexed("x/設定.md", "Ｔitle", "A > B", "本体 text")
+    given = indexed("x/設定.md", "Ｔitle", "A > B", "本体 text", "get element")
     title, place, text = (set(each.split()) for each in given)
     assert (title, place >= {"a", ">", "b", "x/", "設定"}, text >= {"本体", "text"}) == ({"title"}, True, True)
-    assert indexed("x/設定.md", "Ｔitle", "A > B", "本体 text") == given  # or the row could not be deleted
+    assert indexed("x/設定.md", "Ｔitle", "A > B", "本体 text", "get element") == given  # or the row could not be deleted
 
 
 def test_a_file_ends_at_the_limit_and_its_digest_tells_what_was_read() -> None:
