@@ -24,8 +24,16 @@ def configured_conversation(settings: Settings, toolsets: Iterable[Toolset] | No
         configured_toolsets(settings) if toolsets is None else toolsets,
         settings.server,
         version=__version__,
-        instructions=INSTRUCTIONS if settings.server.instructions else None,
+        instructions=_instructions(settings) if settings.server.instructions else None,
     )
+
+
+def _instructions(settings: Settings) -> str:
+    if "manuals" not in settings.toolsets or not settings.manuals.search_tool:
+        return INSTRUCTIONS
+    from responses_mcp.toolsets import manual_definitions  # noqa: PLC0415  # most servers have none
+
+    return f"{INSTRUCTIONS} {manual_definitions.INSTRUCTIONS}"
 
 
 def configured_toolsets(settings: Settings) -> list[Toolset]:

@@ -41,7 +41,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "answers": {"errors", "room", "responses_api", "settings.model", "settings.system_policy"},
     "websearch": {"errors", "room", "responses_api", "settings.model"},
     "manuals.requests": {"manuals.errors", "manuals.words"},
-    "manuals.files": {"errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests"},
+    "manuals.files": {
+        *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),
+    },
     "manuals.index": {
         "errors",
         "manuals.errors",
@@ -52,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "manuals.results": {
         "json_types",
+        "manuals.files",
         "manuals.errors",
         "manuals.cancellation",
         "manuals.words",

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from responses_mcp.errors import exhausted
-from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, unchecked
+from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
-from responses_mcp.manuals.requests import FindRequest
+from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.results.find_payload import Unscanned, packed
+from responses_mcp.manuals.results.search_results import Unsearched
 from responses_mcp.manuals.search.candidates import Counts, Reader
+from responses_mcp.manuals.search.everywhere import Below, Everywhere, Ranked
 from responses_mcp.manuals.search.find import find
 from responses_mcp.manuals.search.query import words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET
@@ -116,6 +119,48 @@ class Library:
         begin(store, request.manual_id, check)
         return self.search(request, changes, check)
 
+    def search_everywhere(
+        self, request: SearchRequest, manuals: Mapping[str, Changes | None], check: CancellationCheck
+    ) -> tuple[list[Ranked], list[Unsearched]]:
+        """Search what is indexed of `manuals` now, for as long as `check` allows; what is left is told.
+
+        None stands for a manual of which not even that is known. Raises Vanished when an index is not the one that was
+        compared.
+        """
+        everywhere = Everywhere(request.query, self._settings.lexical, check)
+        unsearched: list[Unsearched] = []
+        late: list[str] = []
+        for name, changes in manuals.items():
+            unsearched += _unsearched(name, changes, request.path_prefix)
+            try:
+                # One transaction for each: SQLite, once stopped, gives up all that is done in one.
+                with self._opened(check).reading(check) as connection:
+                    if not self._ranked(everywhere, request, name, changes, connection):
+                        late.append(name)
+            except OutOfTime:
+                late.append(name)
+        told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
+        unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
+        return everywhere.best(request.limit), unsearched
+
+    def _ranked(
+        self,
+        everywhere: Everywhere,
+        request: SearchRequest,
+        name: str,
+        changes: Changes | None,
+        connection: sqlite3.Connection,
+    ) -> bool:
+        manual = manual_of(connection, name)
+        if changes is not None and (manual is None or manual.number != changes.number):
+            raise Vanished
+        if manual is None:
+            return True
+        check_whole(connection, manual)
+        if not request.path_prefix:
+            return everywhere.add(name, Reader(connection, manual, self._counts(manual)))
+        return everywhere.add(name, Below(connection, manual, self._counts(manual), request.path_prefix))
+
     def rebuild(self, error: Exception, age: int, check: CancellationCheck) -> bool:
         """Return whether a request that began at `age` and failed with `error` should be tried again.
 
@@ -203,3 +248,11 @@ def _reasons(changes: Changes | None) -> Iterator[tuple[str, str]]:
     changed, unindexed = list(changes.changed), list(changes.unindexed.items())
     yield from ((path, changes.hindered or TIME_BUDGET) for path in changed)
     yield from unindexed
+
+
+def _unsearched(name: str, changes: Changes | None, prefix: str) -> list[Unsearched]:
+    if changes is None:
+        return [Unsearched(name, TIME_BUDGET, None)]
+    reasons = Counter(reason for path, reason in _reasons(changes) if not prefix or f"{path}/".startswith(f"{prefix}/"))
+    told = [Unsearched(name, reason, files) for reason, files in reasons.items()]
+    return told if changes.whole else [*told, Unsearched(name, TIME_BUDGET, None)]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -20,16 +20,28 @@ import trio
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.folder import UNREADABLE
 from responses_mcp.manuals.files.listing import list_children, table_of_contents
+from responses_mcp.manuals.files.passages import Passage, Wanted, passages
 from responses_mcp.manuals.files.reading import ReadEnd, read, scan
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, ScanRequest, TocRequest
+from responses_mcp.manuals.requests import (
+    FindRequest,
+    HitsRequest,
+    LsRequest,
+    ReadRequest,
+    ScanRequest,
+    SearchRequest,
+    TocRequest,
+)
 from responses_mcp.manuals.results.cache import Embedding, FindCache
 from responses_mcp.manuals.results.find_payload import Unscanned, unpacked
-from responses_mcp.manuals.results.traces import Traces, page
+from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResults, SearchRow, Unsearched, readable
+from responses_mcp.manuals.results.traces import Traces, page, placed
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.index.update import Changes
     from responses_mcp.manuals.library import Library
+    from responses_mcp.manuals.search.everywhere import Ranked
     from responses_mcp.settings.model import ManualsSettings
 
 T = TypeVar("T")
@@ -52,6 +64,7 @@ class Times:
     least_look: float = 1.0
     least_indexing: float = 0.1
     least_search: float = 0.25
+    passages: float = 1.0  # to read the texts around matches, which are left out after that
     grace: float = 1.0  # after which nobody waits any longer for a thread that hangs in the file system
     closing: float = 0.2
 
@@ -125,6 +138,37 @@ class Manuals:
         if request.kind != "unscanned":
             payload = unpacked(payload)
         return page(payload, request, compact=compact)
+
+    async def hits_with_passages(self, request: HitsRequest) -> JsonObject:
+        """Show hits as clients get them, with the places of the matches in their files."""
+        shown = self.hits(request, compact=True)
+        if request.kind not in ("candidates", "integrated_top"):
+            return shown
+        rows = self.hits(replace(request, kind="integrated_top"))["items"]
+        wanted = [
+            Wanted(row["ref"]["manual_id"], row["path"], row["start_line"], row["title"], row["token_hits"])
+            for row in rows
+        ]
+        return placed(shown, await self._passages(wanted))
+
+    async def search(self, request: SearchRequest, *, on_phase: Callable[[str], None] | None = None) -> SearchResults:
+        """Search all manuals, or some, and return one ranking of the sections that fit best.
+
+        The indexes are updated first, for as long as `time_ms` allows for all of them. A manual that cannot be read, or
+        that was not reached, is told of, and the others are searched. `on_phase` is as for `find`.
+        """
+        deadline = trio.current_time() + request.time_ms / 1000
+        if request.manual_ids:
+            names = [await self._thread(partial(_name_on_disk, each)) for each in request.manual_ids]
+        else:
+            names = await self._thread(lambda library, _: library.folder.manuals())
+        ranked, unsearched = await self._with_rebuilding(
+            lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
+        )
+        found = await self._passages(
+            [Wanted(each.manual_id, each.path, each.line, each.title, each.words) for each in ranked]
+        )
+        return _results(ranked, found, unsearched)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).
@@ -215,6 +259,47 @@ class Manuals:
             request, found.generation, payload, elapsed_ms=elapsed_ms(), complete=found.complete, vector=vector
         )
         return payload
+
+    async def _search(
+        self, request: SearchRequest, names: Sequence[str], deadline: float, on_phase: Callable[[str], None] | None
+    ) -> tuple[list[Ranked], list[Unsearched]]:
+        manuals: dict[str, Changes | None] = dict.fromkeys(names)
+        unreadable: list[Unsearched] = []
+        failures: list[Exception] = []
+
+        async def update(name: str) -> None:
+            def report(done: int, total: int) -> None:
+                if on_phase is not None:
+                    on_phase(f"indexing {name}: {done:,} of {total:,} files")
+
+            try:
+                manuals[name] = await self._updated(name, deadline, report, request.query)
+            except ManualsError as error:
+                del manuals[name]
+                if error.code != "not_found":  # it has gone since it was listed
+                    unreadable.append(Unsearched(name, UNREADABLE, None))
+            except Exception as error:  # noqa: BLE001  # a broken index, which concerns all manuals
+                failures.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(update, name)
+        if failures:
+            raise failures[0]
+        until = max(deadline, trio.current_time() + self._times.least_search)
+        try:
+            found = await self._thread(lambda library, check: library.search_everywhere(request, manuals, check), until)
+        except OutOfTime:
+            return [], [*unreadable, *(Unsearched(name, OUT_OF_TIME, None) for name in manuals)]
+        return found[0], [*unreadable, *found[1]]
+
+    async def _passages(self, wanted: list[Wanted]) -> list[Passage | None]:
+        """Return the texts around matches, as many as there is time for."""
+        found: list[Passage | None] = [None] * len(wanted)
+        with suppress(OutOfTime):
+            until = trio.current_time() + self._times.passages
+            await self._thread(lambda library, check: passages(library.folder, wanted, found, check), until)
+        return list(found)
 
     async def _updated(
         self, name: str, deadline: float, report: Report, query: str = "", first: Unscanned | None = None
@@ -336,6 +421,26 @@ class Manuals:
 
 def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str:
     return library.folder.require_manual(manual_id)
+
+
+def _results(
+    ranked: Sequence[Ranked], found: Sequence[Passage | None], unsearched: Sequence[Unsearched]
+) -> SearchResults:
+    rows = [
+        SearchRow(
+            each.manual_id,
+            each.path,
+            readable(each.title),
+            " > ".join(map(readable, passage.above.split(" > "))) if passage is not None else "",
+            each.line,
+            each.score,
+            passage.match_line if passage is not None else None,
+            passage.char_offset if passage is not None else None,
+            passage.snippet if passage is not None else None,
+        )
+        for each, passage in zip(ranked, found, strict=True)
+    ]
+    return SearchResults(tuple(rows), tuple(unsearched))
 
 
 def _closed() -> ManualsError:

@@ -148,12 +148,14 @@ class ManualsSettings:
 
     Both paths are absolute once loaded. `index_dir` is the folder of the index files, for which loading fills in one in
     the user's caches; None, like `in_memory`, keeps the index in memory. A file over `max_file_bytes` is not searched.
+    `search_tool` says whether `manual_search` is among the tools.
     """
 
     root: str | None = None
     index_dir: str | None = None
     in_memory: bool = False
     max_file_bytes: int = 16 * 1024 * 1024
+    search_tool: bool = True
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
     find: FindSettings = field(default_factory=FindSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)

@@ -154,6 +154,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         Setting("index_dir", "folder", "Folder for the index files; without it, one in the user's cache folder."),
         switch("in_memory", "Keep the index in memory and write no index file."),
         integer("max_file_bytes", 1, 2**30, "Largest file that is searched, in bytes."),
+        switch("search_tool", "Offer the tool `manual_search`, which searches all manuals at once."),
     ),
     *section(
         "manuals.lexical",

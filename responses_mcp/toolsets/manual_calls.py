@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import HitsRequest
-from responses_mcp.manuals.requests.parsing import parse_find, parse_hits, parse_ls, parse_read, parse_scan, parse_toc
+from responses_mcp.manuals.requests.parsing import (
+    parse_find,
+    parse_hits,
+    parse_ls,
+    parse_read,
+    parse_scan,
+    parse_search,
+    parse_toc,
+)
 from responses_mcp.manuals.requests.paths import ROOT_ID
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.toolsets.base import CallContext
@@ -83,12 +91,12 @@ async def _find(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     }
     if request.inline_hits is not None:
         hits = HitsRequest(found["trace_id"], "integrated_top", 0, request.inline_hits)
-        result["inline_hits"] = manuals.hits(hits, compact=True)
+        result["inline_hits"] = await manuals.hits_with_passages(hits)
     return {**result, "next_actions": []}
 
 
-async def _hits(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG001, ASYNC124  # a trace id needs neither
-    return manuals.hits(parse_hits(arguments), compact=True)
+async def _hits(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG001  # a trace id says it all
+    return await manuals.hits_with_passages(parse_hits(arguments))
 
 
 async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
@@ -102,13 +110,24 @@ async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     if memory is not None:
         file = (end.manual_id, end.path)
         last = memory.reads.get(file)
-        if last is not None and last.line == end.line:
+        # A match elsewhere in the section is another place to read.
+        elsewhere = request.match_line is not None or request.char_offset is not None
+        if last is not None and last.line == end.line and not (elsewhere and last.begun != end.begun):
             result, end = await manuals.read(request, after=last)
         memory.reads[file] = end
         memory.reads.move_to_end(file)
         if len(memory.reads) > _MOST_READS:
             memory.reads.popitem(last=False)
     return result
+
+
+async def _search(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    """Search everywhere. This tool is ours: it needs no listing, and it names manuals, so it stands for one."""
+    found = await manuals.search(parse_search(arguments), on_phase=context.report)
+    memory = _memory(context)
+    if memory is not None:
+        memory.listed = True
+    return found.brief()
 
 
 async def _scan(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
@@ -122,5 +141,6 @@ CALLS: Final[Mapping[str, Callable[[Manuals, CallContext, Mapping[str, Any]], Aw
     "manual_hits": _hits,
     "manual_read": _read,
     "manual_scan": _scan,
+    "manual_search": _search,
 }
 """The work of each tool. Each raises `ManualsError` for what the client can understand."""

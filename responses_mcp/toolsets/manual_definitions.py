@@ -1,4 +1,4 @@
-"""The six manual tools as `tools/list` shows them (M2 to M7).
+"""The seven manual tools as `tools/list` shows them (M2 to M7).
 
 Each input has one plain type and is optional by being left out, though null is taken too: clients and models' APIs
 refuse lists of types, and combinators at the root. A cursor has no type, because it may be several things (M3.8).
@@ -13,6 +13,12 @@ from responses_mcp.manuals import KINDS
 
 # Without readOnlyHint Codex refuses the call and Claude Code runs calls one after the other.
 ANNOTATIONS: Final = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+
+
+INSTRUCTIONS: Final = (
+    "For what the local manuals may tell, start with manual_search, then pass a row's ref to manual_read."
+)
+"""For the client's model, behind those of the answer tools."""
 
 
 class Definition(NamedTuple):
@@ -194,6 +200,40 @@ DEFINITIONS: Final = (
             truncated=_BOOLEAN,
             truncated_reason=_STRING,
             applied=_ANY_OBJECT,
+        ),
+    ),
+    Definition(
+        "manual_search",
+        "Search all manuals",
+        "Start here: search all local manuals at once, without manual_ls. Returns the best sections with the text "
+        "around the match. Pass a row's ref to manual_read as it is; of a .json row it is the arguments of manual_scan. "
+        "complete false: reason says what was not searched.",
+        _object(
+            "query",
+            query=_text("the question, in the manuals' language"),
+            limit=_number("default 5, most 20"),
+            manual_id=_text("default: all manuals"),
+            path_prefix=_text("a folder or file"),
+        ),
+        _object(
+            "results complete",
+            results=_list(
+                _object(
+                    manual_id=_STRING,
+                    path=_STRING,
+                    title=_STRING,
+                    above=_STRING,
+                    line=_INTEGER,
+                    match_line=_INTEGER,
+                    char_offset=_INTEGER,
+                    snippet=_STRING,
+                    score={"type": "number"},
+                    ref=_ANY_OBJECT,
+                )
+            ),
+            complete=_BOOLEAN,
+            reason=_STRING,
+            note=_STRING,
         ),
     ),
 )

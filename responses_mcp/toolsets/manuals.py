@@ -1,4 +1,4 @@
-"""The tools `manual_ls`, `manual_toc`, `manual_find`, `manual_hits`, `manual_read` and `manual_scan`.
+"""The tools `manual_ls`, `manual_toc`, `manual_find`, `manual_hits`, `manual_read`, `manual_scan` and `manual_search`.
 
 Their definitions are in `toolsets.manual_definitions`, their work in `toolsets.manual_calls`, which the first call
 imports. Errors are results with `{code, message, details?}` in every revision of the protocol.
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ManualsToolset:
-    """The six manual tools. Nothing of the search is imported or opened before a tool is called."""
+    """The manual tools. Nothing of the search is imported or opened before a tool is called."""
 
     def __init__(self, settings: Settings, *, manuals: Manuals | None = None) -> None:
         self._settings = settings
@@ -34,7 +34,7 @@ class ManualsToolset:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """Return the six tools in the contract's order."""
+        """Return the six tools in the contract's order, and ours unless it is turned off."""
         return [
             Tool(
                 **shown._asdict(),
@@ -43,6 +43,7 @@ class ManualsToolset:
                 failure=lambda text: _failure(ManualsError("conflict", text)),
             )
             for shown in DEFINITIONS
+            if shown.name != "manual_search" or self._settings.manuals.search_tool
         ]
 
     async def aclose(self) -> None:

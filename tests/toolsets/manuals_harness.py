@@ -20,7 +20,7 @@ ENVELOPE = {
 }
 REVISIONS = ("legacy", "modern")
 
-TOOLS = ("manual_ls", "manual_toc", "manual_find", "manual_hits", "manual_read", "manual_scan")
+TOOLS = ("manual_ls", "manual_toc", "manual_find", "manual_hits", "manual_read", "manual_scan", "manual_search")
 SCHEMAS = {tool.name: tool.definition["outputSchema"] for tool in ManualsToolset(Settings()).tools}
 
 

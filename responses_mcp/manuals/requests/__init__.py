@@ -9,6 +9,9 @@ from responses_mcp.manuals.requests.paths import ROOT_ID
 
 DEFAULT_CHARS: Final = 12_000
 MOST_INLINE_HITS: Final = 5
+DEFAULT_FOUND: Final = 5
+MOST_FOUND: Final = 20
+"""Rows of `manual_search`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,20 @@ class FindRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """Search all manuals, or those of `manual_ids`, for the `limit` sections that fit best.
+
+    `path_prefix` is a folder or a file in them. `time_ms` bounds all of it in milliseconds.
+    """
+
+    query: str
+    limit: int = DEFAULT_FOUND
+    manual_ids: tuple[str, ...] = ()
+    path_prefix: str = ""
+    time_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
 class HitsRequest:
     """Show `limit` rows of one kind from `offset` on, of the find that `trace_id` names."""
 
@@ -62,12 +79,17 @@ class HitsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """Read the section whose heading is at `start_line` (1-based), or the first one, up to `max_chars` characters."""
+    """Read the section whose heading is at `start_line` (1-based), or the first one, up to `max_chars` characters.
+
+    `match_line`, or `char_offset` in the file, is where a search found its best match: what is read has it.
+    """
 
     manual_id: str
     path: str
     start_line: int | None = None
     max_chars: int = DEFAULT_CHARS
+    match_line: int | None = None
+    char_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

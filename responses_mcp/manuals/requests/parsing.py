@@ -16,12 +16,15 @@ from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import (
     DEFAULT_CHARS,
+    DEFAULT_FOUND,
+    MOST_FOUND,
     MOST_INLINE_HITS,
     FindRequest,
     HitsRequest,
     LsRequest,
     ReadRequest,
     ScanRequest,
+    SearchRequest,
     TocRequest,
 )
 from responses_mcp.manuals.requests.arguments import Arguments
@@ -60,10 +63,7 @@ def parse_toc(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()
     names = ("manual_id", "path_prefix", "max_files", "cursor", "depth", "max_headings_per_file")
     given = Arguments.of_tool("manual_toc", arguments, *names)
     manual_id = _manual_id(given, candidate_ids)
-    prefix = given.get("path_prefix", "")
-    if not isinstance(prefix, str):
-        raise given.wrong("path_prefix", "a file or folder of the manual, as a string", prefix)
-    prefix = "/".join(parts_of(prefix))
+    prefix = _prefix(given)
     depth = given.get("depth", "shallow")
     folded = depth.strip().casefold() if isinstance(depth, str) else depth
     if folded not in ("shallow", "deep"):
@@ -89,16 +89,14 @@ def parse_find(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
         "include_claim_graph", "use_cache", "inline_hits", "budget",
     )  # fmt: skip
     given = Arguments.of_tool("manual_find", arguments, *names)
-    query = given.text("query", _QUERY)
-    if len(query) > _LONGEST_QUERY:
-        raise given.wrong("query", _QUERY, query)
+    query = _query(given)
     budget = given.members("budget", "an object like {time_ms, max_candidates}") or Arguments({})
     inline = given.members("inline_hits", "an object like {limit}")
     earlier = None
     if given.get("only_unscanned_from_trace_id") is not None:
         earlier = given.text("only_unscanned_from_trace_id", _TRACE_ID)
     return FindRequest(
-        query=_writable(query),
+        query=query,
         manual_id=_manual_id(given, candidate_ids),
         required_terms=_required_terms(given),
         expand_scope=given.flag("expand_scope"),
@@ -110,6 +108,18 @@ def parse_find(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
         inline_hits=None
         if inline is None
         else min(inline.integer("limit", MOST_INLINE_HITS, most=math.inf), MOST_INLINE_HITS),
+    )
+
+
+def parse_search(arguments: Mapping[str, Any]) -> SearchRequest:
+    """Read the arguments of `manual_search`; a limit over the most is lowered, and the root stands for all manuals."""
+    given = Arguments.of_tool("manual_search", arguments, "query", "limit", "manual_id", "path_prefix")
+    everywhere = given.get("manual_id", ROOT_ID) in (ROOT_ID, "")
+    return SearchRequest(
+        query=_query(given),
+        limit=min(given.integer("limit", DEFAULT_FOUND, most=math.inf), MOST_FOUND),
+        manual_ids=() if everywhere else (_manual_id(given, ()),),
+        path_prefix=_prefix(given),
     )
 
 
@@ -132,7 +142,14 @@ def parse_read(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
     ref = given.members("ref", _REF)
     if ref is None:
         raise given.missing("ref", _REF)
-    return ReadRequest(_manual_id(ref, candidate_ids), _path(ref), ref.integer_or_none("start_line"), _max_chars(given))
+    return ReadRequest(
+        _manual_id(ref, candidate_ids),
+        _path(ref),
+        ref.integer_or_none("start_line"),
+        _max_chars(given),
+        ref.integer_or_none("match_line"),
+        ref.integer_or_none("char_offset", least=0),
+    )
 
 
 def parse_scan(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()) -> ScanRequest:
@@ -153,6 +170,20 @@ def parse_scan(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
     elif offset is None:
         start_line = line
     return ScanRequest(manual_id, path, start_line, offset, _max_chars(given))
+
+
+def _query(given: Arguments) -> str:
+    query = given.text("query", _QUERY)
+    if len(query) > _LONGEST_QUERY:
+        raise given.wrong("query", _QUERY, query)
+    return _writable(query)
+
+
+def _prefix(given: Arguments) -> str:
+    prefix = given.get("path_prefix", "")
+    if not isinstance(prefix, str):
+        raise given.wrong("path_prefix", "a file or folder of the manual, as a string", prefix)
+    return "/".join(parts_of(prefix))
 
 
 def _max_chars(given: Arguments) -> int:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import HitsRequest
+from responses_mcp.manuals.results.search_results import place
+
+if TYPE_CHECKING:
+    from responses_mcp.manuals.files.passages import Passage
 
 _MOST_KEPT: Final = 100  # payloads
 _KEPT_FOR: Final = 1800.0  # seconds
@@ -105,3 +109,19 @@ def _candidate(row: JsonObject, *, compact: bool) -> JsonObject:
 def _integrated(row: JsonObject) -> JsonObject:
     ref = {key: row["ref"][key] for key in ("manual_id", "path", "start_line")}
     return {"ref": ref, "title": row["title"], "score": row["score"], "matched_tokens": row["matched_tokens"]}
+
+
+def placed(shown: JsonObject, found: Sequence[Passage | None]) -> JsonObject:
+    """Return a compact page with the places of the matches; the fields of its rows are fixed, so they go into `ref`.
+
+    Rows of integrated_top have the text around the match, too.
+    """
+    items: list[JsonObject] = []
+    for row, passage in zip(shown["items"], found, strict=True):
+        ref: JsonObject = dict(row["ref"])
+        if passage is not None:
+            if shown["kind"] == "integrated_top":
+                ref.update(above=passage.above, snippet=passage.snippet.text)
+            ref.update(place(passage.match_line, passage.char_offset))
+        items.append({**row, "ref": ref})
+    return {**shown, "items": items}

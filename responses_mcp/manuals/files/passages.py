@@ -1,0 +1,316 @@
+"""Where in a section the words of a question stand, and the text around that place.
+
+The index holds folded text, so a place is looked for in the file itself, and only for the few rows that are shown. What
+is said is true of the file as it is now; of a section that is not there any more nothing is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import log2
+from typing import Final, NamedTuple
+
+from responses_mcp.manuals.cancellation import CancellationCheck
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.manuals.files.pages import Text, steadily
+from responses_mcp.manuals.files.sections import Heading, Outline
+from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
+from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, visible
+from responses_mcp.manuals.requests.paths import file_type
+from responses_mcp.manuals.words import LETTER, normalise, stem
+
+_LONG: Final = 3_000  # characters; in a shorter section the match needs no line of its own
+_LONG_LINE: Final = 1_000  # characters before the match in its own line, which then says too little
+_CONTEXT: Final = 100  # characters before the match at which to begin in such a line
+_ROW_OF_JSON: Final = 16_000  # characters that a row of the index has of a JSON file
+_WIDTH: Final = 160  # characters in which the words should stand together
+_SHARED: Final = 2 * _WIDTH  # of a piece and the next, so that no match is cut in two
+_MOST_WORDS: Final = 32
+_PART: Final = 0.4  # what a word weighs that is only a part of one
+_LONGEST_ABOVE: Final = 400  # characters
+
+_LETTER: Final = re.compile(LETTER)
+_JOINING: Final = re.compile("[\u0300-\u036f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]")  # to the character before
+_CHARACTERS: Final = re.compile(f"(?s:.){_JOINING.pattern}*")
+_ESCAPES: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|" + _CHARACTERS.pattern
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A section to look into, as a search knows it: the line and title of its row, and the words that it holds.
+
+    `words` are normalised, with how often they occur: the rare ones say more.
+    """
+
+    manual_id: str
+    path: str
+    line: int
+    title: str
+    words: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The place of the best match. `above` are the headings above the section.
+
+    `match_line` is there when the section is long, or JSON; `char_offset` when that line is long: a place for a cursor
+    of `manual_scan`. Both are None where no word stands in the text.
+    """
+
+    above: str
+    snippet: Snippet
+    match_line: int | None = None
+    char_offset: int | None = None
+
+
+class _Stretch(NamedTuple):
+    """The text of a section, without its heading, in characters of its file."""
+
+    begin: int
+    end: int
+    above: str = ""
+
+
+def passages(folder: Folder, wanted: Sequence[Wanted], found: list[Passage | None], check: CancellationCheck) -> None:
+    """Fill `found`, which has a place for each of `wanted`, as far as their files can be read and have them."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for number, each in enumerate(wanted):
+        places.setdefault((each.manual_id, each.path), []).append(number)
+    for (manual_id, path), numbers in places.items():
+        check()
+
+        def look(text: Text, numbers: Sequence[int] = numbers) -> list[Passage | None]:
+            return _passages(text, [wanted[number] for number in numbers], check)
+
+        try:
+            _, seen = steadily(folder, manual_id, path, check, look)
+        except ManualsError:  # it has gone, or cannot be read
+            continue
+        for number, passage in zip(numbers, seen, strict=True):
+            found[number] = passage
+
+
+def _passages(text: Text, wanted: Sequence[Wanted], check: CancellationCheck) -> list[Passage | None]:
+    json = file_type(wanted[0].path) == "json"
+    stretches = {} if json else _sections(text, wanted)
+    found: list[Passage | None] = []
+    for each in wanted:
+        stretch = _row_of_json(text, each.line) if json else stretches.get(each.line)
+        found.append(None if stretch is None else _passage(text, stretch, each, json=json, check=check))
+    return found
+
+
+def _row_of_json(text: Text, line: int) -> _Stretch | None:
+    """Return the text of the rows that begin on a line: to the end of the line, and a row more."""
+    try:
+        begin = text.offset_of(line)
+    except ManualsError:
+        return None
+    try:
+        following = text.offset_of(line + 1)
+    except ManualsError:  # it is the last line
+        return _Stretch(begin, 2**62)
+    return _Stretch(begin, max(begin + _ROW_OF_JSON, following))
+
+
+def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
+    """Find the sections of Markdown that begin on lines, and have the titles that are looked for, up to the next."""
+    titles = {each.line: each.title for each in wanted}
+    name = next(iter(wanted)).path.rpartition("/")[2]
+    found: dict[int, _Stretch] = {}
+    outline, lines = Outline(), Lines(text.spans(), ENOUGH_OF_A_LINE)
+    above: list[Heading] = []
+    current: int | None = 1 if 1 in titles else None
+    begin: int | None = 0  # of the text of the current section; None until the line behind its heading comes
+    blank = front = True
+
+    def close(end: int) -> None:
+        crumbs = " > ".join(each.title for each in above if current is None or each.line < current)
+        title = above[-1].title if above else outline.front_title
+        if current is not None and (title or name) == titles[current]:
+            found[current] = _Stretch(end if begin is None else begin, end, crumbs[-_LONGEST_ABOVE:])
+
+    for line in lines:
+        if begin is None:
+            begin = lines.offset
+        heading = outline.heading(line)
+        if heading is None:
+            if not above:
+                if front and outline.front_lines:  # what follows is the preamble, if anything does
+                    begin, blank, front = None, True, False
+                else:
+                    blank = blank and not line.strip()
+            continue
+        if above or not blank:
+            close(lines.offset)
+        if len(found) == len(titles):
+            return found
+        while above and above[-1].level >= heading.level:
+            above.pop()
+        above.append(heading)
+        current, begin = heading.line if heading.line in titles else None, None
+    if blank and not above:  # there is nothing but the front matter
+        begin = 0
+    close(lines.length)
+    return found
+
+
+def _passage(text: Text, stretch: _Stretch, wanted: Wanted, *, json: bool, check: CancellationCheck) -> Passage:
+    best = _best(text, stretch, wanted.words, json=json, check=check)
+    begin, line = (stretch.begin, None) if best is None else (best.begin, best.line)
+    end = begin if best is None else best.end
+    first = max(begin - 2 * LONGEST, stretch.begin)
+    size = min(end + 2 * LONGEST, stretch.end) - first
+    excerpt = text.page(first, max(size, 0), beyond_is_empty=True).text
+    cut = begin - first
+    before, match, after = excerpt[:cut], excerpt[cut : cut + end - begin], excerpt[cut + end - begin :]
+    if json:
+        before, match, after = map(_unescaped, (before, match, after))
+    snippet = around(before, match, after)
+    if best is None or line is None:
+        return Passage(stretch.above, snippet)
+    long_line = best.column > _LONG_LINE
+    long = json or long_line or stretch.end - stretch.begin > _LONG
+    return Passage(stretch.above, snippet, line if long else None, begin - _CONTEXT if long_line else None)
+
+
+class _Best(NamedTuple):
+    """The stretch of a file in which most of the words stand, and its line and column."""
+
+    begin: int
+    end: int
+    line: int
+    column: int
+
+
+def _best(
+    text: Text, stretch: _Stretch, words: Mapping[str, int], *, json: bool, check: CancellationCheck
+) -> _Best | None:
+    weights = dict(sorted(((word, 1 / (1 + log2(1 + count))) for word, count in words.items() if word), key=_rarest))
+    weights = dict(list(weights.items())[:_MOST_WORDS])
+    best: _Best | None = None
+    most, enough = 0.0, sum({stem(word): weight for word, weight in weights.items()}.values())
+    kept, place, line, column = "", stretch.begin, 0, 0
+    for span in text.stretch(stretch.begin, stretch.end):
+        check()
+        raw = kept + span.text
+        line = line or span.start.line
+        folded, lengths = _folded(raw, json=json)
+        window = _window(folded, weights, most)
+        if window is not None:
+            most, first, last = window
+            first, last = _raw(first, lengths), _raw(last, lengths)
+            newline = raw.rfind("\n", 0, first)
+            before = first - newline - 1 if newline >= 0 else column + first
+            best = _Best(place + first, place + last, line + raw.count("\n", 0, first), before)
+            if most >= enough:
+                break
+        used = max(len(raw) - _SHARED, 0)
+        newline = raw.rfind("\n", 0, used)
+        column = used - newline - 1 if newline >= 0 else column + used
+        line += raw.count("\n", 0, used)
+        kept, place = raw[used:], place + used
+    return best
+
+
+def _rarest(item: tuple[str, float]) -> tuple[float, int, str]:
+    word, weight = item
+    return -weight, -len(word), word
+
+
+def _window(folded: str, weights: Mapping[str, float], most: float) -> tuple[float, int, int] | None:
+    """Return the weight, the beginning and the end of the stretch with the most words, if that is more than `most`.
+
+    Forms of one word count once.
+    """
+    events: list[tuple[int, int, str]] = []
+    worth: dict[str, float] = {}
+    for word, weight in weights.items():
+        places, whole = _places(folded, word)
+        root = stem(word)
+        worth[root] = max(worth.get(root, 0.0), weight if whole else weight * _PART)
+        events += [(begin, end, root) for begin, end in places]
+    events.sort()
+    inside: deque[tuple[int, str]] = deque()
+    counts: Counter[str] = Counter()
+    total = 0.0
+    best: tuple[float, int, int] | None = None
+    for begin, end, root in events:
+        inside.append((begin, root))
+        total += 0.0 if counts[root] else worth[root]
+        counts[root] += 1
+        while end - inside[0][0] > _WIDTH and len(inside) > 1:
+            _, gone = inside.popleft()
+            counts[gone] -= 1
+            total -= 0.0 if counts[gone] else worth[gone]
+        if total > most + 1e-9:
+            most, best = total, (total, inside[0][0], end)
+    return best
+
+
+def _places(folded: str, word: str) -> tuple[list[tuple[int, int]], bool]:
+    """Return where a word stands as a word of its own, or else as a part of others; and whether it is the former."""
+    begins, ends = _LETTER.match(word), _LETTER.match(word[-1:])
+    whole: list[tuple[int, int]] = []
+    parts: list[tuple[int, int]] = []
+    at = folded.find(word)
+    while at >= 0:
+        end = at + len(word)
+        part = (begins and at and _LETTER.match(folded, at - 1)) or (ends and _LETTER.match(folded, end))
+        (parts if part else whole).append((at, end))
+        at = folded.find(word, end)
+    return whole or parts, bool(whole)
+
+
+def _folded(raw: str, *, json: bool) -> tuple[str, list[tuple[int, int]] | None]:
+    """Return a text as words are normalised, with all its blanks; and the lengths of what became of what.
+
+    These are pairs of the length of a piece, before and after; None if each character stayed one.
+    """
+    escaped = json and "\\u" in raw
+    if raw.isascii() and not escaped:
+        return raw.lower(), None
+    memory = _Memory()
+    if escaped:
+        pieces: Sequence[str] = _ESCAPES.findall(raw)
+    else:
+        pieces = _CHARACTERS.findall(raw) if _JOINING.search(raw) else raw
+    folded = [memory[piece] for piece in pieces]
+    text = "".join(folded)
+    if len(text) == len(raw) and all(len(piece) == 1 for piece in memory.values()) and len(pieces) == len(raw):
+        return text, None
+    return text, list(zip(map(len, pieces), map(len, folded), strict=True))
+
+
+class _Memory(dict[str, str]):
+    def __missing__(self, piece: str) -> str:
+        text = _unescaped(piece) if len(piece) > 1 and piece.startswith("\\u") else piece
+        self[piece] = folded = " " if text.isspace() else normalise(text)
+        return folded
+
+
+def _raw(place: int, lengths: list[tuple[int, int]] | None) -> int:
+    """Return where a place of folded text is in the raw one."""
+    if lengths is None:
+        return place
+    raw = 0
+    for (before, _), behind in zip(lengths, accumulate(after for _, after in lengths), strict=True):
+        if behind > place:
+            break
+        raw += before
+    return raw
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with the characters that JSON writes as numbers; halves of characters are replaced."""
+    if "\\u" not in text:
+        return text
+    found = re.sub(r"\\u([0-9a-fA-F]{4})", lambda escape: visible(chr(int(escape[1], 16))), text)
+    return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,89 @@
+"""Snippets: a line or two of a file around a place, cut where a reader would cut them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final, NamedTuple
+
+LONGEST: Final = 200
+"""Characters of a snippet."""
+
+_CUT: Final = "…"
+_ROOM_BEFORE: Final = 3  # a third of the room is for what stands before the match
+_LOST: Final = 4  # up to a quarter of a side is given up for a good place to cut
+_BLANK: Final = re.compile(r"\s+")
+_ENDS: Final = "。！？!?．"  # behind which Japanese may be cut, where it has no blanks
+_PAUSES: Final = "、，」』）)]}"
+_SHOWN_BY_NOBODY: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+class Snippet(NamedTuple):
+    """A text of one line; what was looked for is from `begin` to `end` in it."""
+
+    text: str
+    begin: int
+    end: int
+
+    def cut(self, most: int) -> Snippet:
+        """Return it with `most` characters at most, around the match."""
+        return around(self.text[: self.begin], self.text[self.begin : self.end], self.text[self.end :], most)
+
+
+def around(before: str, match: str, after: str, most: int = LONGEST) -> Snippet:
+    """Return the text around a match on one line, of `most` characters at most and without controls.
+
+    Words and characters that belong together stay whole, as far as there is room; marks say where text is left out.
+    """
+    before, match, after = _line(before).lstrip(), _line(match), _line(after).rstrip()
+    match = match[: _end_of(match, most)]
+    room = most - len(match)
+    left = before[len(before) - min(len(before), max(room // _ROOM_BEFORE, room - len(after))) :]
+    if len(left) < len(before):
+        left = _CUT + left[_start_in(left) :] if len(left) > len(_CUT) else ""
+    right = after[: max(room - len(left), 0)]
+    if len(right) < len(after):
+        right = right[: _end_in(right)] + _CUT if len(right) > len(_CUT) else ""
+    return Snippet(left + match + right, len(left), len(left) + len(match))
+
+
+def _line(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text if "  " not in text else _BLANK.sub(" ", text)
+    return "".join(each for each in _BLANK.sub(" ", text) if unicodedata.category(each) not in _SHOWN_BY_NOBODY)
+
+
+def _start_in(left: str) -> int:
+    """Return where to begin in a text whose beginning is cut off; a mark needs a character of room."""
+    far = 1 + len(left) // _LOST
+    for marks in (_ENDS, " ", _PAUSES):
+        found = [at for at in (left.find(mark, 0, far) for mark in marks) if at >= 0]
+        if found:
+            at = min(found) + 1
+            return at + 1 if left[at : at + 1] == " " else at
+    at = 1
+    while at < len(left) and _belongs(left, at):
+        at += 1
+    return at
+
+
+def _end_in(right: str) -> int:
+    """Return where to end in a text whose end is cut off."""
+    near = len(right) - 1 - len(right) // _LOST
+    for marks in (_ENDS, " ", _PAUSES):
+        at = max(right.rfind(mark, max(near, 0)) for mark in marks)
+        if at >= 0:
+            return min(at if marks == " " else at + 1, len(right) - 1)
+    return _end_of(right, len(right) - 1)
+
+
+def _end_of(text: str, most: int) -> int:
+    end = min(most, len(text))
+    while 0 < end < len(text) and _belongs(text, end):
+        end -= 1
+    return end
+
+
+def _belongs(text: str, at: int) -> bool:
+    """Tell whether a character is a mark on the one before it."""
+    return unicodedata.category(text[at]).startswith("M")

@@ -1,0 +1,211 @@
+"""What a search of all manuals found, and the form in which clients get it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from responses_mcp.json_types import JsonObject
+from responses_mcp.manuals.files.snippets import Snippet
+from responses_mcp.manuals.requests.paths import file_type
+
+LOWEST_SCORE: Final = 0.15
+"""What scores less is about something else, and is not shown."""
+
+OUT_OF_TIME: Final = "time_budget"
+"""Why files are missing that a search with more time would have looked at."""
+
+_DOUBTFUL: Final = 0.3  # where nothing scores more, the question may be about something that no manual has
+_ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
+_ROWS_IN_IT: Final = 5
+_SHORTEST: Final = 40  # characters of a snippet for which headings and titles give way
+_SHORT_TITLE: Final = 40
+_MOST_TOLD: Final = 2  # manuals about which a reason is told
+_NOTHING: Final = "Nothing in the manuals fits; try other words, or see with manual_ls what there is."
+_WEAK: Final = "Nothing fits well; these may be about something else."
+_LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
+_ID: Final = re.compile(r" \{[^{}]*\}$")
+_AGAIN: Final = "search again to go on"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRow:
+    """A section that was found. `line` is that of its heading; in JSON, the one that a row of the index begins on.
+
+    `above` are the titles of the headings above it. `score` is from 0 to 1. In a long section, and in JSON,
+    `match_line` is the line of the best match, and where that line is long, `char_offset` a place a little before it in
+    the file, in characters. `snippet` is the text around the match, None if the file has changed since it was indexed.
+    """
+
+    manual_id: str
+    path: str
+    title: str
+    above: str
+    line: int
+    score: float
+    match_line: int | None = None
+    char_offset: int | None = None
+    snippet: Snippet | None = None
+
+    @property
+    def ref(self) -> JsonObject:
+        """Return the `ref` with which `manual_read` shows it; for JSON, the arguments of `manual_scan`."""
+        ref: JsonObject = {"manual_id": self.manual_id, "path": self.path}
+        if file_type(self.path) != "json":
+            return {**ref, "start_line": self.line, **self.place}
+        if self.char_offset is not None:
+            return {**ref, "cursor": self.char_offset}
+        return {**ref, "start_line": self.match_line or self.line}
+
+    @property
+    def place(self) -> JsonObject:
+        """Return `match_line` and `char_offset`, as far as they are known."""
+        return place(self.match_line, self.char_offset)
+
+    def as_json(self) -> JsonObject:
+        """Return the row as clients get it."""
+        return {
+            "manual_id": self.manual_id,
+            "path": self.path,
+            "title": self.title,
+            **({"above": self.above} if self.above else {}),
+            "line": self.line,
+            **self.place,
+            "snippet": self.snippet.text if self.snippet is not None else "",
+            "score": round(self.score, 2),
+            "ref": self.ref,
+        }
+
+
+def readable(title: str) -> str:
+    """Return a title without the id that some systems write behind it in braces."""
+    return _ID.sub("", title) or title
+
+
+def place(match_line: int | None, char_offset: int | None) -> JsonObject:
+    """Return the fields that tell where in a long section, or in JSON, the best match is."""
+    found = {"match_line": match_line, "char_offset": char_offset}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Unsearched:
+    """What of a manual was not searched, and why: so many `files`, None if nobody knows how many.
+
+    Reasons are those of `manual_hits` kind `unscanned`, such as `time_budget` or `too_large`.
+    """
+
+    manual_id: str
+    reason: str
+    files: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResults:
+    """The sections that fit best, the best first, and what was not searched."""
+
+    rows: tuple[SearchRow, ...]
+    unsearched: tuple[Unsearched, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether everything was searched."""
+        return not self.unsearched
+
+    @property
+    def reason(self) -> str | None:
+        """Return why it is not complete, in words."""
+        if not self.unsearched:
+            return None
+        told = [
+            f"{each.manual_id}: {'some' if each.files is None else each.files} files not searched ({each.reason})"
+            for each in self.unsearched[:_MOST_TOLD]
+        ]
+        if len(self.unsearched) > _MOST_TOLD:
+            told.append(f"and so on for {len(self.unsearched) - _MOST_TOLD} more")
+        if any(each.reason == OUT_OF_TIME for each in self.unsearched):
+            told.append(_AGAIN)
+        return "; ".join(told)
+
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said when nothing was found, or nothing good."""
+        if not self.rows:
+            return _NOTHING
+        return _WEAK if self.rows[0].score < _DOUBTFUL else None
+
+    def as_json(self) -> JsonObject:
+        """Return all of it, as a command for people shows it."""
+        return self._with([row.as_json() for row in self.rows])
+
+    def brief(self) -> JsonObject:
+        """Return the form that clients get: at most 1,500 characters for five rows, and 300 for each more.
+
+        Where there is not enough room snippets are cut, then the headings above and long titles; then rows go.
+        """
+        rows, left_out = list(self.rows), False
+        while True:
+            room = _ROOM * max(len(rows), _ROWS_IN_IT) // _ROWS_IN_IT
+            for short in (_as_it_is, _without_all_above, _without_above):
+                shorter = [short(row) for row in rows]
+                bare = self._with([replace(row, snippet=None).as_json() for row in shorter], left_out=left_out)
+                left = room - _size(bare)
+                if left >= _SHORTEST * len(rows) or (short is _without_above and left >= 0):
+                    return self._with(_fitted(shorter, left), left_out=left_out)
+            if len(rows) <= 1:
+                return bare
+            rows, left_out = rows[:-1], True
+
+    def _with(self, rows: list[JsonObject], *, left_out: bool = False) -> JsonObject:
+        note = self.note or (_LEFT_OUT if left_out else None)
+        return {
+            "results": rows,
+            "complete": self.complete,
+            **({"reason": self.reason} if self.reason else {}),
+            **({"note": note} if note else {}),
+        }
+
+
+def _as_it_is(row: SearchRow) -> SearchRow:
+    return row
+
+
+def _without_all_above(row: SearchRow) -> SearchRow:
+    return replace(row, above=row.above.rpartition(" > ")[2][:_SHORT_TITLE])
+
+
+def _without_above(row: SearchRow) -> SearchRow:
+    return replace(row, above="", title=row.title[:_SHORT_TITLE])
+
+
+def _fitted(rows: Sequence[SearchRow], left: int) -> list[JsonObject]:
+    """Return rows with snippets that take no more than `left` characters together: those that are short leave more."""
+    shown: dict[int, JsonObject] = {}
+    order = sorted(range(len(rows)), key=lambda number: _length(rows[number].snippet))
+    for done, number in enumerate(order):
+        row = rows[number]
+        share = left // (len(rows) - done)
+        snippet = None if row.snippet is None else _within(row.snippet, share)
+        shown[number] = replace(row, snippet=snippet).as_json()
+        left -= _length(snippet)
+    return [shown[number] for number in range(len(rows))]
+
+
+def _within(snippet: Snippet, most: int) -> Snippet:
+    """Cut a snippet until its JSON has `most` characters at most: quotation marks take two."""
+    shorter, size = snippet, most
+    while _length(shorter) > most and size > 0:
+        shorter = snippet.cut(size)
+        size -= max(_length(shorter) - most, 1)
+    return shorter
+
+
+def _length(snippet: Snippet | None) -> int:
+    return _size(snippet.text) - 2 if snippet is not None else 0
+
+
+def _size(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
