@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -29,20 +29,20 @@ from responses_mcp.commands.terminal import (
     say_text,
 )
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, ScanRequest
-from responses_mcp.manuals.requests.parsing import parse_find
-from responses_mcp.manuals.search.query import terms
+from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
+from responses_mcp.manuals.requests.parsing import parse_search
+from responses_mcp.manuals.requests.paths import file_type
+from responses_mcp.manuals.results.search_results import SearchRow
 from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings
 
 _Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]]
 
-_ALL: Final = 2**53  # rows, or characters
+_ALL: Final = 2**53  # characters
 _PAGE: Final = 50_000  # characters of a file written at once
-_MOST_REQUIRED: Final = 2
 _MOST_LISTED: Final = 20  # files that are not in the index
-_HITS: Final = 10  # shown of one manual
-_HITS_EACH: Final = 3  # shown of each of several manuals
+_HITS: Final = 10  # shown
+_MOST_HITS: Final = 50
 _WHY: Final = {
     "too_large": "larger than manuals.max_file_bytes",
     "unreadable": "cannot be read",
@@ -160,66 +160,41 @@ def _index_file(settings: ManualsSettings) -> str:
 
 
 async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
-    names = options.manual or await _names(manuals)
-    required = options.require or _telling_words(options.query)
-    if len(required) > _MOST_REQUIRED:
-        raise Stop(f"--require takes one or two words, got {len(required)}.", code=WRONG)
-    limit = options.limit or (_HITS if len(names) == 1 else _HITS_EACH)
-    finds: list[dict[str, Any]] = []
-    for name in names:
-        arguments = {"query": options.query, "manual_id": name, "required_terms": required}
-        request = parse_find({**arguments, "budget": {"time_ms": options.budget_ms}})
-        finds.append(await _found(manuals, request, limit))
-    if options.json:
-        say_json({"query": options.query, "required_terms": required, "finds": finds})
-        return
-    finds.sort(key=lambda find: -max((row["score_lexical"] for row in find["hits"]["items"]), default=0))
-    source = "" if options.require else " (taken from the query; choose them with --require)"
-    say(f"Words that hits should have: {', '.join(required)}{source}.")
-    for find in finds:
-        _say_found(find)
-    if best := finds[0]["hits"]["items"][:1]:
-        say()
-        say(f"Read it: {_read_command(best[0]['ref'], settings, options)}")
-
-
-async def _found(manuals: Manuals, request: FindRequest, limit: int) -> dict[str, Any]:
-    """Search a manual; return the full result with its best hits, and what was not searched."""
+    if not options.manual:
+        await _names(manuals)
+    asked = parse_search({"query": options.query, "path_prefix": options.path})
+    limit, manual_ids = min(options.limit, _MOST_HITS), tuple(options.manual or ())
+    request = replace(asked, limit=limit, manual_ids=manual_ids, time_ms=options.budget_ms)
     with StatusLine() as status:
-        found = await manuals.find(request, on_phase=status.show)
-    trace_id = found["trace_id"]
-    hits = manuals.hits(HitsRequest(trace_id, "integrated_top", 0, limit))
-    unscanned = manuals.hits(HitsRequest(trace_id, "unscanned", 0, _ALL))
-    return {**found, "hits": hits, "unscanned": unscanned}
+        found = await manuals.search(request, on_phase=status.show)
+    if options.json:
+        unsearched = [asdict(each) for each in found.unsearched]
+        say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
+        return
+    for rank, row in enumerate(found.rows, 1):
+        if rank > 1:
+            say()
+        _say_row(rank, row)
+    if found.note:
+        say(found.note)
+    if found.rows or found.unsearched:
+        say()
+    for each in found.unsearched:
+        say(f"Not searched in {each.manual_id}: {each.number} ({_WHY.get(each.reason, each.reason)}).")
+    if found.rows:
+        say(f"Read it: {_read_command(found.rows[0], settings, options)}")
 
 
-def _say_found(find: Mapping[str, Any]) -> None:
-    applied, hits = find["applied"], find["hits"]
-    shown, total = len(hits["items"]), hits["total"]
-    say()
-    hits_shown = f"the best {shown} of {total} hits" if shown < total else _count(total, "hit")
-    say(f"{applied['manual_id']}: {hits_shown if total else 'nothing found'}")
-    if applied["required_terms_missing"]:
-        say(f"  Not in this manual: {', '.join(applied['required_terms_missing'])}.")
-    reasons = [row["reason"] for row in find["unscanned"]["items"]]
-    for reason in dict.fromkeys(reasons):
-        say(f"  Not searched: {_count(reasons.count(reason), 'file')} ({_WHY.get(reason, reason)}).")
-    for rank, row in enumerate(hits["items"], 1):
-        say(f"{rank:3}. {row['title']}")
-        place = f"{row['path']}:{row['start_line']}"
-        say(f"     {place}  score {row['score']:.2f}  {', '.join(row['matched_tokens'])}")
+def _say_row(rank: int, row: SearchRow) -> None:
+    say(f"{rank:3}. {row.above} > {row.title}" if row.above else f"{rank:3}. {row.title}")
+    say(f"     {row.manual_id}/{row.path}:{row.match_line or row.line}  score {row.score:.2f}")
+    if row.snippet is not None and row.snippet.text:
+        say(f"     {row.snippet.text}")
 
 
-def _telling_words(query: str) -> list[str]:
-    """Return the one or two words of a query that say most: the longest."""
-    words = sorted((term.text for term in terms(query)), key=lambda word: -len(word))
-    if not words:
-        raise Stop("QUERY has no word to search for; ask with words, numbers or names.", code=WRONG)
-    return words[:_MOST_REQUIRED]
-
-
-def _read_command(ref: Mapping[str, Any], settings: ManualsSettings, options: argparse.Namespace) -> str:
-    words = [NAME, "manuals", "read", ref["manual_id"], ref["path"], "--line", str(ref["start_line"])]
+def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.Namespace) -> str:
+    line = row.match_line if file_type(row.path) == "json" and row.match_line else row.line
+    words = [NAME, "manuals", "read", row.manual_id, row.path, "--line", str(line)]
     if options.root is not None:
         words += ["--root", settings.root]
     if options.config is not None:
@@ -377,27 +352,16 @@ def _parser() -> argparse.ArgumentParser:
         "search manuals",
         "The sections that fit best come first.",
         _FIND_EXAMPLE,
-        'find "rotate keys" --manual guide --require keys',
+        'find "rotate keys" --manual guide --limit 3',
     )
     find.add_argument("query", metavar="QUERY", help="what to look for: a question, or words")
+    find.add_argument("--manual", metavar="ID", action="append", type=_manual, help="search this one (default: all)")
+    find.add_argument("--path", metavar="PATH", default="", help="search this folder or file of the manuals")
     find.add_argument(
-        "--manual", metavar="ID", action="append", type=_manual, help="search this one (default: each of them)"
+        "--limit", metavar="N", type=_positive, default=_HITS, help=f"hits to show (default {_HITS}, most {_MOST_HITS})"
     )
     find.add_argument(
-        "--require",
-        metavar="TERM",
-        nargs="+",
-        action="extend",
-        help="one or two words that hits should have (default: the longest)",
-    )
-    find.add_argument(
-        "--limit",
-        metavar="N",
-        type=_positive,
-        help=f"hits to show (default {_HITS}; {_HITS_EACH} of each if there are several)",
-    )
-    find.add_argument(
-        "--budget-ms", metavar="N", type=_positive, default=60_000, help="milliseconds for each (default 60000)"
+        "--budget-ms", metavar="N", type=_positive, default=60_000, help="milliseconds for all of it (default 60000)"
     )
     read = command(
         "read MANUAL PATH",

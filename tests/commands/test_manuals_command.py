@@ -129,7 +129,7 @@ def test_index_and_find_say_what_is_not_indexed_and_why(
     assert lines[0].endswith("; 1 not indexed:")
     assert lines[1] == "  large.md (larger than manuals.max_file_bytes)"
     out = output(manuals("find", "token", "--manual", "guide"))
-    assert "  Not searched: 1 file (larger than manuals.max_file_bytes).\n" in out
+    assert "Not searched in guide: 1 file (larger than manuals.max_file_bytes).\n" in out
 
 
 def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,15 +285,12 @@ def test_a_status_line_fits_its_terminal_and_covers_the_one_before(texts: list[s
 # find
 
 
-def test_find_shows_rank_title_place_and_matched_words_and_how_to_read_on(manuals: Command) -> None:
-    out = output(manuals("find", "How long is a token valid?", "--manual", "guide"))
-    lines = out.splitlines()
-    assert lines[0] == "Words that hits should have: token, valid (taken from the query; choose them with --require)."
-    assert re.fullmatch(r"guide: \d hits", lines[2])
-    assert lines[3] == "  1. Lifetime"
-    assert re.fullmatch(r"     auth/tokens\.md:5  score \d\.\d\d  .*", lines[4])
-    assert {"token", "valid"} <= set(lines[4].split("  ")[-1].split(", "))
-    assert lines[-1] == "Read it: openai-responses-mcp manuals read guide auth/tokens.md --line 5"
+def test_find_shows_rank_title_place_and_text_and_how_to_read_on(manuals: Command) -> None:
+    lines = output(manuals("find", "How long is a token valid?", "--manual", "guide")).splitlines()
+    assert lines[0] == "  1. Tokens > Lifetime"
+    assert re.fullmatch(r"     guide/auth/tokens\.md:5  score \d\.\d\d", lines[1])
+    assert lines[2] == "     A token is valid for 3600 seconds. After that it must be refreshed."
+    assert lines[-2:] == ["", "Read it: openai-responses-mcp manuals read guide auth/tokens.md --line 5"]
 
 
 def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, root: Path, tmp_path: Path) -> None:
@@ -305,59 +302,52 @@ def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, root
     assert output(manuals(*command[2:])) == "# One\n\nSomething about widgets.\n"
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (["--require", "keys", "month"], ["keys, month", "  1. Rotation"]),
-        (["--require", "keys", "--require", "month"], ["keys, month", "  1. Rotation"]),
-        (["--require", "unicorn"], ["unicorn", "  Not in this manual: unicorn."]),
-    ],
-)
-def test_find_takes_required_words_of_the_caller_and_says_which_are_not_there(
-    manuals: Command, asked: list[str], said: list[str]
-) -> None:
-    lines = output(manuals("find", "rotation", "--manual", "guide", *asked)).splitlines()
-    assert [lines[0], lines[3]] == [f"Words that hits should have: {said[0]}.", said[1]]
-    assert len(lines) > 4
-
-
-def test_find_searches_all_manuals_and_shows_the_best_first(manuals: Command) -> None:
+def test_find_ranks_what_all_manuals_have_or_those_that_are_named(manuals: Command, root: Path) -> None:
+    write(root / "plant/token.md", "# 鍵\n\ntoken\n")
+    both = output(manuals("find", "token rotation"))
+    assert "guide/auth/tokens.md" in both
+    assert "plant/token.md" in both
+    assert "guide/" not in output(manuals("find", "token rotation", "--manual", "plant/"))
+    assert "plant/" not in output(manuals("find", "token rotation", "--manual", "guide", "--limit", "1"))
+    assert "logs.md" not in output(manuals("find", "token rotation", "--path", "auth"))
     japanese = output(manuals("find", "予備電源の点検"))
-    assert japanese.index("plant: 1 hit\n") < japanese.index("guide: nothing found\n")
     assert japanese.splitlines()[-1].endswith("manuals read plant '電源.md' --line 3")
-    english = output(manuals("find", "token rotation", "--limit", "1"))
-    assert english.index("guide: the best 1 of ") < english.index("plant: nothing found\n")
 
 
-def test_find_without_a_hit_is_no_failure(manuals: Command) -> None:
-    lines = output(manuals("find", "unicorns")).splitlines()
-    assert lines[0].startswith("Words that hits should have: unicorns")
-    assert "Read it" not in lines[-1]
+def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
+    assert output(manuals("find", "unicorns")) == "Nothing in the manuals fits; try other words.\n"
+    assert output(manuals("find", "?!")) == "Nothing in the manuals fits; try other words.\n"
 
 
-def test_find_as_json_has_the_full_result_with_the_hits(manuals: Command) -> None:
+def test_find_shows_the_line_of_json_on_which_the_match_is(manuals: Command) -> None:
+    lines = output(manuals("find", "表示できない")).splitlines()
+    assert lines[1].startswith("     guide/errors.json:3  ")
+    assert lines[-1].endswith("manuals read guide errors.json --line 3")
+
+
+def test_find_as_json_has_the_rows_that_an_agent_gets_and_what_was_not_searched(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "2000")
+    write(root / "guide/large.md", "word " * 1000)
     shown = json.loads(output(manuals("find", "予備電源", "--json", "--limit", "2")))
-    assert (shown["query"], shown["required_terms"]) == ("予備電源", ["予備電源"])
-    guide, plant = shown["finds"]
-    assert guide["hits"]["items"] == []
-    assert plant["applied"]["manual_id"] == "plant"
-    assert plant["summary"]["candidates"] == 1
-    assert plant["hits"]["items"][0]["path"] == "電源.md"
-    assert plant["unscanned"]["items"] == []
+    assert (shown["query"], shown["complete"]) == ("予備電源", False)
+    assert shown["results"][0]["ref"] == {"manual_id": "plant", "path": "電源.md", "start_line": 3}
+    assert shown["results"][0]["snippet"] == "予備電源は毎月点検する。"
+    assert shown["unsearched"] == [{"manual_id": "guide", "reason": "too_large", "files": 1}]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["find", "?!"], "QUERY has no word to search for"),
-        (["find", "a", "--require", "a", "b", "c"], "--require takes one or two words, got 3"),
+        (["find", " "], "query must be the question"),
         (["find", "x" * 20_000], "query must be the question"),
-        (["find", "a", "--require", "  "], "required_terms must be"),
+        (["find", "a", "--path", "../b"], "The path holds '..'"),
     ],
 )
-def test_a_find_that_cannot_be_meant_exits_2(manuals: Command, arguments: list[str], said: str) -> None:
+def test_a_find_that_cannot_be_meant_fails(manuals: Command, arguments: list[str], said: str) -> None:
     code, out, err = manuals(*arguments)
-    assert (code, out) == (2, "")
+    assert (code, out) == (2 if said.startswith("query") else 1, "")
     assert err.startswith("openai-responses-mcp: ")
     assert said in err
 
@@ -630,5 +620,5 @@ def test_ctrl_c_ends_a_build_at_once_and_what_is_done_is_kept(root: Path, tmp_pa
     again = re.match(r"guide: 14 files, (\d+) of them", output(manuals("index", "guide")))
     assert again is not None
     assert 0 < int(again[1]) < 14
-    found = json.loads(output(manuals("find", "wizard", "--manual", "guide", "--json")))
-    assert found["finds"][0]["summary"]["scanned_files"] == 14
+    found = json.loads(output(manuals("find", "wizard", "--manual", "guide", "--limit", "20", "--json")))
+    assert (len(found["results"]), found["complete"]) == (11, True)

@@ -128,7 +128,8 @@ def _from_match(text: Text, request: ReadRequest) -> tuple[Section, int]:
     if match is None and request.match_line is not None:
         with suppress(ManualsError):  # the file has fewer lines than it had
             match = text.offset_of(request.match_line)
-    if match is None or match + _BEHIND_A_MATCH <= section.start + request.max_chars:
+    behind = min(_BEHIND_A_MATCH, request.max_chars // 2)
+    if match is None or match + behind <= section.start + request.max_chars:
         return section, section.start
     longer = text.section(request.start_line, match - section.start + enough)
     if match >= longer.end:  # the file has changed

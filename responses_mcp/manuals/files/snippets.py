@@ -36,6 +36,8 @@ def around(before: str, match: str, after: str, most: int = LONGEST) -> Snippet:
     Words and characters that belong together stay whole, as far as there is room; marks say where text is left out.
     """
     before, match, after = _line(before).lstrip(), _line(match), _line(after).rstrip()
+    if not before:
+        match, after = match.lstrip(), after if match.strip() else after.lstrip()
     match = match[: _end_of(match, most)]
     room = most - len(match)
     left = before[len(before) - min(len(before), max(room // _ROOM_BEFORE, room - len(after))) :]

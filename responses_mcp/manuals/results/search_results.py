@@ -21,10 +21,10 @@ OUT_OF_TIME: Final = "time_budget"
 _DOUBTFUL: Final = 0.3  # where nothing scores more, the question may be about something that no manual has
 _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
-_SHORTEST: Final = 40  # characters of a snippet for which headings and titles give way
-_SHORT_TITLE: Final = 40
+# Characters of the headings above and of a title, as long as snippets have so many on the average.
+_SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 0))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told
-_NOTHING: Final = "Nothing in the manuals fits; try other words, or see with manual_ls what there is."
+_NOTHING: Final = "Nothing in the manuals fits; try other words."
 _WEAK: Final = "Nothing fits well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
 _ID: Final = re.compile(r" \{[^{}]*\}$")
@@ -102,6 +102,13 @@ class Unsearched:
     reason: str
     files: int | None
 
+    @property
+    def number(self) -> str:
+        """Return how many files they are, in words."""
+        if self.files is None:
+            return "some files"
+        return f"{self.files:,} file{'' if self.files == 1 else 's'}"
+
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
@@ -121,8 +128,7 @@ class SearchResults:
         if not self.unsearched:
             return None
         told = [
-            f"{each.manual_id}: {'some' if each.files is None else each.files} files not searched ({each.reason})"
-            for each in self.unsearched[:_MOST_TOLD]
+            f"{each.manual_id}: {each.number} not searched ({each.reason})" for each in self.unsearched[:_MOST_TOLD]
         ]
         if len(self.unsearched) > _MOST_TOLD:
             told.append(f"and so on for {len(self.unsearched) - _MOST_TOLD} more")
@@ -147,13 +153,13 @@ class SearchResults:
         Where there is not enough room snippets are cut, then the headings above and long titles; then rows go.
         """
         rows, left_out = list(self.rows), False
+        room = _ROOM * max(len(rows), _ROWS_IN_IT) // _ROWS_IN_IT
         while True:
-            room = _ROOM * max(len(rows), _ROWS_IN_IT) // _ROWS_IN_IT
-            for short in (_as_it_is, _without_all_above, _without_above):
-                shorter = [short(row) for row in rows]
+            for above, title, snippet in _SHAPES:
+                shorter = [_shortened(row, above, title) for row in rows]
                 bare = self._with([replace(row, snippet=None).as_json() for row in shorter], left_out=left_out)
                 left = room - _size(bare)
-                if left >= _SHORTEST * len(rows) or (short is _without_above and left >= 0):
+                if left >= snippet * len(rows):
                     return self._with(_fitted(shorter, left), left_out=left_out)
             if len(rows) <= 1:
                 return bare
@@ -169,16 +175,12 @@ class SearchResults:
         }
 
 
-def _as_it_is(row: SearchRow) -> SearchRow:
-    return row
-
-
-def _without_all_above(row: SearchRow) -> SearchRow:
-    return replace(row, above=row.above.rpartition(" > ")[2][:_SHORT_TITLE])
-
-
-def _without_above(row: SearchRow) -> SearchRow:
-    return replace(row, above="", title=row.title[:_SHORT_TITLE])
+def _shortened(row: SearchRow, above: int, title: int) -> SearchRow:
+    """Return a row with so many characters of the headings above it, the nearest ones whole, and of its title."""
+    crumbs = row.above
+    while len(crumbs) > above and crumbs:
+        crumbs = crumbs.partition(" > ")[2]
+    return replace(row, above=crumbs, title=row.title[:title])
 
 
 def _fitted(rows: Sequence[SearchRow], left: int) -> list[JsonObject]:

@@ -1,0 +1,357 @@
+"""`manual_search` and the places of matches, as a client sees them: one call finds, the next one reads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from responses_mcp.configured import configured_toolsets
+from responses_mcp.manuals.index import update as index
+from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
+from responses_mcp.testing.client import connected_client
+from tests.toolsets.manuals_harness import REVISIONS, Desk, desk, settings_for
+
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
+FILLER = "Nothing of note happens on this line of the page.\n"
+
+
+def write(root: Path, path: str, text: str, encoding: str = "utf-8") -> str:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode(encoding))
+    return text
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write(tmp_path, "pumps/care.md", "# Care\n\n## Running dry\n\nA pump may run dry for ten seconds.\n")
+    write(tmp_path, "pumps/list.md", "# Parts\n\nSeals, rings, and a spare impeller.\n")
+    write(tmp_path, "valves/care.md", "# Valves\n\n## Cleaning\n\nClean the valve with warm water.\n")
+    return tmp_path
+
+
+async def searched(here: Desk, query: str, **arguments: Any) -> dict[str, Any]:
+    return await here.call("manual_search", query=query, **arguments)
+
+
+async def rows(here: Desk, query: str, **arguments: Any) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = (await searched(here, query, **arguments))["results"]
+    return results
+
+
+def size(answer: dict[str, Any]) -> int:
+    return len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+
+
+# Two calls
+
+
+@every_revision
+async def test_two_calls_find_and_read_without_a_listing(root: Path, revision: str) -> None:
+    async with desk(settings_for(root), revision) as here:
+        found = await searched(here, "How long may a pump run dry?")
+        [row] = [row for row in found["results"] if row["line"] == 3]
+        assert {**row, "score": 1} == {
+            "manual_id": "pumps", "path": "care.md", "title": "Running dry", "above": "Care", "line": 3,
+            "snippet": "A pump may run dry for ten seconds.", "score": 1,
+            "ref": {"manual_id": "pumps", "path": "care.md", "start_line": 3},
+        }  # fmt: skip
+        assert row == found["results"][0]
+        assert found["complete"] is True
+        read = await here.call("manual_read", ref=row["ref"])
+    assert read["text"] == "## Running dry\n\nA pump may run dry for ten seconds."
+
+
+async def test_all_manuals_are_ranked_together_unless_one_of_them_or_a_path_is_named(root: Path) -> None:
+    write(root, "valves/deep/care.md", "# More care\n\nA valve has no pump.\n")
+    write(root, "valves/deeper.md", "# Deeper\n\ncare\n")
+    async with desk(settings_for(root)) as here:
+        assert {row["manual_id"] for row in await rows(here, "care")} == {"pumps", "valves"}
+        assert {row["manual_id"] for row in await rows(here, "care", manual_id="valves")} == {"valves"}
+        assert {row["manual_id"] for row in await rows(here, "care", manual_id="manuals")} == {"pumps", "valves"}
+        assert {row["path"] for row in await rows(here, "care", path_prefix="deep")} == {"deep/care.md"}
+        assert {row["path"] for row in await rows(here, "care", path_prefix="care.md")} == {"care.md"}
+        assert await rows(here, "care", manual_id="pumps", path_prefix="deep") == []
+        assert len(await rows(here, "care", limit=1)) == 1
+
+
+async def test_a_path_finds_what_a_search_of_the_whole_manual_would_have_no_room_for(root: Path) -> None:
+    for number in range(400):
+        write(root, f"pumps/many/{number}.md", "# Pump\n\nThe pump, the pump, a pump.\n")
+    write(root, "pumps/few/last.md", "# Last\n\nOf all that is said here one word is pump, and it is the only one.\n")
+    async with desk(settings_for(root)) as here:
+        assert [row["path"] for row in await rows(here, "pump", path_prefix="few/")] == ["few/last.md"]
+
+
+async def test_nothing_found_is_said_in_a_sentence(root: Path) -> None:
+    async with desk(settings_for(root)) as here:
+        for nonsense in ("zxqv flurb", "?!", "。"):
+            found = await searched(here, nonsense)
+            assert found == {
+                "results": [],
+                "complete": True,
+                "note": "Nothing in the manuals fits; try other words.",
+            }
+
+
+async def test_a_folder_without_manuals_has_nothing(tmp_path: Path) -> None:
+    async with desk(settings_for(tmp_path)) as here:
+        assert (await searched(here, "pump"))["results"] == []
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "query is missing; pass the question, a string of 1 to 10000 characters."),
+        ({"query": " "}, 'query must be the question, a string of 1 to 10000 characters, got " ".'),
+        ({"query": "a", "limit": 0}, "limit must be an integer of 1 or more, got 0."),
+        ({"query": "a", "limit": True}, "limit must be an integer of 1 or more, got true."),
+        ({"query": "a", "manual_id": "nowhere"}, "There is no manual 'nowhere'; take an id from manual_ls."),
+        ({"query": "a", "path_prefix": "../x"}, "The path holds '..'; pass a path relative to the manual, as manual_toc lists it."),
+        ({"query": "a", "required_terms": ["a"]}, '"required_terms" is no argument of manual_search; leave it out. '
+         "Known are query, limit, manual_id, path_prefix."),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_asked_says_why(root: Path, arguments: dict[str, Any], message: str) -> None:
+    async with desk(settings_for(root)) as here:
+        assert (await here.fail("manual_search", **arguments))["message"] == message
+
+
+async def test_a_limit_comes_as_text_too_and_over_twenty_it_is_twenty(root: Path) -> None:
+    for number in range(30):
+        write(root, f"pumps/{number}.md", "# Rust\n\nrust\n")
+    async with desk(settings_for(root)) as here:
+        assert len(await rows(here, "rust", limit="7")) == 7
+        assert len(await rows(here, "rust", limit=1000)) == 20
+
+
+def test_a_setting_turns_it_off(tmp_path: Path) -> None:
+    manuals = ManualsSettings(root=str(tmp_path), search_tool=False)
+    names = [tool.name for each in configured_toolsets(Settings(manuals=manuals)) for tool in each.tools]
+    assert "manual_ls" in names
+    assert "manual_search" not in names
+
+
+@pytest.mark.parametrize(
+    ("root_there", "tool", "told"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+async def test_the_instructions_say_to_start_with_it(root_there: bool, tool: bool, told: bool) -> None:
+    manuals = ManualsSettings(root="r" if root_there else None, search_tool=tool)
+    settings = Settings(manuals=manuals, server=ServerSettings(instructions=True))
+    async with connected_client(settings, initialize=False) as client:
+        text = (await client.initialize())["result"]["instructions"]
+    assert ("start with manual_search" in text) is told
+    assert len(text) <= 600
+
+
+# Room
+
+
+@pytest.mark.parametrize("name", ["a", "name of a file in a folder", '"quoted" names', "説明書の長い名前"])
+@pytest.mark.parametrize("limit", [1, 5, 20])
+async def test_five_rows_take_1500_characters_at_most(tmp_path: Path, name: str, limit: int) -> None:
+    for number in range(30):
+        text = f'# {name} {"heading " * 20}\n\n## Part\n\n{FILLER * 3}The "rust" of {number}\\: 錆び。{FILLER * 30}'
+        write(tmp_path, f"{name}/{name}/{name}{number}.md", text)
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, "rust 錆び", limit=limit)
+    assert len(found["results"]) == limit
+    assert size(found) <= max(limit, 5) * 300
+    for row in found["results"]:
+        assert len(row["snippet"]) <= 200
+        assert "rust" in row["snippet"] or len(name) > 20
+
+
+async def test_where_names_take_all_the_room_rows_are_left_out_and_it_is_said(tmp_path: Path) -> None:
+    for number in range(9):
+        write(tmp_path, f"m/{'folder/' * 30}{number}.md", "# Rust\n\nrust\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, "rust")
+        assert 1 <= len(found["results"]) < 5
+        assert size(found) <= 1500
+        assert found["note"] == "Rows were left out for lack of room; ask with a smaller limit."
+        assert len(await rows(here, "rust", limit=1)) == 1
+
+
+# Where it is
+
+
+@every_revision
+@pytest.mark.parametrize("max_chars", [256, 2000, 12_000])
+async def test_the_match_of_a_long_section_is_on_the_first_page_that_is_read(
+    tmp_path: Path, revision: str, max_chars: int
+) -> None:
+    text = write(
+        tmp_path, "m/long.md", f"# Long\n\n{FILLER * 400}The gasket is blue.\n{FILLER * 400}\n# Next\n\nmore\n"
+    )
+    line = text[: text.index("The gasket")].count("\n") + 1
+    async with desk(settings_for(tmp_path), revision) as here:
+        [row] = await rows(here, "blue gasket")
+        assert (row["line"], row["match_line"]) == (1, line)
+        assert row["ref"] == {"manual_id": "m", "path": "long.md", "start_line": 1, "match_line": line}
+        read = await here.call("manual_read", ref=row["ref"], max_chars=max_chars)
+        assert "The gasket is blue.\n" in read["text"]
+        assert "# Next" not in read["text"]
+        assert len(read["text"]) <= max_chars
+        assert read["text"].startswith(FILLER.rstrip("\n")[:20])
+        assert read["note"].startswith("This section is long, so here it is from line ")
+        if revision == "legacy" and read["truncated"]:
+            following = await here.call("manual_read", ref=row["ref"], max_chars=max_chars)
+            assert following["applied"]["mode"] == "scan_fallback"
+            assert text.index(following["text"], text.index("The gasket")) > 0
+        whole = await here.call("manual_read", ref={**row["ref"], "match_line": 5}, max_chars=max_chars)
+        assert whole["text"].startswith("# Long\n")
+
+
+async def test_a_section_with_sub_sections_ends_where_it_did_and_a_place_outside_it_is_ignored(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", f"# A\n\n{FILLER * 40}\n## B\n\n{FILLER * 40}end of B\n\n# C\n\nc\n")
+    async with desk(settings_for(tmp_path), "modern") as here:
+        ref = {"manual_id": "m", "path": "a.md", "start_line": 1}
+        from_b = await here.call("manual_read", ref={**ref, "match_line": 84}, max_chars=2000)
+        assert from_b["text"].endswith("end of B\n")
+        for outside in ({"match_line": 89}, {"match_line": 10**9}, {"char_offset": 10**9}, {"match_line": None}):
+            read = await here.call("manual_read", ref={**ref, **outside}, max_chars=2000)
+            assert read["text"].startswith("# A\n")
+        error = await here.fail("manual_read", ref={**ref, "match_line": "x"})
+        assert error["message"] == 'ref.match_line must be an integer of 1 or more, got "x".'
+
+
+async def test_one_line_of_json_of_a_megabyte_is_read_at_the_match_by_one_call(tmp_path: Path) -> None:
+    entries = [{"id": number, "text": "lorem ipsum dolor sit amet"} for number in range(24_000)]
+    entries[15_000]["text"] = "the gasket is 青い"
+    text = write(tmp_path, "m/one.json", json.dumps(entries))
+    assert len(text) > 1_200_000
+    assert "\n" not in text
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, "gasket 青い")
+        assert (row["line"], row["match_line"]) == (1, 1)
+        assert '"id": 15000, "text": "the gasket is 青い"' in row["snippet"]
+        assert row["ref"] == {"manual_id": "m", "path": "one.json", "cursor": row["char_offset"]}
+        page = await here.call("manual_scan", **row["ref"], max_chars=256)
+        assert '"text": "the gasket is \\u9752\\u3044"' in page["text"]
+
+
+async def test_json_of_many_lines_is_read_from_the_line_of_the_match(tmp_path: Path) -> None:
+    entries = [{"id": number, "text": "lorem ipsum dolor sit amet"} for number in range(3000)]
+    entries[2345]["text"] = "a blue gasket"
+    text = write(tmp_path, "m/many.json", json.dumps(entries, indent=1))
+    line = text[: text.index("a blue")].count("\n") + 1
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, "blue gasket")
+        assert row["match_line"] == line
+        assert row["ref"] == {"manual_id": "m", "path": "many.json", "start_line": line}
+        page = await here.call("manual_scan", **row["ref"], max_chars=256)
+        assert page["text"].lstrip().startswith('"text": "a blue gasket"')
+
+
+async def test_a_paragraph_on_one_long_line_is_read_at_the_match(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", f"# A\n\n{'長い文章。' * 8000}歯車は青い。{'長い文章。' * 8000}\n")
+    async with desk(settings_for(tmp_path), "modern") as here:
+        [row] = await rows(here, "歯車")
+        assert row["ref"] == {
+            "manual_id": "m", "path": "a.md", "start_line": 1, "match_line": 3, "char_offset": row["char_offset"],
+        }  # fmt: skip
+        read = await here.call("manual_read", ref=row["ref"])
+        assert "歯車は青い。" in read["text"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932", "euc_jp"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+async def test_lines_are_those_that_a_scan_counts_whatever_the_encoding(
+    tmp_path: Path, encoding: str, newline: str
+) -> None:
+    text = "# 説明\n\n" + "何も書いてありません。\n" * 500 + "歯車は青い。\n" + "何も書いてありません。\n" * 10
+    write(tmp_path, "m/a.md", text.replace("\n", newline), encoding)
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, "青い歯車")
+        assert "歯車は青い。" in row["snippet"]
+        page = await here.call("manual_scan", manual_id="m", path="a.md", start_line=row["match_line"])
+        assert page["text"].startswith("歯車は青い。\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("---\ntitle: Gasket\n---\n\n# One\n\nThe gasket is blue.\n", 5),
+        ("---\ntitle: Gasket\n---\nThe gasket is blue.\n\n# One\n\nother\n", 1),
+        ("The gasket is blue.\n", 1),
+        ("# One\n\nother\n\n```\n# no heading\n```\nThe gasket is blue.\n", 1),
+        ("+++\ntitle = 'x'\n+++\n\nThe gasket is blue.", 1),
+    ],
+)
+async def test_the_text_shown_is_that_of_the_section(tmp_path: Path, text: str, line: int) -> None:
+    write(tmp_path, "m/a.md", text)
+    async with desk(settings_for(tmp_path)) as here:
+        row = (await rows(here, "blue gasket"))[0]
+        assert row["line"] == line
+        assert "The gasket is blue." in row["snippet"]
+        assert "The gasket is blue." in (await here.call("manual_read", ref=row["ref"]))["text"]
+
+
+async def test_a_match_in_a_heading_alone_shows_how_its_section_begins(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", "# Gasket\n\nIt is blue.\n\n## Empty\n## Other\n\nx\n")
+    async with desk(settings_for(tmp_path)) as here:
+        assert (await rows(here, "gasket"))[0]["snippet"] == "It is blue."
+        assert (await rows(here, "empty"))[0]["snippet"] == ""
+
+
+@pytest.mark.parametrize("name", ["a b", "ä", "電源", "a'b", 'a"b', "100%", "a#b", "e\u0301"])
+async def test_files_with_odd_names_are_found_and_read(tmp_path: Path, name: str) -> None:
+    write(tmp_path, f"{name}/{name}/{name}.md", "# A\n\nThe gasket is blue.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, "gasket")
+        assert (await here.call("manual_read", ref=row["ref"]))["text"] == "# A\n\nThe gasket is blue."
+
+
+async def test_of_a_file_that_has_changed_since_it_was_indexed_nothing_untrue_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_FRESH_NS", -(10**18))
+    write(tmp_path, "m/a.md", "# A\n\nThe gasket is blue.\n")
+    write(tmp_path, "m/b.md", "# B\n\nThe gasket is red.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        await searched(here, "gasket")
+        write(tmp_path, "m/a.md", "# New\n\nSomething else.\n")
+        (tmp_path / "m/b.md").unlink()
+        found = {row["path"]: row for row in await rows(here, "gasket")}
+    assert {path: row["snippet"] for path, row in found.items()} == {"a.md": "", "b.md": ""}
+
+
+# What was not searched
+
+
+async def test_what_was_not_searched_is_said_with_the_reason(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", "# A\n\nThe gasket is blue.\n")
+    write(tmp_path, "m/large.md", "# A\n\n" + "gasket " * 1000)
+    write(tmp_path, "n/none.md", "\0")
+    settings = Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True, max_file_bytes=1000))
+    async with desk(settings) as here:
+        found = await searched(here, "gasket")
+        assert [row["path"] for row in found["results"]] == ["a.md"]
+        assert found["complete"] is False
+        assert found["reason"] == "m: 1 file not searched (too_large); n: 1 file not searched (not_text)"
+        assert (await searched(here, "gasket", path_prefix="a.md"))["complete"] is True
+
+
+# Hits of manual_find
+
+
+async def test_hits_say_where_the_match_is_within_the_fields_of_the_contract(tmp_path: Path) -> None:
+    text = write(tmp_path, "m/long.md", f"# Long\n\n## Part\n\n{FILLER * 400}The gasket is blue.\n{FILLER * 9}")
+    line = text[: text.index("The gasket")].count("\n") + 1
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        arguments = {"query": "blue gasket", "manual_id": "m", "required_terms": ["gasket"], "inline_hits": {}}
+        found = await here.call("manual_find", **arguments)
+        [hit] = found["inline_hits"]["items"]
+        assert hit.keys() == {"ref", "title", "score", "matched_tokens"}
+        ref = hit["ref"]
+        assert (ref["start_line"], ref["match_line"], ref["above"]) == (3, line, "Long")
+        assert "The gasket is blue." in ref["snippet"]
+        assert "The gasket is blue." in (await here.call("manual_read", ref=ref))["text"]
+        [row] = (await here.call("manual_hits", trace_id=found["trace_id"]))["items"]
+        assert row["ref"] == {"path": "long.md", "start_line": 3, "match_line": line}
