@@ -11,7 +11,7 @@ LONGEST: Final = 200
 
 _CUT: Final = "…"
 _ROOM_BEFORE: Final = 3  # a third of the room is for what stands before the match
-_LOST: Final = 4  # up to a quarter of a side is given up for a good place to cut
+_LOST: Final = 2  # up to a half of a side is given up for a good place to cut
 _BLANK: Final = re.compile(r"\s+")
 _ENDS: Final = "。！？!?．"  # behind which Japanese may be cut, where it has no blanks
 _PAUSES: Final = "、，」』）)]}"

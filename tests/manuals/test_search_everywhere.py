@@ -1,0 +1,246 @@
+"""A search of all manuals: one budget for all of them, cancelled as one, and stopped by none that is broken or busy."""
+
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.manuals.cancellation import OutOfTime
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files import passages as reading
+from responses_mcp.manuals.index import store
+from responses_mcp.manuals.index import update as index
+from responses_mcp.manuals.library import Library
+from responses_mcp.manuals.requests import SearchRequest
+from responses_mcp.manuals.results.search_results import SearchResults
+from responses_mcp.manuals.service import Manuals
+from tests.manuals.test_service import TIMES, WAIT, asked, held, opened, write
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in ("garage", "shop", "yard"):
+        write(tmp_path / "root" / name, 10)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files count as unchanged for long, so that they are not read again."""
+    monkeypatch.setattr(index, "_FRESH_NS", -(10**18))
+
+
+async def searched(manuals: Manuals, query: str = "apples", **given: Any) -> SearchResults:
+    return await manuals.search(SearchRequest(query, **{"limit": 30, **given}))
+
+
+def places(found: SearchResults) -> set[str]:
+    return {row.manual_id for row in found.rows}
+
+
+def reasons(found: SearchResults) -> dict[str, str]:
+    return {each.manual_id: each.reason for each in found.unsearched}
+
+
+async def test_what_has_changed_is_found_and_rows_come_best_first(root) -> None:
+    async with opened(root) as manuals:
+        assert places(await searched(manuals)) == {"garage", "shop", "yard"}
+        write(root / "shop", 1, 99)
+        found = await searched(manuals, "number99")
+        assert [(row.manual_id, row.path, row.line, row.title) for row in found.rows] == [
+            ("shop", "99.md", 1, "Title 99")
+        ]
+        assert found.rows[0].ref == {"manual_id": "shop", "path": "99.md", "start_line": 1}
+        snippet = found.rows[0].snippet
+        assert snippet is not None
+        assert (snippet.text, snippet.text[snippet.begin : snippet.end]) == ("apples number99", "number99")
+        assert found.complete
+        scores = [row.score for row in (await searched(manuals)).rows]
+        assert scores == sorted(scores, reverse=True)
+        again = [(row.manual_id, row.path, row.line) for row in (await searched(manuals)).rows]
+        assert again == [(row.manual_id, row.path, row.line) for row in (await searched(manuals)).rows]
+
+
+async def test_further_sections_of_a_file_make_room_for_other_files(root) -> None:
+    (root / "shop" / "many.md").write_text("".join(f"# Plums {n}\n\nplums plums\n\n" for n in range(9)))
+    (root / "yard" / "one.md").write_text("# Plums\n\nplums\n")
+    async with opened(root) as manuals:
+        paths = [row.path for row in (await searched(manuals, "plums", limit=5)).rows]
+    assert "one.md" in paths[:3]
+
+
+async def test_manuals_are_named_as_on_disk_and_once(root) -> None:
+    async with opened(root) as manuals:
+        found = await searched(manuals, manual_ids=("shop", "shop", "yard"))
+        assert places(found) == {"shop", "yard"}
+        with pytest.raises(ManualsError, match="There is no manual 'attic'"):
+            await searched(manuals, manual_ids=("attic",))
+
+
+async def test_one_budget_serves_all_and_the_next_search_goes_on(root, settled) -> None:
+    for name in ("garage", "shop", "yard"):
+        write(root / name, 200)
+    async with opened(root) as manuals:
+        first = await searched(manuals, time_ms=1)
+        assert not first.complete
+        assert set(reasons(first).values()) == {"time_budget"}
+        assert first.reason is not None
+        assert first.reason.endswith("; search again to go on")
+        for _ in range(100):
+            if (await searched(manuals, time_ms=1)).complete:
+                break
+        assert (await searched(manuals)).complete
+
+
+async def test_a_manual_that_another_is_indexing_is_told_and_the_others_are_searched(root, monkeypatch) -> None:
+    gate = held(monkeypatch, "update")
+    async with opened(root) as manuals, trio.open_nursery() as nursery:
+        nursery.start_soon(manuals.find, asked())
+        await gate.wait()
+        found = await searched(manuals, time_ms=300)
+        assert places(found) == {"garage", "yard"}
+        assert {each.manual_id: (each.reason, each.files) for each in found.unsearched} == {"shop": ("time_budget", 10)}
+        gate.open.set()
+        assert places(await searched(manuals)) == {"garage", "shop", "yard"}
+
+
+async def test_a_manual_that_cannot_be_read_is_told_and_the_others_are_searched(root, monkeypatch) -> None:
+    real = Library.compare
+
+    def failing(self: Library, name: str, check: Any) -> Any:
+        if name == "shop":
+            raise ManualsError("conflict", "It cannot be read.")
+        if name == "yard":
+            raise ManualsError("not_found", "It has gone since it was listed.")
+        return real(self, name, check)
+
+    monkeypatch.setattr(Library, "compare", failing)
+    async with opened(root) as manuals:
+        found = await searched(manuals)
+    assert places(found) == {"garage"}
+    assert reasons(found) == {"shop": "unreadable"}
+
+
+async def test_a_thread_that_hangs_over_one_manual_costs_its_time_and_no_more(root, monkeypatch) -> None:
+    release = threading.Event()
+    real = Library.compare
+
+    def hanging(self: Library, name: str, check: Any) -> Any:
+        return release.wait(WAIT) if name == "shop" else real(self, name, check)
+
+    monkeypatch.setattr(Library, "compare", hanging)
+    try:
+        async with opened(root, times=replace(TIMES, grace=0.05, least_look=0.05)) as manuals:
+            found = await searched(manuals, time_ms=500)
+            assert places(found) == {"garage", "yard"}
+            assert reasons(found) == {"shop": "time_budget"}
+            release.set()
+    finally:
+        release.set()
+
+
+async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_were(root, monkeypatch) -> None:
+    ranked: list[str] = []
+    real = Library._ranked
+
+    def ranking(self: Library, *given: Any) -> bool:
+        ranked.append(given[2])
+        if len(ranked) > 1:
+            raise OutOfTime
+        return real(self, *given)
+
+    monkeypatch.setattr(Library, "_ranked", ranking)
+    async with opened(root) as manuals:
+        found = await searched(manuals)
+    assert places(found) == {"garage"}
+    assert reasons(found) == {"shop": "time_budget", "yard": "time_budget"}
+
+
+@pytest.mark.parametrize("stage", ["compare", "update", "search_everywhere"])
+async def test_a_search_cancelled_at_any_stage_ends_at_once_and_is_in_nobodys_way(
+    root, tmp_path, monkeypatch, stage
+) -> None:
+    gate = held(monkeypatch, stage)
+    async with opened(root, tmp_path / "index") as manuals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(searched, manuals)
+            await gate.wait()
+            nursery.cancel_scope.cancel()
+        write(root / "shop", 1, 99)
+        assert places(await searched(manuals, "number99")) == {"shop"}
+
+
+async def test_a_search_cancelled_while_it_reads_texts_ends_at_once(root, monkeypatch) -> None:
+    reached = threading.Event()
+
+    def slow(text: Any, wanted: Any, check: Any) -> Any:
+        reached.set()
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until:
+            check()
+            time.sleep(0.002)
+
+    monkeypatch.setattr(reading, "_passages", slow)
+    async with opened(root, times=replace(TIMES, passages=WAIT)) as manuals, trio.open_nursery() as nursery:
+        nursery.start_soon(searched, manuals)
+        await trio.to_thread.run_sync(reached.wait, WAIT)
+        nursery.cancel_scope.cancel()
+
+
+async def test_texts_that_take_too_long_to_read_are_left_out(root, monkeypatch) -> None:
+    def slow(text: Any, wanted: Any, check: Any) -> Any:
+        while True:
+            check()
+            time.sleep(0.002)
+
+    monkeypatch.setattr(reading, "_passages", slow)
+    async with opened(root, times=replace(TIMES, passages=0.05)) as manuals:
+        found = await searched(manuals)
+    assert len(found.rows) == 30
+    assert all(row.snippet is None for row in found.rows)
+    assert found.complete
+
+
+async def test_an_index_that_breaks_is_made_anew_and_all_is_found(root, tmp_path) -> None:
+    async with opened(root, tmp_path / "index") as manuals:
+        await searched(manuals)
+        [file] = (tmp_path / "index").glob("*.sqlite3")
+        with closing(sqlite3.connect(file)) as other, other:
+            other.execute("DELETE FROM section WHERE id % 2")
+        assert len((await searched(manuals, limit=60)).rows) == 30
+
+
+async def test_an_index_that_breaks_again_and_again_is_told(root, monkeypatch) -> None:
+    def breaking(*_: Any) -> Any:
+        raise store.broken("again")
+
+    monkeypatch.setattr(Library, "search_everywhere", breaking)
+    async with opened(root) as manuals:
+        with pytest.raises(ManualsError, match="breaks again and again"):
+            await searched(manuals)
+
+
+async def test_closing_ends_a_search_with_an_error(root, monkeypatch) -> None:
+    gate = held(monkeypatch, "update", every=True)
+    async with opened(root) as manuals, trio.open_nursery() as nursery:
+
+        async def close() -> None:
+            await gate.wait()
+            await manuals.aclose()
+
+        nursery.start_soon(close)
+        with pytest.raises(ManualsError, match="being closed"):
+            await searched(manuals)
+
+
+async def test_progress_is_told_of_each_manual(root) -> None:
+    said: list[str] = []
+    async with opened(root) as manuals:
+        await manuals.search(SearchRequest("apples"), on_phase=said.append)
+    assert {each.split(":")[0] for each in said} == {"indexing garage", "indexing shop", "indexing yard"}
