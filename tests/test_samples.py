@@ -139,7 +139,7 @@ def test_a_search_on_the_command_line_shows_what_the_page_shows(checkout: Path, 
     def without_scores(text: str) -> str:
         return re.sub(r"score \d\.\d\d", "score", text)
 
-    shown = block_with("docs/manuals.md", "Words that hits should have")
+    shown = block_with("docs/manuals.md", "Read it: openai-responses-mcp manuals read")
     root = str(tmp_path / "manuals")
     done = run(tmp_path, "manuals", "find", "How long is a token valid?", MANUALS_ROOT=root)
     assert without_scores(done.stdout) == without_scores(shown)

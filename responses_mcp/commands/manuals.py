@@ -196,7 +196,7 @@ def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.N
     line = row.match_line if file_type(row.path) == "json" and row.match_line else row.line
     words = [NAME, "manuals", "read", row.manual_id, row.path, "--line", str(line)]
     if options.root is not None:
-        words += ["--root", settings.root]
+        words += ["--root", settings.root or ""]
     if options.config is not None:
         words += ["--config", options.config]
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

@@ -154,16 +154,18 @@ class SearchResults:
         """
         rows, left_out = list(self.rows), False
         room = _ROOM * max(len(rows), _ROWS_IN_IT) // _ROWS_IN_IT
-        while True:
+        shown = self._with([])
+        while rows:
             for above, title, snippet in _SHAPES:
                 shorter = [_shortened(row, above, title) for row in rows]
-                bare = self._with([replace(row, snippet=None).as_json() for row in shorter], left_out=left_out)
-                left = room - _size(bare)
+                shown = self._with([replace(row, snippet=None).as_json() for row in shorter], left_out=left_out)
+                left = room - _size(shown)
                 if left >= snippet * len(rows):
                     return self._with(_fitted(shorter, left), left_out=left_out)
-            if len(rows) <= 1:
-                return bare
+            if len(rows) == 1:  # whose names alone are longer
+                break
             rows, left_out = rows[:-1], True
+        return shown
 
     def _with(self, rows: list[JsonObject], *, left_out: bool = False) -> JsonObject:
         note = self.note or (_LEFT_OUT if left_out else None)

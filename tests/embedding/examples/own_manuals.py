@@ -4,13 +4,15 @@ from tempfile import TemporaryDirectory
 import trio
 
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, ReadRequest
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, ReadRequest, SearchRequest
 from responses_mcp.manuals.service import open_manuals
 from responses_mcp.settings import ManualsSettings
 
 
 async def look_up(settings: ManualsSettings) -> None:
     async with open_manuals(settings) as manuals:
+        for row in (await manuals.search(SearchRequest("How long may a pump run dry?"))).rows:
+            print(row.manual_id, row.path, row.line, row.snippet.text if row.snippet is not None else "")
         found = await manuals.find(FindRequest("How long may a pump run dry?", "pumps", required_terms=("dry",)))
         for hit in manuals.hits(HitsRequest(found["trace_id"]), compact=True)["items"]:
             print(hit)
