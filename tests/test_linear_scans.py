@@ -20,8 +20,13 @@ from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files import passages
+from responses_mcp.manuals.files.folder import Stamp
+from responses_mcp.manuals.files.pages import Text
+from responses_mcp.manuals.files.passages import Wanted
 from responses_mcp.manuals.files.sections import headings, sections
-from responses_mcp.manuals.files.texts import Lines, spans
+from responses_mcp.manuals.files.snippets import around
+from responses_mcp.manuals.files.texts import Anchors, Lines, spans
 from responses_mcp.manuals.index.rows import Hashed, entries, indexed
 from responses_mcp.manuals.requests.parsing import parse_find
 from responses_mcp.manuals.requests.paths import parse_child_id, parts_of
@@ -106,6 +111,15 @@ def rows(path: str) -> Callable[[str], object]:
     ]
 
 
+def place(path: str) -> Callable[[str], object]:
+    def look(text: str) -> None:
+        opened = Text(file_of(text), Stamp(0, 0, 0, 0), Anchors(), unchecked)
+        words = {"a": 9, "あ": 3, normalise(text[:32]) or "b": 1}
+        passages._passages(opened, [Wanted("m", path, 1, path, words)], unchecked)
+
+    return look
+
+
 def feed(text: str, size: int, limit: int = 0) -> None:
     reader, data = MessageReader(limit), text.encode("utf-8", "replace")
     for at in range(0, len(data), size):
@@ -180,6 +194,9 @@ SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {
     "input at once": (2**18, lambda text: feed(text, 2**20)),
     "input in pieces": (2**18, lambda text: feed(text, 1000)),
     "rows of JSON": (2**18, rows("a.json")),
+    "a place in JSON": (2**18, place("a.json")),
+    "a place in Markdown": (2**18, place("a.md")),
+    "a snippet": (2**18, lambda text: around(text, text[:9], text)),
     "words as they stand": (2**18, lambda text: as_written(foldable(text[:32]) or "a", text)),
     "forms of a word": (2**12, forms),
     "parts of a word": (2**12, lambda text: longest_parts(text[:32], text)),

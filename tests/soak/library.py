@@ -45,6 +45,7 @@ class Library:
                 "manual_hits",
                 "manual_read",
                 "manual_scan",
+                "manual_search",
                 "wrong",
             )
         )
@@ -74,6 +75,10 @@ class Library:
             start = rng.randrange(len(text))
             arguments = {"manual_id": manual, "path": path, "cursor": {"char_offset": start}, "max_chars": 500}
             return self._asks(tool, arguments, lambda found: found["text"] == text[start : start + 500], modern)
+        if tool == "manual_search":
+            return self._asks(
+                tool, {"query": gold["query"]}, lambda found: found["complete"] and found["results"], modern
+            )
         wrong = rng.choice(
             ({"manual_id": "manuals", "path": path}, {"manual_id": "nothing", "path": path}, {"path": path})
         )
