@@ -237,7 +237,7 @@ class Mix:
             )
             return self._request(fresh, "server/discover", {}, modern=True)
         self.ledger.asks_at_once(
-            fresh, result_with("tools/list", lambda result: len(result["tools"]) == 10, modern=modern), now
+            fresh, result_with("tools/list", lambda result: len(result["tools"]) == 11, modern=modern), now
         )
         return self._request(fresh, "tools/list", {}, modern=modern)
 
