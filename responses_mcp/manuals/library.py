@@ -22,6 +22,7 @@ from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
+from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.find_payload import Unscanned, packed
 from responses_mcp.manuals.results.search_results import Unsearched
 from responses_mcp.manuals.search.candidates import Counts, Reader
@@ -253,6 +254,6 @@ def _reasons(changes: Changes | None) -> Iterator[tuple[str, str]]:
 def _unsearched(name: str, changes: Changes | None, prefix: str) -> list[Unsearched]:
     if changes is None:
         return [Unsearched(name, TIME_BUDGET, None)]
-    reasons = Counter(reason for path, reason in _reasons(changes) if not prefix or f"{path}/".startswith(f"{prefix}/"))
+    reasons = Counter(reason for path, reason in _reasons(changes) if not prefix or lies_below(path, prefix))
     told = [Unsearched(name, reason, files) for reason, files in reasons.items()]
     return told if changes.whole else [*told, Unsearched(name, TIME_BUDGET, None)]

@@ -33,6 +33,7 @@ from responses_mcp.manuals.requests import (
     SearchRequest,
     TocRequest,
 )
+from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.results.cache import Embedding, FindCache
 from responses_mcp.manuals.results.find_payload import Unscanned, unpacked
 from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResults, SearchRow, Unsearched, readable
@@ -158,6 +159,7 @@ class Manuals:
         that was not reached, is told of, and the others are searched. `on_phase` is as for `find`.
         """
         deadline = trio.current_time() + request.time_ms / 1000
+        request = replace(request, path_prefix="/".join(parts_of(request.path_prefix)))
         if request.manual_ids:
             names = [await self._thread(partial(_name_on_disk, each)) for each in request.manual_ids]
         else:

@@ -86,7 +86,7 @@ async def test_manuals_are_named_as_on_disk_and_once(root) -> None:
 async def test_one_budget_serves_all_and_the_next_search_goes_on(root, settled) -> None:
     for name in ("garage", "shop", "yard"):
         write(root / name, 200)
-    async with opened(root) as manuals:
+    async with opened(root, times=replace(TIMES, least_indexing=0.01)) as manuals:
         first = await searched(manuals, time_ms=1)
         assert not first.complete
         assert set(reasons(first).values()) == {"time_budget"}

@@ -76,6 +76,17 @@ async def test_all_manuals_are_ranked_together_unless_one_of_them_or_a_path_is_n
         assert len(await rows(here, "care", limit=1)) == 1
 
 
+@pytest.mark.parametrize(
+    "prefix", ["d\u00e9j\u00e0", "de\u0301ja\u0300/", "./d\u00e9j\u00e0", "de\u0301ja\u0300/vu.md"]
+)
+async def test_a_path_may_be_composed_in_another_way(tmp_path: Path, prefix: str) -> None:
+    write(tmp_path, "m/de\u0301ja\u0300/vu.md", "# A\n\ngasket\n")
+    write(tmp_path, "m/de\u0301ja\u0300 vu.md", "# A\n\ngasket\n")
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, "gasket", path_prefix=prefix)
+        assert row["path"].endswith("/vu.md")
+
+
 async def test_a_path_finds_what_a_search_of_the_whole_manual_would_have_no_room_for(root: Path) -> None:
     for number in range(400):
         write(root, f"pumps/many/{number}.md", "# Pump\n\nThe pump, the pump, a pump.\n")
@@ -205,6 +216,18 @@ async def test_the_match_of_a_long_section_is_on_the_first_page_that_is_read(
             assert text.index(following["text"], text.index("The gasket")) > 0
         whole = await here.call("manual_read", ref={**row["ref"], "match_line": 5}, max_chars=max_chars)
         assert whole["text"].startswith("# Long\n")
+
+
+async def test_another_match_in_the_same_section_is_another_place_to_read(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", f"# A\n\n{FILLER * 300}A blue gasket.\n{FILLER * 300}A red valve.\n{FILLER * 300}")
+    async with desk(settings_for(tmp_path)) as here:
+        [gasket], [valve] = await rows(here, "blue gasket"), await rows(here, "red valve")
+        for row, words in ((gasket, "A blue gasket."), (valve, "A red valve."), (gasket, "A blue gasket.")):
+            read = await here.call("manual_read", ref=row["ref"], max_chars=1000)
+            assert words in read["text"]
+        going_on = await here.call("manual_read", ref=gasket["ref"], max_chars=1000)
+        assert "A blue gasket." not in going_on["text"]
+        assert going_on["applied"]["mode"] == "scan_fallback"
 
 
 async def test_a_section_with_sub_sections_ends_where_it_did_and_a_place_outside_it_is_ignored(tmp_path: Path) -> None:

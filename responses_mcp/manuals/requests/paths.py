@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Final, Literal
 
@@ -70,6 +71,15 @@ def parts_of(path: str, *, windows: bool = os.name == "nt") -> list[str]:
         if windows and _NO_NAME_ON_WINDOWS.match(part):
             raise _invalid("holds a name that this system reserves")
     return parts
+
+
+def lies_below(path: str, prefix: str) -> bool:
+    """Tell whether a path is `prefix`, which has no slash at its end, or in that folder, however names are composed."""
+    if not path.isascii():
+        path = unicodedata.normalize("NFC", path)
+    if not prefix.isascii():
+        prefix = unicodedata.normalize("NFC", prefix)
+    return path == prefix or path.startswith(f"{prefix}/")
 
 
 def require_single_name(manual_id: str) -> None:

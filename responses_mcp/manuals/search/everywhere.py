@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import Counts, Reader
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
 _MOST_SCORED: Final = 200  # rows of a manual
 _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more are never shown
 _ALL_ROWS: Final = 50_000  # looked at to find those below a path
-_BELOW: Final = (
-    "SELECT section.id FROM section JOIN file ON file.id = section.file "
-    "WHERE file.manual = ? AND (file.path = ? OR substr(file.path, 1, ?) = ?)"
-)
+_FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
+_SECTIONS: Final = "SELECT id FROM section WHERE file IN ({})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,9 @@ class Below(Reader):
 
     def __init__(self, connection: sqlite3.Connection, manual: Manual, counts: Counts, prefix: str) -> None:
         super().__init__(connection, manual, counts)
-        under = f"{prefix}/"
-        rows = connection.execute(_BELOW, (manual.number, prefix, len(under), under))
-        self._below = {number for (number,) in rows}
+        files = connection.execute(_FILES, (manual.number,))
+        marks = ",".join(str(number) for number, path in files if lies_below(path, prefix))
+        self._below = {number for (number,) in connection.execute(_SECTIONS.format(marks))}
 
     def best(self, match: str, most: int, *, literal: str = "") -> list[int]:
         """Return the ids of the rows below the path that fit best."""
