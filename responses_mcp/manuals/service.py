@@ -65,7 +65,7 @@ class Times:
     least_look: float = 1.0
     least_indexing: float = 0.1
     least_search: float = 0.25
-    passages: float = 1.0  # to read the texts around matches, which are left out after that
+    passages: float = 3.0  # to read the texts around matches, which are left out after that
     grace: float = 1.0  # after which nobody waits any longer for a thread that hangs in the file system
     closing: float = 0.2
 
@@ -142,10 +142,11 @@ class Manuals:
 
     async def hits_with_passages(self, request: HitsRequest) -> JsonObject:
         """Show hits as clients get them, with the places of the matches in their files."""
-        shown = self.hits(request, compact=True)
         if request.kind not in ("candidates", "integrated_top"):
-            return shown
-        rows = self.hits(replace(request, kind="integrated_top"))["items"]
+            return self.hits(request, compact=True)
+        payload = unpacked(self._traces.get(request.trace_id))
+        shown = page(payload, request, compact=True)
+        rows = page(payload, replace(request, kind="integrated_top"), compact=False)["items"]
         wanted = [
             Wanted(row["ref"]["manual_id"], row["path"], row["start_line"], row["title"], row["token_hits"])
             for row in rows
