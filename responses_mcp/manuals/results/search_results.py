@@ -12,13 +12,13 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.files.snippets import Snippet
 from responses_mcp.manuals.requests.paths import file_type
 
-LOWEST_SCORE: Final = 0.15
+LOWEST_SCORE: Final = 0.03
 """What scores less is about something else, and is not shown."""
 
 OUT_OF_TIME: Final = "time_budget"
 """Why files are missing that a search with more time would have looked at."""
 
-_DOUBTFUL: Final = 0.3  # where nothing scores more, the question may be about something that no manual has
+_DOUBTFUL: Final = 0.06  # where nothing scores more, the question may be about something that no manual has
 _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average.
