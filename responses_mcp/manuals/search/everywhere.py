@@ -11,6 +11,7 @@ from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import Counts, Reader
+from responses_mcp.manuals.search.query import words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import words_of
 from responses_mcp.manuals.search.selection import spread
@@ -64,6 +65,7 @@ class Everywhere:
 
     def __init__(self, query: str, lexical: LexicalSettings, check: CancellationCheck) -> None:
         self._query = query
+        self._words = words(query)
         self._parts = sub_queries(query)
         self._lexical = lexical
         self._check = check
@@ -88,4 +90,4 @@ class Everywhere:
         manual_id, scored, _ = self._found[key]
         path = key[0][len(manual_id) + 1 :]
         title = scored.row.title or path.rpartition("/")[2]
-        return Ranked(manual_id, path, key[1], title, words_of(scored), score)
+        return Ranked(manual_id, path, key[1], title, words_of(scored, self._words), score)
