@@ -59,7 +59,7 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
     if "manuals" in settings.toolsets:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 
-        toolsets.append(ManualsToolset(settings))
+        toolsets.append(ManualsToolset(settings, api=api))
     if "search" in settings.toolsets:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 

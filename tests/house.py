@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "protocol": {"json_types"},
     "toolsets": {
         *("errors", "json_types", "room", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
-        *("answers", "websearch", "manuals", "responses_api.request"),
+        *("answers", "websearch", "manuals", "responses_api.api", "responses_api.request"),
     },
     "runtime": {"errors", "json_types", "room", "protocol", "settings.model", "toolsets.base"},
     "responses_api.http": {"errors"},
@@ -52,6 +52,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.files",
         "manuals.requests.paths",
     },
+    "manuals.embeddings": {
+        *("errors", "json_types", "manuals.words", "responses_api.api", "settings.model"),
+    },
     "manuals.results": {
         "json_types",
         "manuals.files",
@@ -63,7 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "manuals.search": {
         *("manuals.errors", "manuals.cancellation", "manuals.words", "manuals.requests", "settings.model"),
-        *("json_types", "manuals.index", "manuals.results"),
+        *("json_types", "manuals.embeddings.mix", "manuals.embeddings.likeness", "manuals.index", "manuals.results"),
     },
     "manuals": {
         *(
@@ -73,6 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "manuals.requests",
             "manuals.files",
             "manuals.index",
+            "manuals.embeddings",
             "manuals.search",
         ),
         "manuals.results",

@@ -118,11 +118,13 @@ def test_the_metadata_links_to_the_repository(metadata: Message) -> None:
     }
 
 
-def test_installing_brings_three_packages_and_offers_no_extras(metadata: Message) -> None:
+def test_installing_brings_three_packages_and_an_extra_word_vectors(metadata: Message) -> None:
     requirements = metadata.get_all("Requires-Dist", [])
-    assert sorted(re.split(r"[^\w-]", requirement)[0] for requirement in requirements) == ["httpx", "pyyaml", "trio"]
-    assert not [requirement for requirement in requirements if ";" in requirement]
-    assert metadata.get_all("Provides-Extra") is None
+    always = [requirement for requirement in requirements if ";" not in requirement]
+    assert sorted(re.split(r"[^\w-]", requirement)[0] for requirement in always) == ["httpx", "pyyaml", "trio"]
+    assert metadata.get_all("Provides-Extra") == ["semantic"]
+    [extra] = set(requirements) - set(always)
+    assert re.fullmatch(r"wordllama>=[\d.]+ ?; ?extra == ['\"]semantic['\"]", extra)
 
 
 def test_the_readme_is_the_description_on_pypi(metadata: Message) -> None:

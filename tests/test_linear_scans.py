@@ -106,9 +106,7 @@ def file_of(text: str) -> io.BytesIO:
 
 
 def rows(path: str) -> Callable[[str], object]:
-    return lambda text: [
-        indexed(path, *row[1:]) for row in entries(path, Hashed(file_of(text), 2**24), unchecked)
-    ]
+    return lambda text: [indexed(path, *row[1:]) for row in entries(path, Hashed(file_of(text), 2**24), unchecked)]
 
 
 def place(path: str) -> Callable[[str], object]:

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import trio
 
+from responses_mcp.commands.embedding import embed
 from responses_mcp.commands.terminal import (
     FAILED,
     NAME,
@@ -28,13 +29,15 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
+from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.manuals.embeddings.provider import open_embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.results.search_results import SearchRow
 from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
-from responses_mcp.settings.model import ManualsSettings
+from responses_mcp.settings.model import ManualsSettings, Settings
 
 _Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]]
 
@@ -71,39 +74,56 @@ def run(argv: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> None:
     settings = _settings(options)
     if _forgets(options):
-        _forget(settings, options)
+        _forget(settings.manuals, options)
         return
     try:
         trio.run(_with_manuals, settings, options)
+    except EmbeddingFailed as error:
+        raise Stop(f"{error} What is done stays; run it again to go on.") from error
     except ManualsError as error:
         raise Stop(_for_people(error), code=WRONG if error.code == "invalid_parameter" else FAILED) from error
 
 
-async def _with_manuals(settings: ManualsSettings, options: argparse.Namespace) -> None:
-    async with open_manuals(settings) as manuals:
-        await options.work(manuals, settings, options)
+async def _with_manuals(settings: Settings, options: argparse.Namespace) -> None:
+    async with AsyncExitStack() as stack:
+        embedder = open_embedder(settings)
+        if embedder is not None:
+            await stack.enter_async_context(aclosing(embedder))
+        manuals = await stack.enter_async_context(open_manuals(settings.manuals, embedder=embedder))
+        await options.work(manuals, settings.manuals, options)
 
 
 # index
 
 
 async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    if options.embed:
+        _check_embeds(settings)
     reports: list[IndexReport] = []
-    for name in options.manual or await _names(manuals):
+    names = options.manual or await _names(manuals)
+    for name in names:
         with StatusLine() as status:
             report = await manuals.index(name, on_progress=partial(status.show_progress, name))
         reports.append(report)
         if not options.json:
             _say_report(report)
     why = reports[0].in_memory or _why_in_memory(settings)
+    filled = {} if not options.embed else {"embeddings": await embed(manuals, settings.embeddings, names, options)}
     if options.json:
         shown = [{key: value for key, value in asdict(report).items() if key != "in_memory"} for report in reports]
         path = _index_file(settings) if why is None else None
-        say_json({"manuals": shown, "index": {"path": path, "in_memory": why}})
+        say_json({"manuals": shown, "index": {"path": path, "in_memory": why}, **filled})
     elif why is None:
         say(f"The index is in {_index_file(settings)}.")
     else:
         say(f"The index was in memory only, and is gone ({why}).")
+
+
+def _check_embeds(settings: ManualsSettings) -> None:
+    if settings.embeddings.provider == "none":
+        raise Stop("--embed: nobody makes vectors; set manuals.embeddings.provider to api or wordllama.", code=WRONG)
+    if (why := _why_in_memory(settings)) is not None:
+        raise Stop(f"--embed: the vectors would be lost with the index, which is in memory only ({why}).", code=WRONG)
 
 
 def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
@@ -269,17 +289,18 @@ async def _names(manuals: Manuals) -> list[str]:
     return names
 
 
-def _settings(options: argparse.Namespace) -> ManualsSettings:
+def _settings(options: argparse.Namespace) -> Settings:
     environ = dict(os.environ)
     if options.root is not None:
         root = os.path.abspath(os.path.expanduser(options.root))  # noqa: PTH100, PTH111  # Path raises where there is no home
         if not options.root.strip() or (not os.path.isdir(root) and not _forgets(options)):  # noqa: PTH112
             raise Stop(f"--root: there is no folder {options.root!r}; correct the path.", code=WRONG)
         environ["MANUALS_ROOT"] = root
-    settings = configured(environ, options.config).manuals
-    if settings.root is None:
+    settings = configured(environ, options.config)
+    folder = settings.manuals.root
+    if folder is None:
         raise Stop("There is no folder of manuals; pass --root DIR, or set manuals.root or MANUALS_ROOT.", code=WRONG)
-    if not os.path.isdir(settings.root) and not _forgets(options):  # noqa: PTH112
+    if not os.path.isdir(folder) and not _forgets(options):  # noqa: PTH112
         raise Stop(code=WRONG)  # a warning has said so
     return settings
 
@@ -346,6 +367,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     index.add_argument("manual", metavar="MANUAL", nargs="*", type=_manual, help="which ones (default: all)")
     index.add_argument("--forget", action="store_true", help="remove the index from the disk instead")
+    index.add_argument("--embed", action="store_true", help="then make the vectors that manuals.embeddings asks for")
+    index.add_argument("--yes", action="store_true", help="make them without asking, whatever they cost")
     find = command(
         "find QUERY",
         _find,

@@ -164,11 +164,11 @@ class StatusLine:
         _to_stderr("\r" + text + " " * max(self._shown - wide, 0))
         self._shown = max(self._shown, wide)
 
-    def show_progress(self, name: str, done: int, all_of_it: int) -> None:
+    def show_progress(self, name: str, done: int, all_of_it: int, *, of: str = "files") -> None:
         """Show a bar."""
         full, empty = ("█", "░") if _can_write("█░", sys.stderr) else ("#", "-")
         filled = _BAR * done // max(all_of_it, 1)
-        self.show(f"{full * filled}{empty * (_BAR - filled)} {done:,} of {all_of_it:,} files of {name}")
+        self.show(f"{full * filled}{empty * (_BAR - filled)} {done:,} of {all_of_it:,} {of} of {name}")
 
 
 def _cut(text: str, most: int) -> str:

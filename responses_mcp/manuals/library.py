@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -17,8 +17,13 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
+from responses_mcp.manuals.embeddings.filling import Vectors
+from responses_mcp.manuals.embeddings.likeness import Question
+from responses_mcp.manuals.embeddings.likeness import packed as packed_vector
+from responses_mcp.manuals.embeddings.pieces import MOST_PIECES, PIECE, Outstanding, Section, outstanding
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.manuals.index import vectors
 from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
@@ -28,6 +33,7 @@ from responses_mcp.manuals.results.search_results import Unsearched
 from responses_mcp.manuals.search.candidates import Counts, Reader
 from responses_mcp.manuals.search.everywhere import Below, Everywhere, Ranked
 from responses_mcp.manuals.search.find import find
+from responses_mcp.manuals.search.meaning import Meaning
 from responses_mcp.manuals.search.query import words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET
 from responses_mcp.settings.model import ManualsSettings
@@ -35,14 +41,29 @@ from responses_mcp.settings.model import ManualsSettings
 log = logging.getLogger(__name__)
 
 _MOST_COUNTS: Final = 8  # states of manuals whose counts of words are remembered
+_ROWS_AT_ONCE: Final = 32  # of those that get vectors
 
 
 class Found(NamedTuple):
-    """What a search found, in packed form, the generation it searched, and whether it missed nothing."""
+    """What a search found, in packed form, the generation it searched, and whether it missed nothing.
+
+    `lacking` are the candidates that could not be compared with the question, which has a vector, for want of theirs;
+    `compared` tells whether the others were.
+    """
 
     payload: dict[str, Any]
     generation: int
     complete: bool
+    lacking: Sequence[int] = ()
+    compared: bool = False
+
+
+class FoundEverywhere(NamedTuple):
+    """What a search of several manuals found, what it did not search, and the rows that have no vector."""
+
+    ranked: Sequence[Ranked]
+    unsearched: Sequence[Unsearched]
+    lacking: Sequence[int] = ()
 
 
 class Library:
@@ -90,10 +111,18 @@ class Library:
             manual = manual_of(connection, manual_id)
             return -1 if manual is None else manual.generation
 
-    def search(self, request: FindRequest, changes: Changes | None, check: CancellationCheck) -> Found:
-        """Search what is indexed now; what is left of `changes` is told as unscanned.
+    def search(
+        self,
+        request: FindRequest,
+        changes: Changes | None,
+        check: CancellationCheck,
+        *,
+        question: Question | None = None,
+    ) -> Found:
+        """Search what is indexed now, by the words of the question and by its vector, if it has one.
 
-        None means that not even that is known. Raises Vanished when the index is not the one that was compared.
+        What is left of `changes` is told as unscanned; None means that not even that is known. Raises Vanished when the
+        index is not the one that was compared.
         """
         store = self._opened(check)
         finished = changes is not None and changes.finished
@@ -103,6 +132,7 @@ class Library:
             if manual is not None and (changes is None or changes.number == manual.number):
                 check_whole(connection, manual)
                 reader = Reader(connection, manual, self._counts(manual))
+                meaning = None if question is None else Meaning(connection, question, check)
                 payload = find(
                     request,
                     reader,
@@ -111,18 +141,59 @@ class Library:
                     unfinished=not finished,
                     unscanned=len(unscanned),
                     unlisted=changes is None or not changes.whole,
+                    meaning=meaning,
                 )
                 payload["unscanned"] = unscanned
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
-                return Found(packed(payload), manual.generation, finished)
+                if meaning is None:
+                    return Found(packed(payload), manual.generation, finished)
+                finished = finished and not meaning.lacking
+                return Found(packed(payload), manual.generation, finished, meaning.lacking, meaning.used)
         if changes is not None:
             raise Vanished
         begin(store, request.manual_id, check)
-        return self.search(request, changes, check)
+        return self.search(request, changes, check, question=question)
+
+    def outstanding(self, manual_id: str, name: str, check: CancellationCheck) -> Outstanding:
+        """Return how much of a manual has no vectors of the model `name`."""
+        with self._opened(check).reading(check) as connection:
+            manual = manual_of(connection, manual_id)
+            if manual is None:
+                return Outstanding(0, 0)
+            return outstanding(*vectors.count_pending(connection, name, manual.number, PIECE * MOST_PIECES))
+
+    def without_vectors(self, manual_id: str, name: str, after: int, check: CancellationCheck) -> list[Section]:
+        """Return the first sections that have no vectors of the model `name`, of those whose ids are above `after`."""
+        with self._opened(check).reading(check) as connection:
+            manual = manual_of(connection, manual_id)
+            if manual is None:
+                return []
+            return [Section(*row) for row in vectors.pending(connection, name, manual.number, after, _ROWS_AT_ONCE)]
+
+    def sections(self, ids: Iterable[int], check: CancellationCheck) -> list[Section]:
+        """Return those of some sections that are there."""
+        with self._opened(check).reading(check) as connection:
+            return [Section(*row) for row in vectors.rows(connection, ids)]
+
+    def keep(self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck) -> int:
+        """Write the vectors of sections in one transaction; return how many of them are still as they were."""
+        data = {each: b"".join(map(packed_vector, its)) for each, its in found}
+        dimensions = len(found[0][1][0])
+        with self._opened(check).writing(check) as connection:
+            # A file may have changed meanwhile, and another section have the number of one that is gone.
+            same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
+            same = [each for each in same if each in data]
+            vectors.write(connection, name, dimensions, ((each.id, data[each]) for each in same))
+        return len(same)
 
     def search_everywhere(
-        self, request: SearchRequest, manuals: Mapping[str, Changes | None], check: CancellationCheck
-    ) -> tuple[list[Ranked], list[Unsearched]]:
+        self,
+        request: SearchRequest,
+        manuals: Mapping[str, Changes | None],
+        check: CancellationCheck,
+        *,
+        question: Question | None = None,
+    ) -> FoundEverywhere:
         """Search what is indexed of `manuals` now, for as long as `check` allows; what is left is told.
 
         None stands for a manual of which not even that is known. Raises Vanished when an index is not the one that was
@@ -131,18 +202,21 @@ class Library:
         everywhere = Everywhere(request.query, self._settings.lexical, check)
         unsearched: list[Unsearched] = []
         late: list[str] = []
+        lacking: list[int] = []
         for name, changes in manuals.items():
             unsearched += _unsearched(name, changes, request.path_prefix)
             try:
                 # One transaction for each: SQLite, once stopped, gives up all that is done in one.
                 with self._opened(check).reading(check) as connection:
-                    if not self._ranked(everywhere, request, name, changes, connection):
+                    meaning = None if question is None else Meaning(connection, question, check)
+                    if not self._ranked(everywhere, request, name, changes, connection, meaning=meaning):
                         late.append(name)
+                    lacking += [] if meaning is None else meaning.lacking
             except OutOfTime:
                 late.append(name)
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
         unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
-        return everywhere.best(request.limit), unsearched
+        return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking)
 
     def _ranked(
         self,
@@ -151,6 +225,8 @@ class Library:
         name: str,
         changes: Changes | None,
         connection: sqlite3.Connection,
+        *,
+        meaning: Meaning | None,
     ) -> bool:
         manual = manual_of(connection, name)
         if changes is not None and (manual is None or manual.number != changes.number):
@@ -159,8 +235,8 @@ class Library:
             return True
         check_whole(connection, manual)
         if not request.path_prefix:
-            return everywhere.add(name, Reader(connection, manual, self._counts(manual)))
-        return everywhere.add(name, Below(connection, manual, self._counts(manual), request.path_prefix))
+            return everywhere.add(name, Reader(connection, manual, self._counts(manual)), meaning)
+        return everywhere.add(name, Below(connection, manual, self._counts(manual), request.path_prefix), meaning)
 
     def rebuild(self, error: Exception, age: int, check: CancellationCheck) -> bool:
         """Return whether a request that began at `age` and failed with `error` should be tried again.

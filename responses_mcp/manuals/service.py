@@ -19,6 +19,9 @@ import trio
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, model_name
+from responses_mcp.manuals.embeddings.filling import Vectors, batch, embedded, fill
+from responses_mcp.manuals.embeddings.questions import Questions
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import UNREADABLE
 from responses_mcp.manuals.files.listing import list_children, table_of_contents
@@ -40,9 +43,10 @@ from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResu
 from responses_mcp.manuals.results.traces import Traces, page, placed
 
 if TYPE_CHECKING:
+    from responses_mcp.manuals.embeddings.likeness import Question
+    from responses_mcp.manuals.embeddings.pieces import Outstanding, Section
     from responses_mcp.manuals.index.update import Changes
-    from responses_mcp.manuals.library import Library
-    from responses_mcp.manuals.search.everywhere import Ranked
+    from responses_mcp.manuals.library import Found, FoundEverywhere, Library
     from responses_mcp.settings.model import ManualsSettings
 
 T = TypeVar("T")
@@ -68,6 +72,7 @@ class Times:
     passages: float = 3.0  # to read the texts around matches, which are left out after that
     grace: float = 1.0  # after which nobody waits any longer for a thread that hangs in the file system
     closing: float = 0.2
+    patience: float = 1.0  # of a search with who makes vectors
 
 
 class _Stuck(OutOfTime):
@@ -98,12 +103,18 @@ class IndexReport:
 class Manuals:
     """The manuals of `settings.root`. Opens nothing before the first request; any number may run at once.
 
-    `embedding` makes the semantic mode of the cache possible; `times` are for tests. All requests raise `ManualsError`
-    for what the caller can understand. Close it with `aclose`, which ends what still runs.
+    `embedding` makes the semantic mode of the cache possible, `embedder` the ranking by meaning; the caller keeps both.
+    `times` are for tests. All requests raise `ManualsError` for what the caller can understand. Close it with `aclose`,
+    which ends what still runs.
     """
 
     def __init__(
-        self, settings: ManualsSettings, *, embedding: Embedding | None = None, times: Times | None = None
+        self,
+        settings: ManualsSettings,
+        *,
+        embedding: Embedding | None = None,
+        embedder: Embedder | None = None,
+        times: Times | None = None,
     ) -> None:
         self._settings = settings
         self._times = times or Times()
@@ -116,6 +127,7 @@ class Manuals:
         self._traces = Traces(time.monotonic)
         self._embedding = embedding
         self._cache = FindCache(settings.cache, time.monotonic, embedding)
+        self._questions = None if embedder is None else Questions(embedder, self._times.patience)
 
     async def ls(self, request: LsRequest) -> JsonObject:
         """List manuals, or the children of one or of a folder in one (M2)."""
@@ -165,13 +177,13 @@ class Manuals:
             names = [await self._thread(partial(_name_on_disk, each)) for each in request.manual_ids]
         else:
             names = await self._thread(lambda library, _: library.folder.manuals())
-        ranked, unsearched = await self._with_rebuilding(
+        found, why = await self._with_rebuilding(
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
-        found = await self._passages(
-            [Wanted(each.manual_id, each.path, each.line, each.title, each.words) for each in ranked]
+        texts = await self._passages(
+            [Wanted(each.manual_id, each.path, each.line, each.title, each.words) for each in found.ranked]
         )
-        return _results(ranked, found, unsearched)
+        return _results(found, texts, why)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).
@@ -220,6 +232,34 @@ class Manuals:
         in_memory = self._library.unused if self._library is not None else None
         return IndexReport(name, files, changed, seconds, unindexed, in_memory)
 
+    async def outstanding(self, manual_id: str) -> Outstanding:
+        """Return how much of a manual `embed` would embed, of what is indexed."""
+        name = await self._thread(partial(_name_on_disk, manual_id))
+        model = model_name(self._chosen())
+        work: Work[Outstanding] = lambda library, check: library.outstanding(name, model, check)  # noqa: E731
+        return await self._with_rebuilding(lambda: self._thread(work))
+
+    async def embed(self, manual_id: str, *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Give vectors to all sections of a manual that have none; return how many got some.
+
+        `on_progress` is told how many have. What is done stays done when this is cancelled or fails, or the process is
+        killed. Raises `EmbeddingFailed` when the provider does.
+        """
+        name = await self._thread(partial(_name_on_disk, manual_id))
+        embedder = self._chosen()
+        model = model_name(embedder)
+
+        async def following(after: int) -> Sequence[Section]:
+            return await self._thread(lambda library, check: library.without_vectors(name, model, after, check))
+
+        keep = partial(self._keep, embedder)
+        return await self._with_rebuilding(lambda: fill(embedder, following, keep, on_progress or (lambda _: None)))
+
+    def _chosen(self) -> Embedder:
+        if self._questions is None:
+            raise ManualsError("conflict", "Nobody makes vectors here; set manuals.embeddings.provider.")
+        return self._questions.embedder
+
     async def aclose(self) -> None:
         """End all requests and close the index. Waits 0.2 s at most for threads that hang in the file system."""
         if self._closed:
@@ -250,22 +290,36 @@ class Manuals:
         lookup = self._cache.lookup(request, generation, elapsed_ms=elapsed_ms(), vector=vector)
         if lookup.payload is not None:
             return lookup.payload
-        until = max(deadline, trio.current_time() + self._times.least_search)
+
+        async def search(question: Question | None) -> Found:
+            until = max(deadline, trio.current_time() + self._times.least_search)
+            return await self._thread(
+                lambda library, check: library.search(request, changes, check, question=question), until
+            )
+
         try:
-            found = await self._thread(lambda library, check: library.search(request, changes, check), until)
+            found, why = await self._with_meaning(request.query, search, lambda found: found.lacking)
         except OutOfTime:
             message = "The search took longer than budget.time_ms allows; ask again with a larger one."
             raise ManualsError("conflict", message) from None
         payload = found.payload
+        if self._questions is not None:
+            payload["applied"]["ranked_by"] = "words and meaning" if found.compared else "words"
+            payload["applied"]["meaning_failure_reason"] = why
         payload["applied"].update(lookup.applied())
         self._cache.store(
-            request, found.generation, payload, elapsed_ms=elapsed_ms(), complete=found.complete, vector=vector
+            request,
+            found.generation,
+            payload,
+            elapsed_ms=elapsed_ms(),
+            complete=found.complete and why is None,
+            vector=vector,
         )
         return payload
 
     async def _search(
         self, request: SearchRequest, names: Sequence[str], deadline: float, on_phase: Callable[[str], None] | None
-    ) -> tuple[list[Ranked], list[Unsearched]]:
+    ) -> tuple[FoundEverywhere, str | None]:
         manuals: dict[str, Changes | None] = dict.fromkeys(names)
         unreadable: list[Unsearched] = []
         failures: list[Exception] = []
@@ -289,12 +343,20 @@ class Manuals:
                 nursery.start_soon(update, name)
         if failures:
             raise failures[0]
-        until = max(deadline, trio.current_time() + self._times.least_search)
+
+        async def search(question: Question | None) -> FoundEverywhere:
+            until = max(deadline, trio.current_time() + self._times.least_search)
+            return await self._thread(
+                lambda library, check: library.search_everywhere(request, manuals, check, question=question), until
+            )
+
         try:
-            found = await self._thread(lambda library, check: library.search_everywhere(request, manuals, check), until)
+            found, why = await self._with_meaning(request.query, search, lambda found: found.lacking)
         except OutOfTime:
-            return [], [*unreadable, *(Unsearched(name, OUT_OF_TIME, None) for name in manuals)]
-        return found[0], [*unreadable, *found[1]]
+            from responses_mcp.manuals.library import FoundEverywhere  # noqa: PLC0415  # imported by now
+
+            return FoundEverywhere([], [*unreadable, *(Unsearched(name, OUT_OF_TIME, None) for name in manuals)]), None
+        return found._replace(unsearched=[*unreadable, *found.unsearched]), why
 
     async def _passages(self, wanted: list[Wanted]) -> list[Passage | None]:
         """Return the texts around matches, as many as there is time for."""
@@ -303,6 +365,47 @@ class Manuals:
             until = trio.current_time() + self._times.passages
             await self._thread(lambda library, check: passages(library.folder, wanted, found, check), until)
         return list(found)
+
+    async def _with_meaning(
+        self, query: str, search: Callable[[Question | None], Awaitable[T]], lacking: Callable[[T], Sequence[int]]
+    ) -> tuple[T, str | None]:
+        """Search; return what was found, and why it was not, or not all of it, compared by meaning."""
+        question: Question | None = None
+        why: str | None = None
+        patient_until = trio.current_time() + self._times.patience
+        if self._questions is not None:
+            try:
+                question = await self._questions.ask(query, patient_until)
+            except EmbeddingFailed as error:
+                why = str(error)
+        found = await search(question)
+        if self._questions is not None and question is not None and lacking(found):
+            try:
+                await self._embed_few(self._questions, lacking(found), patient_until)
+            except EmbeddingFailed as error:
+                why = str(error)
+            else:
+                found = await search(question)
+        return found, why
+
+    async def _embed_few(self, questions: Questions, ids: Sequence[int], deadline: float) -> None:
+        """Give vectors to sections that a search met without, if they are few. Raises `EmbeddingFailed`."""
+        embedder = questions.embedder
+        if len(ids) > embedder.few:
+            raise EmbeddingFailed(
+                f"{len(ids):,} candidates have no vector yet; run 'openai-responses-mcp manuals index --embed'."
+            )
+        rest = await self._thread(lambda library, check: library.sections(ids, check))
+        while rest:
+            some = batch(rest)
+            found = await questions.within(deadline, partial(embedded, embedder, some))
+            await self._keep(embedder, found)
+            rest = rest[len(some) :]
+
+    async def _keep(self, embedder: Embedder, found: Sequence[tuple[Section, Vectors]]) -> int:
+        model = model_name(embedder)
+        work: Work[int] = lambda library, check: library.keep(model, found, check)  # noqa: E731
+        return await self._thread(work, limiter=self._indexing)
 
     async def _updated(
         self, name: str, deadline: float, report: Report, query: str = "", first: Unscanned | None = None
@@ -426,9 +529,7 @@ def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str
     return library.folder.require_manual(manual_id)
 
 
-def _results(
-    ranked: Sequence[Ranked], found: Sequence[Passage | None], unsearched: Sequence[Unsearched]
-) -> SearchResults:
+def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str | None) -> SearchResults:
     rows = [
         SearchRow(
             each.manual_id,
@@ -441,9 +542,9 @@ def _results(
             passage.char_offset if passage is not None else None,
             passage.snippet if passage is not None else None,
         )
-        for each, passage in zip(ranked, found, strict=True)
+        for each, passage in zip(found.ranked, texts, strict=True)
     ]
-    return SearchResults(tuple(rows), tuple(unsearched))
+    return SearchResults(tuple(rows), tuple(found.unsearched), why)
 
 
 def _closed() -> ManualsError:
@@ -451,21 +552,23 @@ def _closed() -> ManualsError:
 
 
 def open_manuals(
-    settings: ManualsSettings, *, embedding: Embedding | None = None
+    settings: ManualsSettings, *, embedding: Embedding | None = None, embedder: Embedder | None = None
 ) -> AbstractAsyncContextManager[Manuals]:
     """Open the folder of manuals for searching and reading.
 
     Args:
         settings: where the manuals and their index are, and how to rank; `root` must be set.
         embedding: turns questions into vectors, in worker threads, so that alike questions share an answer.
+        embedder: turns questions and sections into vectors, so that they are compared by meaning, too; such as
+            `open_embedder` gives for the settings of a server.
 
     Returns:
         An asynchronous context manager that gives a `Manuals`, which any number of tasks may use at once. It closes the
         `Manuals` on the way out: requests still running end with an error, the index is closed, and at most 0.2 s pass
-        in waiting for threads. The caller keeps `embedding`.
+        in waiting for threads. The caller keeps `embedding` and `embedder`.
 
     Raises:
         ManualsError: by requests, not by opening. Code `conflict` when there is no `root`, or the index can be kept
             neither in its folder nor in memory.
     """
-    return aclosing(Manuals(settings, embedding=embedding))
+    return aclosing(Manuals(settings, embedding=embedding, embedder=embedder))

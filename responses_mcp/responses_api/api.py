@@ -60,7 +60,7 @@ class ResponsesApi:
         self._request = request
         self._rng = rng
         self._connect = connect or partial(connect_over_http, trust_env=request.trust_env)
-        self._url = openai.base_url.rstrip("/") + "/responses"
+        self._url = openai.base_url.rstrip("/")
         self._connecting = trio.Lock()
         self._connections: Connections | None = None
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
@@ -85,10 +85,44 @@ class ResponsesApi:
         the response, in words for a person. With `room` the API is asked, and a large reply read, only while the
         client's answers leave some. Raises `UpstreamError`. Cancelling closes the socket.
         """
-        policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and
         # what they cut may have been paid for.
         body = {**body, "stream": True, "stream_options": {"include_obfuscation": False}}
+
+        def answer(reader: ReplyReader) -> T:
+            response = reader.finish()
+            named = (line_at(response, key, self.redact) for key in ("model", "id"))
+            log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
+            return read(response)
+
+        return await self._ask("/responses", body, answer, on_phase=on_phase, policy=policy, room=room)
+
+    async def post(
+        self, path: str, body: JsonObject, read: Callable[[JsonObject], T], *, policy: RetryPolicy | None = None
+    ) -> T:
+        """Ask another endpoint of the same server and return what `read` makes of the JSON object that it answers.
+
+        Connections, time limit, retries and errors are those of `create`.
+        """
+
+        def answer(reader: ReplyReader) -> T:
+            found = reader.json_object()
+            log.debug("openai(client): ok status=%d path=%s", reader.status, path)
+            return read(found)
+
+        return await self._ask(path, body, answer, policy=policy)
+
+    async def _ask(
+        self,
+        path: str,
+        body: JsonObject,
+        read: Callable[[ReplyReader], T],
+        *,
+        on_phase: Callable[[str], None] | None = None,
+        policy: RetryPolicy | None = None,
+        room: Room | None = None,
+    ) -> T:
+        policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         headers = self._headers  # which may raise, before anything is sent
 
         def tell(phase: str) -> None:
@@ -106,7 +140,7 @@ class ResponsesApi:
                 await trio.lowlevel.checkpoint_if_cancelled()
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body), ensure_ascii=False)).encode()
                 try:
-                    request = Request("POST", self._url, headers, data)
+                    request = Request("POST", self._url + path, headers, data)
                     answer = await self._attempt(request, read, on_phase and tell, policy, room)
                 except UpstreamError as error:
                     self._log_failure(retries + 1, error)
@@ -143,7 +177,7 @@ class ResponsesApi:
     async def _attempt(
         self,
         request: Request,
-        read: Callable[[JsonObject], T],
+        read: Callable[[ReplyReader], T],
         on_phase: Callable[[str], None] | None,
         policy: RetryPolicy,
         room: Room | None,
@@ -170,22 +204,16 @@ class ResponsesApi:
 
                 await connections.send(request, reader, make_room)
                 if reader.held_bytes <= LARGE_BYTES:
-                    return self._read(reader, read)
+                    return read(reader)
                 # One after the other, and all other tasks in between.
                 async with self._large_reply:
                     await trio.lowlevel.checkpoint()
-                    answer = self._read(reader, read)
+                    answer = read(reader)
                     await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
                     return answer
         raise DeadlineExceeded(
             f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
         )
-
-    def _read(self, reader: ReplyReader, read: Callable[[JsonObject], T]) -> T:
-        response = reader.finish()
-        named = (line_at(response, key, self.redact) for key in ("model", "id"))
-        log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
-        return read(response)
 
     async def _open(self) -> Connections:
         async with self._connecting:

@@ -77,7 +77,7 @@ def clamp_effort(effort: str, allowed: tuple[str, ...]) -> str:
     return min(allowed, key=lambda each: (abs(_EFFORT_ORDER.index(each) - wanted), -_EFFORT_ORDER.index(each)))
 
 
-_OPTIONAL = frozenset({"include", "text", "reasoning", "tool_choice", "stream_options", "stream"})
+_OPTIONAL = frozenset({"include", "text", "reasoning", "tool_choice", "stream_options", "stream", "encoding_format"})
 _ALSO_CALLED = {
     "verbosity": "text",
     "reasoning_effort": "reasoning",

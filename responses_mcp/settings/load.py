@@ -138,8 +138,7 @@ def _openai(layers: Layers) -> model.OpenAISettings:
         layers.findings.keep_secret(api_key)
     sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else "default"
     names, headers = _headers(layers)
-    if sources["openai.base_url"] != "default":
-        _check_base_url(layers)
+    _check_base_url(layers, "openai.base_url")
     return model.OpenAISettings(
         api_key_env=variable,
         base_url=values["openai.base_url"],
@@ -164,12 +163,11 @@ def _headers(layers: Layers) -> tuple[dict[str, str], dict[str, str]]:
     return names, headers
 
 
-def _check_base_url(layers: Layers) -> None:
-    from responses_mcp.settings.address import checked_base_url  # noqa: PLC0415 - the default needs no check
-
-    key = "openai.base_url"
+def _check_base_url(layers: Layers, key: str) -> None:
     origin = layers.origin(key)
-    if origin is not None:
+    if origin is not None and layers.sources[key] != "default":
+        from responses_mcp.settings.address import checked_base_url  # noqa: PLC0415 - the default needs no check
+
         checked = checked_base_url(layers.values[key], allow_http=layers.values["openai.allow_http"])
         layers.accept(key, checked, origin)
 
@@ -217,6 +215,7 @@ def _decide_toolsets(layers: Layers, option: str | None) -> None:
 
 def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
     """Build the section of manuals; with a root, an index folder that nobody named is in the user's caches."""
+    _check_base_url(layers, "manuals.embeddings.base_url")
     values = layers.section("manuals")
     root, origin = values["root"], layers.origin("manuals.root")
     if root is not None and origin is not None:
@@ -232,6 +231,7 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
         lexical=model.LexicalSettings(**layers.section("manuals.lexical")),
         find=model.FindSettings(**layers.section("manuals.find")),
         cache=model.CacheSettings(**layers.section("manuals.cache")),
+        embeddings=model.EmbeddingsSettings(**layers.section("manuals.embeddings")),
         **values,
     )
 

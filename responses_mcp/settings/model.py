@@ -143,6 +143,20 @@ class CacheSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingsSettings:
+    """Who turns questions and sections into vectors, so that a search knows words that mean the same; nobody at first.
+
+    `base_url` None stands for `openai.base_url`, and `dimensions` 0 for the model's own. Both, and `model`, are for the
+    provider `api`, whose endpoint gets the key of `openai`.
+    """
+
+    provider: Literal["none", "api", "wordllama"] = "none"
+    base_url: str | None = None
+    model: str = "text-embedding-3-small"
+    dimensions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManualsSettings:
     """The folder of manuals and how it is searched. Without a `root` there are no manuals.
 
@@ -159,6 +173,7 @@ class ManualsSettings:
     lexical: LexicalSettings = field(default_factory=LexicalSettings)
     find: FindSettings = field(default_factory=FindSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
+    embeddings: EmbeddingsSettings = field(default_factory=EmbeddingsSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

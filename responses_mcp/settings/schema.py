@@ -193,6 +193,24 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         integer("max_summary_conflict", -1, 1_000_000, "No effect: a search counts no conflicts."),
     ),
+    *section(
+        "manuals.embeddings",
+        "MANUALS_EMBEDDINGS",
+        choice(
+            "provider",
+            ("none", "api", "wordllama"),
+            "Who compares meanings in a search. `api` sends the questions, and the texts of the manuals once, to an "
+            "`/embeddings` endpoint; `wordllama` works on this machine, for English, and needs the extra `semantic`.",
+        ),
+        Setting(
+            "base_url",
+            "url",
+            "Where `/embeddings` is, if not at `openai.base_url`. It gets the same key and headers, and must be https "
+            "by the same rules.",
+        ),
+        Setting("model", "text", "Model id that the provider `api` is asked for."),
+        integer("dimensions", 0, 4096, "Length of the vectors that `api` is asked for; 0 means the model's own."),
+    ),
     Setting(
         "server.debug",
         "debug",

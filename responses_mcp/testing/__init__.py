@@ -5,6 +5,9 @@ answer, and `bodies` for response objects. ``python -m responses_mcp.testing`` s
 """
 
 from . import bodies as bodies
+from .embeddings import Embed as Embed
+from .embeddings import answer_with_embeddings as answer_with_embeddings
+from .embeddings import count_words as count_words
 from .event_stream import as_stream as as_stream
 from .event_stream import stream_events as stream_events
 from .fake_api import FakeApi as FakeApi

@@ -4,8 +4,9 @@
         await ask_something(base_url=api.base_url)
     assert len(api.requests) == 2
 
-It serves ``POST {base_url}/responses`` and ``GET {base_url}/models``, records every request, and notices when the peer
-hangs up before it got its reply. h11 reads the requests; replies are bytes, written as they are, however wrong.
+It serves ``POST {base_url}/responses``, ``POST {base_url}/embeddings`` and ``GET {base_url}/models``, records every
+request, and notices when the peer hangs up before it got its reply. h11 reads the requests; replies are bytes, written
+as they are, however wrong.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import h11
 import trio
 
 from . import bodies
+from .embeddings import Embed, answer_with_embeddings, count_words
 from .event_stream import as_stream
 from .replies import Ending, Error, Json, Pause, Reply
 
@@ -110,6 +112,9 @@ class FakeApi:
     default: Reply | Handler
     """Replies to ``POST /responses`` when the script is used up; at first `answer_by_echo`."""
 
+    embed: Embed
+    """Makes the vectors for ``POST /embeddings``; at first `count_words`. It blocks whoever else is served."""
+
     requests: list[RecordedRequest]
     """Every request that was read whole, whatever its path, in order of arrival."""
 
@@ -122,6 +127,7 @@ class FakeApi:
     def __init__(self, base_url: str, observer: Observer | None = None) -> None:
         self.base_url = base_url
         self.default = answer_by_echo
+        self.embed = count_words
         self.requests = []
         self.connections = 0
         self.open_connections = 0
@@ -266,6 +272,7 @@ class FakeApi:
         path = ABSOLUTE_FORM.sub("", request.target).partition("?")[0]
         known: dict[tuple[str, str], Reply | Handler] = {
             ("POST", f"{self._path}/responses"): self.default,
+            ("POST", f"{self._path}/embeddings"): lambda asked: answer_with_embeddings(asked.json, self.embed),
             ("GET", f"{self._path}/models"): Json(bodies.models()),
         }
         route = request.method, path
@@ -289,13 +296,18 @@ class FakeApi:
 
 @asynccontextmanager
 async def open_fake_api(
-    *replies: Reply | Handler, port: int = 0, path: str = "/v1", observer: Observer | None = None
+    *replies: Reply | Handler,
+    port: int = 0,
+    path: str = "/v1",
+    observer: Observer | None = None,
+    embed: Embed = count_words,
 ) -> AsyncGenerator[FakeApi, None]:
     """Serve a fake API for as long as the ``async with`` block runs.
 
     Replies are the script for the first requests, as with `FakeApi.script`; one function alone handles all requests, as
     `FakeApi.default`. With port 0 the system picks a free one. `path` is that of the base URL. `observer` is called,
-    synchronously, when a request has arrived, was answered, or its peer hung up.
+    synchronously, when a request has arrived, was answered, or its peer hung up. `embed` makes the vectors for
+    ``POST /embeddings``.
 
     Leaving the block closes the port and all connections at once. An exception of the block comes out as it is, not in
     a group. Raises OSError if the port is taken, and an exception group if a handler or an observer raises.
@@ -303,6 +315,7 @@ async def open_fake_api(
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     bound = listeners[0].socket.getsockname()[1]
     api = FakeApi(f"http://127.0.0.1:{bound}{path}", observer)
+    api.embed = embed
     if len(replies) == 1 and not isinstance(replies[0], Reply):
         api.default = replies[0]
     else:

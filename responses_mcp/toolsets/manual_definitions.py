@@ -132,6 +132,7 @@ DEFINITIONS: Final = (
             candidates=_INTEGER,
             status=_STRING,
             failure_reason={"type": ["string", "null"]},
+            note=_STRING,
             inline_hits=_ANY_OBJECT,
             next_actions=_list(_ANY_OBJECT),
         ),

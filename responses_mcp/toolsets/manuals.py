@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +19,27 @@ from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailur
 from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
 
 if TYPE_CHECKING:
+    from responses_mcp.manuals.embeddings.embedder import Embedder
     from responses_mcp.manuals.service import Manuals
+    from responses_mcp.responses_api.api import ResponsesApi
     from responses_mcp.settings.model import Settings
 
 log = logging.getLogger(__name__)
 
 
 class ManualsToolset:
-    """The manual tools. Nothing of the search is imported or opened before a tool is called."""
+    """The manual tools. Nothing of the search is imported or opened before a tool is called.
 
-    def __init__(self, settings: Settings, *, manuals: Manuals | None = None) -> None:
+    `api` gives the connections of the answer tools, for embeddings, if there are to be any.
+    """
+
+    def __init__(
+        self, settings: Settings, *, manuals: Manuals | None = None, api: Callable[[], ResponsesApi] | None = None
+    ) -> None:
         self._settings = settings
         self._manuals = manuals
+        self._api = api
+        self._embedder: Embedder | None = None
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -50,6 +59,8 @@ class ManualsToolset:
         """Stop what still runs and close the index, if one was opened."""
         if self._manuals is not None:
             await self._manuals.aclose()
+        if self._embedder is not None:
+            await self._embedder.aclose()
 
     async def _call(self, name: str, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
         log.debug("server: tools/call name=%s argsKeys=%s", name, sorted(arguments))
@@ -70,7 +81,11 @@ class ManualsToolset:
         if self._manuals is None:
             from responses_mcp.manuals.service import Manuals  # noqa: PLC0415  # SQLite can wait for the first call
 
-            self._manuals = Manuals(self._settings.manuals)
+            if self._settings.manuals.embeddings.provider != "none":
+                from responses_mcp.manuals.embeddings.provider import open_embedder  # noqa: PLC0415  # few have one
+
+                self._embedder = open_embedder(self._settings, self._api)
+            self._manuals = Manuals(self._settings.manuals, embedder=self._embedder)
         return self._manuals
 
 

@@ -299,6 +299,23 @@ async def test_a_folder_without_manuals_and_an_index_that_cannot_be_kept_are_tol
     report.line("warn", "index", "cannot be written to", "Cure: make it a folder")
 
 
+async def test_what_embeddings_send_and_where_is_told(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"MANUALS_ROOT": str(tmp_path), "MANUALS_EMBEDDINGS_PROVIDER": "api"}
+    report = await examine("--offline", **given, MANUALS_EMBEDDINGS_BASE_URL="https://vectors.example/v1")
+    report.line(
+        "ok", "embeddings", "the question of each search, to https://vectors.example/v1/embeddings", "OPENAI_API_KEY"
+    )
+    for there, line in (
+        (None, ("warn", "embeddings", 'install "openai-responses-mcp[semantic]"')),
+        (object(), ("ok", "embeddings", "on this machine; nothing is sent")),
+    ):
+        monkeypatch.setattr("responses_mcp.commands.doctor.configuration.find_spec", lambda _, there=there: there)
+        report = await examine("--offline", **given | {"MANUALS_EMBEDDINGS_PROVIDER": "wordllama"})
+        report.line(*line)
+
+
 def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     name = "openai-responses-mcp.exe" if sys.platform == "win32" else "openai-responses-mcp"
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))

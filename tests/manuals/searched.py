@@ -50,7 +50,9 @@ def manual(
             values = (row, file, section.line, section.title, crumbs, body, names)
             connection.execute("INSERT INTO section VALUES (?,?,?,?,?,?,?)", values)
             words = indexed(path, section.title, crumbs, body, names)
-            connection.execute("INSERT INTO words_1 (rowid, title, crumbs, body, names) VALUES (?,?,?,?,?)", (row, *words))
+            connection.execute(
+                "INSERT INTO words_1 (rowid, title, crumbs, body, names) VALUES (?,?,?,?,?)", (row, *words)
+            )
     return kind(connection, Manual(1, 1, len(files), row, characters), Counts())
 
 

@@ -237,8 +237,8 @@ async def test_an_answer_that_misses_something_is_not_kept_for_the_same_question
     gate = held(monkeypatch, "update")
     real = Library.search
 
-    def searching(self: Library, request: Any, changes: Any, check: CancellationCheck) -> Any:
-        result = real(self, request, changes, check)
+    def searching(self: Library, request: Any, changes: Any, check: CancellationCheck, **more: Any) -> Any:
+        result = real(self, request, changes, check, **more)
         changes.changed.clear()  # the other one ends while this one comes back from its search
         return result
 
@@ -386,7 +386,7 @@ async def test_progress_is_told_while_an_index_is_built(root, settled) -> None:
 
 
 async def test_an_index_that_breaks_again_and_again_is_told(root, monkeypatch) -> None:
-    def broken(*_: Any) -> Any:
+    def broken(*_: Any, **__: Any) -> Any:
         error = sqlite3.DatabaseError("database disk image is malformed")
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error

@@ -47,6 +47,15 @@ async def test_a_request_carries_the_body_and_the_key() -> None:
     }
 
 
+async def test_another_endpoint_gets_the_body_as_it_is_and_its_object_is_the_answer() -> None:
+    api, stub = stub_api(ok({"data": [1], "status": "failed"}))
+    assert await api.post("/embeddings", {"input": ["a"]}, lambda found: found["data"]) == [1]
+    assert (stub.sent[0].url, json.loads(stub.sent[0].body)) == (
+        "https://api.openai.com/v1/embeddings",
+        {"input": ["a"]},
+    )
+
+
 @pytest.mark.parametrize("base_url", ["https://gateway.example/openai/v1", "https://gateway.example/openai/v1/"])
 async def test_the_path_of_the_base_url_is_kept(base_url: str) -> None:
     api, stub = stub_api(openai=OpenAISettings(api_key=KEY, base_url=base_url))

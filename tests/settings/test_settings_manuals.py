@@ -208,3 +208,42 @@ def test_a_user_without_a_home_gets_the_index_in_memory(manuals: Path, monkeypat
     monkeypatch.setattr(Path, "home", no_home)
     loaded = clean(load_settings({"MANUALS_ROOT": str(manuals)}, windows=False))
     assert (loaded.settings.manuals.root, loaded.settings.manuals.index_dir) == (str(manuals), None)
+
+
+# Embeddings
+
+
+@pytest.mark.parametrize(
+    "url", ["http://192.168.0.7/v1", "https://user:pass@host/v1", "ftp://host/v1", "https://host/?a"]
+)
+def test_an_address_of_embeddings_is_judged_as_that_of_the_answers_is(url: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, f"manuals:\n  embeddings:\n    provider: api\n    base_url: {url}\n")
+    assert problem(loaded).startswith("manuals.embeddings.base_url: expected an absolute https URL")
+    assert "pass" not in problem(loaded)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "url"),
+    [
+        ("manuals: {embeddings: {base_url: 'http://localhost:11434/v1/'}}", "http://localhost:11434/v1"),
+        (
+            "openai: {allow_http: true}\nmanuals: {embeddings: {base_url: 'http://192.168.0.7/v1'}}",
+            "http://192.168.0.7/v1",
+        ),
+        ("manuals: {embeddings: {provider: api}}", None),
+    ],
+)
+def test_the_same_addresses_may_have_embeddings_and_none_is_that_of_the_answers(
+    yaml: str, url: str | None, tmp_path: Path
+) -> None:
+    assert clean(load(tmp_path, f"{yaml}\n")).settings.manuals.embeddings.base_url == url
+
+
+def test_without_a_word_about_embeddings_nobody_makes_any(tmp_path: Path) -> None:
+    chosen = clean(load(tmp_path, "manuals: {}\n")).settings.manuals.embeddings
+    assert (chosen.provider, chosen.model, chosen.dimensions) == ("none", "text-embedding-3-small", 0)
+
+
+def test_a_provider_that_is_not_known_is_a_problem(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "manuals: {embeddings: {provider: openai}}\n")
+    assert problem(loaded).startswith("manuals.embeddings.provider: expected one of none, api, wordllama, got")

@@ -7,6 +7,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,12 +17,13 @@ from responses_mcp.commands.clients import ClientLimits, client_limit, this_exec
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn, with_cure
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import AuthenticationFailed
+from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import ManualsSettings, OpenAISettings
+from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Settings
 
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
 
@@ -51,6 +53,7 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
         yield _address(openai, loaded.sources.get("openai.base_url", "default"))
     if loaded.settings.manuals.root is not None:
         yield from _manuals(loaded.settings.manuals)
+        yield from _embeddings(loaded.settings)
 
 
 def address_is_wrong(loaded: LoadedSettings) -> bool:
@@ -115,6 +118,22 @@ def _manuals(settings: ManualsSettings) -> Iterator[Finding]:
             f"{settings.index_dir} cannot be written to, so the index is built anew by each server",
             "make it a folder that you may write to, or set manuals.index_dir (MANUALS_INDEX_DIR)",
         )
+
+
+def _embeddings(settings: Settings) -> Iterator[Finding]:
+    """Say what leaves this machine for the sake of meaning, or whether it can be compared here."""
+    provider = settings.manuals.embeddings.provider
+    sent = what_is_sent(settings)
+    if sent is not None:
+        yield ok("embeddings", f"sent are {sent}")
+    elif provider == "wordllama" and find_spec("wordllama") is None:
+        yield warn(
+            "embeddings",
+            "the package wordllama is not installed, so searches go by words only",
+            'install "openai-responses-mcp[semantic]", or set manuals.embeddings.provider to none',
+        )
+    elif provider == "wordllama":
+        yield ok("embeddings", "made by wordllama on this machine; nothing is sent")
 
 
 def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits]) -> Finding:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 APPLICATION_ID: Final = 0x6F726D63  # "ormc"
-VERSION: Final = 3 * 1000 + FOLDING
+VERSION: Final = 4 * 1000 + FOLDING
 
 _TABLES: Final = (
     """CREATE TABLE manual (
@@ -49,6 +49,8 @@ _TABLES: Final = (
     title TEXT NOT NULL, crumbs TEXT NOT NULL, body TEXT NOT NULL, names TEXT NOT NULL
 )""",
     "CREATE INDEX section_of_file ON section (file)",
+    "CREATE TABLE model (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimensions INTEGER NOT NULL)",
+    "CREATE TABLE vector (section INTEGER PRIMARY KEY, model INTEGER NOT NULL, data BLOB NOT NULL)",
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -359,11 +361,12 @@ def _is_index(connection: sqlite3.Connection) -> bool:
     # One statement, so that what it says is of one state.
     ours, version, tables, known = connection.execute(
         "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), "
-        "count(*), count(CASE WHEN name IN ('manual', 'file', 'section') THEN 1 END) FROM sqlite_master"
+        "count(*), count(CASE WHEN name IN ('manual', 'file', 'section', 'model', 'vector') THEN 1 END) "
+        "FROM sqlite_master"
     ).fetchone()
     if (ours, version, tables) == (0, 0, 0):
         return False
-    if (ours, version, known) != (APPLICATION_ID, VERSION, 3):
+    if (ours, version, known) != (APPLICATION_ID, VERSION, 5):
         raise broken("not an index of this program")
     return True
 

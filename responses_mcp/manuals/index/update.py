@@ -23,6 +23,7 @@ from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
 from responses_mcp.manuals.files.texts import encoding_of
 from responses_mcp.manuals.index.rows import Hashed, entries, indexed
 from responses_mcp.manuals.index.store import Blocked, Store, broken
+from responses_mcp.manuals.index.vectors import Kept
 
 TOO_LARGE: Final = "too_large"
 NOT_TEXT: Final = "not_text"
@@ -257,6 +258,7 @@ class _Transaction:
         self._number = changes.number
         self._files = self._sections = self._characters = 0  # more, or fewer, than before
         self._any = False
+        self._kept = Kept(connection)
         self._next: int = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM section").fetchone()[0]
 
     def known(self, path: str) -> _Known | None:
@@ -331,6 +333,9 @@ class _Transaction:
                 f"INSERT INTO words_{self._number} (rowid, title, crumbs, body, names) VALUES (?, ?, ?, ?, ?)",  # noqa: S608  # a number
                 ((number, *indexed(path, *entry[1:])) for number, entry in enumerate(rows, first)),
             )
+            self._kept.give_back(
+                (number, entry.title, entry.crumbs, entry.body) for number, entry in enumerate(rows, first)
+            )
             self._sections += len(rows)
             self._characters += sum(len(entry.body) for entry in rows)
         self._connection.execute("UPDATE file SET digest = ? WHERE id = ?", (source.digest(self._check), file))
@@ -339,13 +344,16 @@ class _Transaction:
         """Remove a file and its rows."""
         if known is None:
             return
-        rows = self._connection.execute("SELECT id, title, crumbs, body, names FROM section WHERE file = ?", (known.id,))
+        rows = self._connection.execute(
+            "SELECT id, title, crumbs, body, names FROM section WHERE file = ?", (known.id,)
+        )
         # A contentless table forgets a row only when told exactly what it was given.
         self._connection.executemany(
             f"INSERT INTO words_{self._number} (words_{self._number}, rowid, title, crumbs, body, names) "  # noqa: S608
             "VALUES ('delete', ?, ?, ?, ?, ?)",
             self._forgotten(known.path, rows),
         )
+        self._kept.take(known.id)
         self._connection.execute("DELETE FROM section WHERE file = ?", (known.id,))
         self._connection.execute("DELETE FROM file WHERE id = ?", (known.id,))
         self._files -= known.note is None

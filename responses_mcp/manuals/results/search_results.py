@@ -112,10 +112,14 @@ class Unsearched:
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """The sections that fit best, the best first, and what was not searched."""
+    """The sections that fit best, the best first, and what was not searched.
+
+    `not_by_meaning` says why they were not, or not all, compared by meaning, where there is a provider of vectors.
+    """
 
     rows: tuple[SearchRow, ...]
     unsearched: tuple[Unsearched, ...] = ()
+    not_by_meaning: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -141,7 +145,7 @@ class SearchResults:
         """Return what is to be said when nothing was found, or nothing good."""
         if not self.rows:
             return _NOTHING
-        return _WEAK if self.rows[0].score < _DOUBTFUL else None
+        return _WEAK if self.rows[0].score < _DOUBTFUL else self.not_by_meaning
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""

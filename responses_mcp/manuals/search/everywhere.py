@@ -19,6 +19,7 @@ from responses_mcp.manuals.search.selection import spread
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
     from responses_mcp.manuals.index.update import Manual
+    from responses_mcp.manuals.search.meaning import Meaning
     from responses_mcp.manuals.search.scoring import Row, Scored
     from responses_mcp.settings.model import LexicalSettings
 
@@ -71,9 +72,11 @@ class Everywhere:
         self._check = check
         self._found: dict[Key, tuple[str, Scored, float]] = {}
 
-    def add(self, manual_id: str, reader: Reader) -> bool:
+    def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""
         ranking = rank(self._query, self._parts, Search(reader, (), self._lexical, _MOST_SCORED, self._check))
+        if meaning is not None and ranking.order:
+            meaning.rerank(ranking)
         for key in ranking.order[:_MOST_OF_A_MANUAL]:
             if (score := ranking.fused[key]) >= LOWEST_SCORE:
                 # A manual's id has no slash, so no two manuals have the same path.

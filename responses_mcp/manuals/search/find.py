@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.requests import FindRequest
     from responses_mcp.manuals.results.find_payload import FusionRow, GateRun, Hit, Payload
     from responses_mcp.manuals.search.candidates import Reader
+    from responses_mcp.manuals.search.meaning import Meaning
     from responses_mcp.manuals.search.query import RequiredTerm, Term
     from responses_mcp.settings.model import ManualsSettings
 
@@ -37,11 +38,12 @@ def find(
     unfinished: bool = False,
     unscanned: int = 0,
     unlisted: bool = False,
+    meaning: Meaning | None = None,
 ) -> Payload:
     """Search one manual and return the payload, without what library, cache and trace add.
 
     `unfinished` says that time ran out before the index had every file. So many files of the manual are `unscanned`;
-    there may be more that are `unlisted`.
+    there may be more that are `unlisted`. `meaning` compares the candidates with the question.
     """
     required = [required_term(text) for text in request.required_terms]
     doc_freqs = {each.text: frequency(reader, each) for each in required}
@@ -52,6 +54,8 @@ def find(
     most = min(_MOST_SCORED, max(_FEWEST_SCORED, _SCORED_PER_CANDIDATE * request.max_candidates))
     parts = sub_queries(request.query)
     ranking = rank(request.query, parts, Search(reader, used, settings.lexical, most, check))
+    if meaning is not None:
+        meaning.rerank(ranking)
     selection = select(ranking, request.max_candidates, settings.find)
     for place, term in enumerate(used):
         if not doc_freqs[term.text]:  # the index knows words; the term may be a part of one

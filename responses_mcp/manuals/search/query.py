@@ -17,8 +17,8 @@ from responses_mcp.manuals.words import (
     forms,
     is_character,
     is_hiragana,
-    normalise,
     names,
+    normalise,
     runs,
 )
 

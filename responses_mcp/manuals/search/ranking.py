@@ -20,6 +20,7 @@ from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.search.candidates import Candidates, Reader, candidates, frequency
 from responses_mcp.manuals.search.query import RequiredTerm, Term, terms, words
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf
+from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
 
 Key = tuple[str, int]
@@ -179,7 +180,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             query,
             words(query),
             [_weighed(reader, each) for each in asked],
-            [(each, _weight_beside(reader, each, asked)) for each in search.required],
+            [(each, _weight_beside(reader, each, query, asked)) for each in search.required],
             search.lexical,
             average=reader.average,
         )
@@ -216,8 +217,10 @@ def _weighed(reader: Reader, term: Term) -> tuple[Term, float, bool]:
     return term, term.weight * idf(reader.manual.sections, having), having > 0
 
 
-def _weight_beside(reader: Reader, required: RequiredTerm, asked: Sequence[Term]) -> float:
+def _weight_beside(reader: Reader, required: RequiredTerm, query: str, asked: Sequence[Term]) -> float:
     """Return what a required term is worth beside the words of the question: nothing if it is among them."""
+    if not required.text.isascii() and foldable(required.text) in foldable(normalise(query)):
+        return 0.0
     said = frozenset[str]().union(*(each.forms for each in asked))
     parts = terms(required.text)
     if parts and not any(each.forms.isdisjoint(said) for each in parts):
@@ -250,9 +253,7 @@ def _of_sections(rows: Iterable[Scored]) -> dict[Key, Scored]:
     return best
 
 
-def _passes(
-    having: list[Key], scored: Mapping[Key, Scored], base: Mapping[Key, float], certainty: float
-) -> list[Key]:
+def _passes(having: list[Key], scored: Mapping[Key, Scored], base: Mapping[Key, float], certainty: float) -> list[Key]:
     """Rank the rows that have one of two required terms by the passes A, B and A+B."""
     first = [key for key in having if scored[key].required[0]]
     second = [key for key in having if scored[key].required[1]]

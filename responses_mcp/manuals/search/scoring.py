@@ -235,7 +235,9 @@ class Scorer:
         covering = [weight * share for weight, share in zip(weights, self._covering, strict=True)]
         all_covering = sum(covering) or 1.0
         for each in rows:
-            each.coverage = sum(weight for weight, gain in zip(covering, each.gains, strict=True) if gain) / all_covering
+            each.coverage = (
+                sum(weight for weight, gain in zip(covering, each.gains, strict=True) if gain) / all_covering
+            )
         if best is None:
             best = max((each.coverage for each in rows), default=0.0)
         scale = self._there / _PERFECT
@@ -274,7 +276,11 @@ class Scorer:
             span = _narrowest(list(places.values())) / len(places)
             bonus = lexical.proximity_bonus_near * (span <= _NEAR / 2) + lexical.proximity_bonus_far
             closeness = len(places) / len(self._words) / (1 + span / 20)
-            found.add("proximity", scale * _CLOSE * (_UNSURE + (1 - _UNSURE) * self._certainty) / 1.5 * bonus * closeness, "proximity" if span <= _FAR else "")
+            found.add(
+                "proximity",
+                scale * _CLOSE * (_UNSURE + (1 - _UNSURE) * self._certainty) / 1.5 * bonus * closeness,
+                "proximity" if span <= _FAR else "",
+            )
         for word in self._words:
             here = places.get(word.text)
             if here is None or not word.is_number:

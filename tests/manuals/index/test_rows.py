@@ -109,7 +109,9 @@ def test_the_index_is_given_title_place_and_text_as_words() -> None:
     given = indexed("x/設定.md", "Ｔitle", "A > B", "本体 text", "get element")
     title, place, text = (set(each.split()) for each in given)
     assert (title, place >= {"a", ">", "b", "x/", "設定"}, text >= {"本体", "text"}) == ({"title"}, True, True)
-    assert indexed("x/設定.md", "Ｔitle", "A > B", "本体 text", "get element") == given  # or the row could not be deleted
+    assert (
+        indexed("x/設定.md", "Ｔitle", "A > B", "本体 text", "get element") == given
+    )  # or the row could not be deleted
 
 
 def test_a_file_ends_at_the_limit_and_its_digest_tells_what_was_read() -> None:

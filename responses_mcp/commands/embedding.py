@@ -1,0 +1,74 @@
+"""`manuals index --embed`: say what vectors will cost, ask, and make them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import trio
+
+from responses_mcp.commands.terminal import StatusLine, remark, say, write
+from responses_mcp.manuals.embeddings.pieces import Outstanding
+from responses_mcp.manuals.service import Manuals
+from responses_mcp.settings.model import EmbeddingsSettings
+
+
+async def embed(
+    manuals: Manuals, settings: EmbeddingsSettings, names: Sequence[str], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Make the vectors that manuals lack, if the user agrees to what it costs; return what was done, for `--json`.
+
+    What works on this machine costs nothing and needs no word. Raises `EmbeddingFailed`; what is done stays.
+    """
+    wanted = {name: await manuals.outstanding(name) for name in names}
+    total = Outstanding(*map(sum, zip(*wanted.values(), strict=True)))
+    free = settings.provider == "wordllama"
+    dollars = 0.0 if free else total.dollars(settings.model)
+    document: dict[str, Any] = {
+        "provider": settings.provider,
+        "model": None if free else settings.model,
+        "sections": total.sections,
+        "tokens": total.tokens,
+        "dollars": dollars,
+        "embedded": 0,
+    }
+    if not total.sections:
+        _tell("All sections have their vectors.", options)
+        return document
+    what = f"{total.sections:,} sections without vectors, about {total.tokens:,} tokens"
+    if free:
+        _tell(f"{what}; wordllama makes them on this machine.", options)
+    else:
+        cost = "for a price not known here" if dollars is None else f"about ${dollars:.2f} at OpenAI's list price"
+        _tell(f"{what} for {settings.model}, {cost}. Their texts are sent to the endpoint.", options)
+        if not options.yes and not await _agreed(options):
+            return document
+    for name, lacking in wanted.items():
+        if not lacking.sections:
+            continue
+        with StatusLine() as status:
+            show = partial(status.show_progress, name, all_of_it=lacking.sections, of="sections")
+            document["embedded"] += await manuals.embed(name, on_progress=show)
+    _tell(f"{document['embedded']:,} sections have vectors now.", options)
+    return document
+
+
+def _tell(sentence: str, options: argparse.Namespace) -> None:
+    (remark if options.json else say)(sentence)
+
+
+async def _agreed(options: argparse.Namespace) -> bool:
+    """Ask on a terminal, elsewhere say how to agree; tell whether the user does."""
+    if options.json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        _tell("Nothing was sent; add --yes to go on.", options)
+        return False
+    write("Go on? [y/N] ")
+    sys.stdout.flush()
+    answer = await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+    if answer.strip().lower() in ("y", "yes"):
+        return True
+    say("Nothing was sent.")
+    return False

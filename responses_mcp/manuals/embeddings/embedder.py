@@ -1,0 +1,47 @@
+"""What turns texts into vectors, how it fails, and the name under which its vectors are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from responses_mcp.manuals.embeddings.pieces import FORM
+
+
+class EmbeddingFailed(Exception):  # a search goes on by words; a command ends
+    """There are no vectors. The message says why, in a sentence that shows no secret."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Any number of tasks may use it at once."""
+
+    @property
+    def name(self) -> str:
+        """Say whose vectors they are: those of another name cannot be compared with them."""
+        ...
+
+    @property
+    def few(self) -> int:
+        """Return how many changed sections a search may embed before it answers."""
+        ...
+
+    @property
+    def rest(self) -> float:
+        """Return for how many seconds after a failure searches leave it alone: each would wait as long again."""
+        ...
+
+    async def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        """Return a vector of finite numbers for each text, all of one length, which need not be 1.
+
+        One request, for 32 texts at most. Cancelling ends it. Raises `EmbeddingFailed`.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Give back what it holds."""
+        ...
+
+
+def model_name(embedder: Embedder) -> str:
+    """Return the name under which the index keeps vectors of texts that were cut as they are now."""
+    return f"{embedder.name} {FORM}"

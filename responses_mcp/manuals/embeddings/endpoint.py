@@ -1,0 +1,95 @@
+"""The provider `api`: any server with OpenAI's `/embeddings`.
+
+A reply is not believed: a vector that is missing, of another length, or not made of finite numbers fails the request.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+from array import array
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Final, cast
+
+from responses_mcp.errors import UpstreamError
+from responses_mcp.json_types import JsonObject
+from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.settings.model import EmbeddingsSettings
+
+_LONGEST: Final = 8192  # numbers of a vector
+_WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
+
+
+class EmbeddingsEndpoint:
+    """The `/embeddings` of the server that `api` asks. `aclose` closes the connections of `api`."""
+
+    few = 8  # sections, in one request
+    rest = 10.0
+
+    def __init__(self, settings: EmbeddingsSettings, api: Callable[[], ResponsesApi]) -> None:
+        self._settings = settings
+        self._open = api
+        self._opened = False
+        self.name = f"api {settings.model} {settings.dimensions or ''}".strip()
+
+    @cached_property
+    def _api(self) -> ResponsesApi:
+        self._opened = True
+        return self._open()
+
+    async def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        """Return a vector for each text, see `Embedder`. Cancelling closes the socket."""
+        wanted = self._settings.dimensions
+        # Base64 takes a quarter of the bytes; a server that knows only numbers sends these, or refuses the parameter.
+        body: JsonObject = {"model": self._settings.model, "input": list(texts), "encoding_format": "base64"}
+        if wanted:
+            body["dimensions"] = wanted
+        try:
+            return await self._api.post("/embeddings", body, lambda reply: _vectors(reply, len(texts), wanted))
+        except UpstreamError as error:
+            raise EmbeddingFailed(f"The embeddings endpoint failed: {error}") from error
+
+    async def aclose(self) -> None:
+        """Close the connections, if there are any."""
+        if self._opened:
+            await self._api.aclose()
+
+
+def _vectors(reply: JsonObject, count: int, wanted: int) -> list[Sequence[float]]:
+    """Return the vectors of a reply in the order of the texts. Raises `EmbeddingFailed`."""
+    data: object = reply.get("data")
+    items = cast("list[object]", data) if isinstance(data, list) else []
+    if len(items) != count:
+        raise EmbeddingFailed(f"The embeddings endpoint answered {len(items)} vectors for {count} texts; {_WRONG}")
+    vectors: dict[int, Sequence[float]] = {}
+    for place, item in enumerate(items):
+        given = cast(JsonObject, item) if isinstance(item, dict) else {}
+        index = given.get("index", place)
+        if isinstance(index, int) and 0 <= index < count:
+            vectors[index] = _numbers(given.get("embedding"))
+    lengths = {len(vector) for vector in vectors.values()}
+    if len(vectors) != count or len(lengths) != 1:
+        raise EmbeddingFailed(f"The embeddings endpoint answered vectors that do not fit the texts; {_WRONG}")
+    length = lengths.pop()
+    if wanted and length != wanted:
+        raise EmbeddingFailed(
+            f"The embeddings endpoint answered vectors of {length} numbers, not {wanted}; set "
+            "manuals.embeddings.dimensions to what the model can give, or to 0."
+        )
+    return [vectors[index] for index in range(count)]
+
+
+def _numbers(given: object) -> Sequence[float]:
+    numbers = array("f")
+    with suppress(TypeError, ValueError, OverflowError, binascii.Error):
+        if isinstance(given, str):
+            numbers.frombytes(b64decode(given, validate=True))  # little-endian, as the machines are
+        elif isinstance(given, list):
+            numbers = array("f", cast("list[float]", given))  # all of it, or nothing
+    if not 0 < len(numbers) <= _LONGEST or not math.isfinite(math.hypot(*numbers)):
+        raise EmbeddingFailed(f"The embeddings endpoint answered something that is no vector; {_WRONG}")
+    return numbers

@@ -1,0 +1,75 @@
+"""Filling the index with vectors, a batch of sections at a time, a few batches at once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import trio
+
+from responses_mcp.manuals.embeddings.embedder import Embedder
+from responses_mcp.manuals.embeddings.pieces import Section
+
+MOST_TEXTS: Final = 32  # in one request; there are servers that take no more
+MOST_CHARACTERS: Final = 40_000
+_AT_ONCE: Final = 4  # requests
+
+Vectors = Sequence[Sequence[float]]
+
+
+async def embedded(embedder: Embedder, sections: Sequence[Section]) -> list[tuple[Section, Vectors]]:
+    """Return the sections with the vectors of their texts. One request. Raises `EmbeddingFailed`."""
+    texts = [section.texts for section in sections]
+    found = iter(await embedder.embed([text for each in texts for text in each]))
+    return [(section, [next(found) for _ in each]) for section, each in zip(sections, texts, strict=True)]
+
+
+def batch(sections: Sequence[Section]) -> list[Section]:
+    """Return the first sections, as many as fit into one request; one at least."""
+    texts = characters = 0
+    for number, section in enumerate(sections):
+        texts += len(section.texts)
+        characters += sum(map(len, section.texts))
+        if number and (texts > MOST_TEXTS or characters > MOST_CHARACTERS):
+            return list(sections[:number])
+    return list(sections)
+
+
+async def fill(
+    embedder: Embedder,
+    following: Callable[[int], Awaitable[Sequence[Section]]],
+    keep: Callable[[Sequence[tuple[Section, Vectors]]], Awaitable[int]],
+    report: Callable[[int], None],
+) -> int:
+    """Embed all sections; return how many were kept.
+
+    `following` gives some of the sections without vectors whose ids are above a number, `keep` writes those of a batch
+    in one transaction and counts them. `report` is told how many are done. What is kept stays when this fails or is
+    cancelled. Raises `EmbeddingFailed`.
+    """
+    turn = trio.Lock()
+    last, done = -1, 0
+    failures: list[Exception] = []
+
+    async def work(all_of_them: trio.CancelScope) -> None:
+        nonlocal last, done
+        try:
+            while True:
+                async with turn:
+                    sections = batch(await following(last))
+                    if not sections:
+                        return
+                    last = sections[-1].id
+                kept = await keep(await embedded(embedder, sections))  # meanwhile, others count theirs
+                done += kept
+                report(done)
+        except Exception as failure:  # noqa: BLE001  # raised below, in no group
+            failures.append(failure)
+            all_of_them.cancel()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(_AT_ONCE):
+            nursery.start_soon(work, nursery.cancel_scope)
+    if failures:
+        raise failures[0]
+    return done

@@ -1,0 +1,42 @@
+"""The mix of words and meaning: how the ranking by words and the likeness of vectors become one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from statistics import median
+from typing import Final, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+MOST_COMPARED: Final = 400  # candidates
+MEANING: Final = 0.25  # of the score; the rest is that by words
+_ENOUGH: Final = 0.5  # of the candidates; with fewer vectors the ranking is that by words
+
+
+def mixed(
+    order: Sequence[Key], fused: Mapping[Key, float], likenesses: Mapping[Key, float]
+) -> tuple[list[Key], dict[Key, float]] | None:
+    """Return the order and scores, which stay between 0 and 1, of a ranking mixed with cosines.
+
+    The first `MOST_COMPARED` of `order` are mixed, and the others follow them. Cosines count by where they lie between
+    the least and the greatest, because some models have all of them near 1. A candidate without one counts as the
+    median. None if too few have one, or all are alike.
+    """
+    compared = order[:MOST_COMPARED]
+    known = [likenesses[key] for key in compared if key in likenesses]
+    least, greatest = min(known, default=0.0), max(known, default=0.0)
+    if len(known) < _ENOUGH * len(compared) or least == greatest:
+        return None
+    usual = median(known)
+    # In parts of the best by words, so that a question of which no section has much still scores low.
+    top = max(fused[key] for key in compared)
+    scores = dict(fused)
+    for key in compared:
+        alike = (likenesses.get(key, usual) - least) / (greatest - least)
+        scores[key] = (1 - MEANING) * fused[key] + MEANING * top * alike
+    first = sorted(compared, key=lambda key: -scores[key])
+    last = scores[first[-1]]
+    rest = order[MOST_COMPARED:]
+    for key in rest:
+        scores[key] = min(scores[key], last)
+    return [*first, *rest], scores

@@ -1,0 +1,122 @@
+"""The vectors in the index: one row beside each section that has been embedded, with the model that it is of.
+
+A row holds the vectors of all texts of its section, one behind the other. They go with their section: a file that
+changes loses those of the sections that are other than before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+_MODEL: Final = "SELECT id, dimensions FROM model WHERE name = ?"
+# In the order of the sections' numbers, which goes on where the last batch ended; else each would sort all of them.
+_PENDING: Final = """FROM section CROSS JOIN file ON file.id = section.file
+    LEFT JOIN vector ON vector.section = section.id AND vector.model = ?
+    WHERE file.manual = ? AND vector.section IS NULL"""
+
+
+class Model(NamedTuple):
+    """A model as the index knows it. Vectors have so many `dimensions`."""
+
+    id: int
+    dimensions: int
+
+
+def model_of(connection: sqlite3.Connection, name: str) -> Model:
+    """Return what the index knows of a model; number 0, which none has, if nothing."""
+    row = connection.execute(_MODEL, (name,)).fetchone()
+    return Model(0, 0) if row is None else Model(*row)
+
+
+def vectors(
+    connection: sqlite3.Connection, name: str, dimensions: int, ids: Iterable[int]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the ids of the sections that have vectors of a model, with these."""
+    model = model_of(connection, name)
+    if model.dimensions == dimensions:
+        marks = ",".join(str(int(each)) for each in ids)
+        yield from connection.execute(
+            f"SELECT section, data FROM vector WHERE section IN ({marks}) AND model = ?",  # noqa: S608  # numbers
+            (model.id,),
+        )
+
+
+def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, str, str, str]]:
+    """Return the id, title, crumbs and text of sections."""
+    marks = ",".join(str(int(each)) for each in ids)
+    return connection.execute(
+        f"SELECT id, title, crumbs, body FROM section WHERE id IN ({marks}) ORDER BY id"  # noqa: S608  # numbers
+    ).fetchall()
+
+
+def pending(
+    connection: sqlite3.Connection, name: str, manual: int, after: int, most: int
+) -> list[tuple[int, str, str, str]]:
+    """Return the first rows of a manual that have no vectors of a model, of those whose ids are above `after`."""
+    return connection.execute(
+        f"SELECT section.id, title, crumbs, body {_PENDING} AND section.id > ? ORDER BY section.id LIMIT ?",
+        (model_of(connection, name).id, manual, after, most),
+    ).fetchall()
+
+
+def count_pending(connection: sqlite3.Connection, name: str, manual: int, most: int) -> tuple[int, int, int]:
+    """Return how many rows have no vectors of a model, and of how many characters and bytes they are.
+
+    Of each text the first `most` characters count.
+    """
+    row: tuple[int, int, int] = connection.execute(
+        f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0)
+        FROM (SELECT title || crumbs || substr(body, 1, ?) AS text {_PENDING})""",  # noqa: S608
+        (most, model_of(connection, name).id, manual),
+    ).fetchone()
+    return row
+
+
+def write(connection: sqlite3.Connection, name: str, dimensions: int, found: Iterable[tuple[int, bytes]]) -> None:
+    """Write the vectors of sections. A model that has other dimensions than before loses all that it had."""
+    model = model_of(connection, name)
+    if model.dimensions != dimensions:
+        connection.execute("DELETE FROM vector WHERE model = ?", (model.id,))
+        connection.execute("DELETE FROM model WHERE id = ?", (model.id,))
+        connection.execute("INSERT INTO model (name, dimensions) VALUES (?, ?)", (name, dimensions))
+        model = model_of(connection, name)
+    connection.executemany(
+        "INSERT OR REPLACE INTO vector (section, model, data) VALUES (?, ?, ?)",
+        ((section, model.id, data) for section, data in found),
+    )
+
+
+class Kept:
+    """The vectors of a file that is being read again, for those of its sections that stay as they are."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._vectors: dict[bytes, tuple[int, bytes]] = {}
+
+    def take(self, file: int) -> None:
+        """Take the vectors of a file out of the index."""
+        sections = "(SELECT id FROM section WHERE file = ?)"
+        found = self._connection.execute(
+            "SELECT title, crumbs, body, model, data FROM vector JOIN section ON section.id = vector.section "
+            "WHERE section.file = ?",
+            (file,),
+        )
+        self._vectors = {_digest(title, crumbs, body): (model, data) for title, crumbs, body, model, data in found}
+        self._connection.execute(f"DELETE FROM vector WHERE section IN {sections}", (file,))  # noqa: S608
+
+    def give_back(self, added: Iterable[tuple[int, str, str, str]]) -> None:
+        """Put those of rows (id, title, crumbs, text) that are as before beside them."""
+        if not self._vectors:
+            return
+        same = ((number, self._vectors.get(_digest(*texts))) for number, *texts in added)
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO vector (section, model, data) VALUES (?, ?, ?)",
+            [(number, *vector) for number, vector in same if vector is not None],
+        )
+
+
+def _digest(*texts: str) -> bytes:
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).digest()

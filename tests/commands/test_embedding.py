@@ -1,0 +1,175 @@
+"""`manuals index --embed`: what it says before anything is sent, what it asks, and how it goes on after an end."""
+
+import json
+import os
+import sqlite3
+import sys
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL
+
+import pytest
+import trio
+
+from responses_mcp.testing import Error, FakeApi, Hang, answer_with_embeddings
+from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
+from tests.processes import COMMAND, environment
+
+__all__ = ["api", "command"]
+
+SECTIONS = 40
+
+
+@pytest.fixture
+async def manuals(command: Command, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Return a function that runs `manuals` over a folder with one manual; the provider is the fake API."""
+    for number in range(SECTIONS):
+        write(tmp_path, number)
+    monkeypatch.setenv("MANUALS_ROOT", str(tmp_path / "manuals"))
+    monkeypatch.setenv("MANUALS_INDEX_DIR", str(tmp_path / "index"))
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_PROVIDER", "api")
+    await trio.lowlevel.checkpoint()
+    return partial(command, "manuals")
+
+
+def write(folder: Path, number: int) -> None:
+    (folder / "manuals/guide").mkdir(parents=True, exist_ok=True)
+    (folder / f"manuals/guide/{number}.md").write_text(f"# Page {number}\n\n{'word ' * 20}\n", encoding="utf-8")
+
+
+def stored(tmp_path: Path) -> int:
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    with closing(sqlite3.connect(file)) as connection:
+        count: int = connection.execute("SELECT count(*) FROM vector").fetchone()[0]
+    return count
+
+
+async def test_without_yes_and_a_terminal_it_only_says_what_it_would_send_and_cost(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    code, out, err = await manuals("index", "--embed")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[1] == (
+        "40 sections without vectors, about 1,057 tokens for text-embedding-3-small, about $0.00 at OpenAI's list "
+        "price. Their texts are sent to the endpoint."
+    )
+    assert lines[2] == "Nothing was sent; add --yes to go on."
+    assert api.requests == []
+    assert stored(tmp_path) == 0
+
+
+async def test_with_yes_it_sends_the_texts_and_says_how_many_have_vectors_now(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    code, out, err = await manuals("index", "--embed", "--yes")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[2] == "40 sections have vectors now."
+    assert stored(tmp_path) == SECTIONS
+    assert sum(len(request.json["input"]) for request in api.requests) == SECTIONS
+    assert {request.headers["authorization"] for request in api.requests} == {f"Bearer {KEY}"}
+    sent = len(api.requests)
+    code, out, _ = await manuals("index", "--embed", "--yes")
+    assert out.splitlines()[1] == "All sections have their vectors."
+    assert len(api.requests) == sent
+
+
+async def test_json_has_it_as_data_and_nothing_else_on_stdout(manuals: Command) -> None:
+    code, out, err = await manuals("index", "--embed", "--yes", "--json")
+    assert code == 0
+    assert json.loads(out)["embeddings"] == {
+        "provider": "api",
+        "model": "text-embedding-3-small",
+        "sections": SECTIONS,
+        "tokens": 1057,
+        "dollars": pytest.approx(0.00002114),
+        "embedded": SECTIONS,
+    }
+    assert err.endswith("openai-responses-mcp: 40 sections have vectors now.\n")
+
+
+async def test_a_model_without_a_known_price_is_said_to_have_none(
+    manuals: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "nomic-embed-text")
+    _, out, _ = await manuals("index", "--embed")
+    assert "tokens for nomic-embed-text, for a price not known here." in out
+
+
+async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    api.script(Error(401, f"Bad key {KEY}"))
+    code, _, err = await manuals("index", "--embed", "--yes")
+    assert code == 1
+    assert err.startswith("openai-responses-mcp: The embeddings endpoint failed: The API refused the key (401")
+    assert err.endswith("What is done stays; run it again to go on.\n")
+    assert KEY not in err
+    code, _, _ = await manuals("index", "--embed", "--yes")
+    assert (code, stored(tmp_path)) == (0, SECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("MANUALS_EMBEDDINGS_PROVIDER=none", "set manuals.embeddings.provider to api or wordllama"),
+        ("MANUALS_IN_MEMORY=true", "the vectors would be lost with the index, which is in memory only"),
+    ],
+)
+async def test_it_ends_at_once_where_nothing_could_come_of_it(
+    manuals: Command, api: FakeApi, monkeypatch: pytest.MonkeyPatch, setting: str, words: str
+) -> None:
+    monkeypatch.setenv(*setting.split("="))
+    code, out, err = await manuals("index", "--embed", "--yes")
+    assert (code, out) == (2, "")
+    assert words in err
+    assert api.requests == []
+
+
+async def test_find_says_by_what_it_ranked_where_that_is_not_what_was_asked_for(manuals: Command, api: FakeApi) -> None:
+    await manuals("index", "--embed", "--yes")
+    _, out, _ = await manuals("find", "word of page")
+    assert "Ranked by words" not in out
+    api.script(Error(500, "down"))
+    _, out, _ = await manuals("find", "another word of page")
+    assert "Ranked by words. The embeddings endpoint failed: The API failed (500)" in out
+
+
+async def test_a_kill_in_the_middle_loses_no_batch_that_was_kept(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    for number in range(SECTIONS, 160):
+        write(tmp_path, number)
+    await manuals("index")
+    # Four requests at once, of which one is answered; when there is a fifth, the first batch has been kept.
+    api.script(lambda asked: answer_with_embeddings(asked.json), *[Hang()] * 4)
+    settings = {name: value for name, value in os.environ.items() if name.startswith("MANUALS_")}
+    environ = environment(tmp_path, api.base_url, NO_PROXY="127.0.0.1", **settings)
+    with trio.fail_after(WAIT):
+        process = await trio.lowlevel.open_process(
+            [*COMMAND, "manuals", "index", "--embed", "--yes"], env=environ, stdout=DEVNULL
+        )
+        await api.wait_requests(5)
+        process.kill()
+        await process.wait()
+    done = stored(tmp_path)
+    assert 0 < done < 160
+    sent = len(api.requests)
+    _, out, _ = await manuals("index", "--embed", "--yes")
+    assert f"{160 - done} sections have vectors now." in out
+    assert sum(len(request.json["input"]) for request in api.requests[sent:]) == 160 - done
+
+
+@pytest.mark.parametrize(("typed", "sent"), [(b"n\n", False), (b"\n", False), (b"", False), (b"Y\n", True)])
+async def test_on_a_terminal_it_asks_and_only_yes_means_yes(
+    manuals: Command, api: FakeApi, monkeypatch: pytest.MonkeyPatch, typed: bytes, sent: bool
+) -> None:
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stdout", shown)
+    code, _, _ = await manuals("index", "--embed")
+    assert code == 0
+    assert "Go on? [y/N] " in shown.text
+    assert ("Nothing was sent." in shown.text) != sent
+    assert bool(api.requests) == sent

@@ -1,0 +1,103 @@
+"""Filling an index: requests of a bounded size, a few at once, and nothing lost when it ends early."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.manuals.embeddings.filling import MOST_CHARACTERS, MOST_TEXTS, Vectors, batch, fill
+from responses_mcp.manuals.embeddings.pieces import Section
+from tests.manuals.embeddings.stub import StubEmbedder, fail
+
+
+def section(number: int, size: int = 10) -> Section:
+    return Section(number, f"title{number}", "", "x" * size)
+
+
+class Shelf:
+    """Sections with ids from 0, and the vectors that were kept."""
+
+    def __init__(self, count: int, size: int = 10) -> None:
+        self.sections = [section(number, size) for number in range(count)]
+        self.kept: list[int] = []
+        self.reports: list[int] = []
+
+    async def following(self, after: int) -> Sequence[Section]:
+        await trio.lowlevel.checkpoint()
+        return [each for each in self.sections if each.id > after and each.id not in self.kept][:32]
+
+    async def keep(self, found: Sequence[tuple[Section, Vectors]]) -> int:
+        await trio.lowlevel.checkpoint()
+        self.kept += [each.id for each, _ in found]
+        return len(found)
+
+    async def fill(self, embedder: StubEmbedder) -> int:
+        return await fill(embedder, self.following, self.keep, self.reports.append)
+
+
+async def test_every_section_is_embedded_once_and_each_batch_reported(autojump_clock: MockClock) -> None:
+    shelf, stub = Shelf(200), StubEmbedder()
+    assert await shelf.fill(stub) == 200
+    assert sorted(shelf.kept) == list(range(200))
+    assert sorted(stub.texts) == sorted(text for each in shelf.sections for text in each.texts)
+    assert shelf.reports[-1] == max(shelf.reports) == 200
+
+
+async def test_some_requests_are_under_way_at_once_and_not_more(autojump_clock: MockClock) -> None:
+    shelf, stub = Shelf(32 * 8), StubEmbedder()
+    stub.before = partial(trio.sleep, 1)
+    began = trio.current_time()
+    await shelf.fill(stub)
+    assert trio.current_time() - began == 2
+
+
+@pytest.mark.parametrize("size", [0, 10, 1400, 5000, 20_000])
+def test_a_request_has_a_bounded_number_of_texts_and_characters(size: int) -> None:
+    first = batch([section(number, size) for number in range(100)])
+    texts = [text for each in first for text in each.texts]
+    assert 0 < len(texts) <= MOST_TEXTS
+    assert sum(map(len, texts)) <= MOST_CHARACTERS
+
+
+def test_a_batch_of_nothing_is_nothing() -> None:
+    assert batch([]) == []
+
+
+async def test_a_failure_ends_all_of_it_and_the_next_run_goes_on(autojump_clock: MockClock) -> None:
+    shelf, stub = Shelf(200), StubEmbedder()
+
+    async def fail_later() -> None:
+        await trio.sleep(len(stub.asked))
+        if len(stub.asked) > 5:
+            await fail()
+
+    stub.before = fail_later
+    with pytest.raises(EmbeddingFailed, match="It is down"):
+        await shelf.fill(stub)
+    done = len(shelf.kept)
+    assert 0 < done < 200
+    again = StubEmbedder()
+    assert await shelf.fill(again) == len(again.texts) == 200 - done
+
+
+async def test_a_failure_to_keep_comes_out_as_it_is(autojump_clock: MockClock) -> None:
+    shelf = Shelf(10)
+
+    async def keep(_: object) -> int:
+        await trio.lowlevel.checkpoint()
+        raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        await fill(StubEmbedder(), shelf.following, keep, shelf.reports.append)
+
+
+async def test_a_cancel_ends_it_and_what_is_kept_stays(autojump_clock: MockClock) -> None:
+    shelf, stub = Shelf(32 * 8), StubEmbedder()
+    stub.before = partial(trio.sleep, 1)
+    with trio.move_on_after(1.5) as scope:
+        await shelf.fill(stub)
+    assert scope.cancelled_caught
+    assert len(shelf.kept) == 32 * 4

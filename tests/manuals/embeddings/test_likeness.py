@@ -1,0 +1,46 @@
+"""Vectors as bytes: they keep what a cosine needs, whatever numbers a model gives."""
+
+import math
+import random
+
+import pytest
+
+from responses_mcp.manuals.embeddings.likeness import likeness, packed, question
+
+
+def cosine(one: list[float], other: list[float]) -> float:
+    return math.fsum(a * b for a, b in zip(one, other, strict=True)) / math.hypot(*one) / math.hypot(*other)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 256, 1536])
+def test_a_cosine_survives_being_kept_in_a_byte_a_number(dimensions: int) -> None:
+    rng = random.Random(dimensions)
+    one, other = ([rng.gauss(0, 1) for _ in range(dimensions)] for _ in range(2))
+    asked = question("m", one)
+    assert asked is not None
+    assert likeness(asked, packed(other)) == pytest.approx(cosine(one, other), abs=0.01)
+    assert likeness(asked, packed(one)) == pytest.approx(1, abs=0.01)
+    assert len(packed(one)) == dimensions + 4
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1, 1e30, 1e300])
+def test_only_the_direction_counts_however_large_the_numbers_are(size: float) -> None:
+    asked = question("m", [3 * size, 4 * size])
+    assert asked is not None
+    assert likeness(asked, packed([0.3, 0.4])) == pytest.approx(1, abs=0.01)
+    assert likeness(asked, packed([-3 * size, -4 * size])) == pytest.approx(-1, abs=0.01)
+
+
+def test_a_vector_of_zeros_is_no_question_and_like_nothing() -> None:
+    assert question("m", [0.0, 0.0]) is None
+    asked = question("m", [1.0, 0.0])
+    assert asked is not None
+    assert likeness(asked, packed([0.0, 0.0])) == 0
+
+
+def test_of_several_vectors_the_most_alike_counts_and_none_is_no_likeness() -> None:
+    asked = question("m", [1.0, 0.0])
+    assert asked is not None
+    assert likeness(asked, packed([0.0, 1.0]) + packed([1.0, 0.1]) + packed([-1.0, 0.0])) == pytest.approx(1, abs=0.01)
+    assert likeness(asked, b"") is None
+    assert likeness(asked, b"torn") is None

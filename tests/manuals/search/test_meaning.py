@@ -1,0 +1,326 @@
+"""Searches that compare meaning, through `Manuals`: what rises, what is asked for, and what happens when that fails."""
+
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
+from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.library import Library
+from responses_mcp.manuals.requests import FindRequest, HitsRequest
+from responses_mcp.manuals.service import Manuals, Times
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, OpenAISettings, RequestSettings
+from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
+from tests.manuals.embeddings.stub import StubEmbedder, fail
+
+WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
+TIMES = Times(fresh=0.0, least_look=WAIT / 2, least_search=WAIT / 2, closing=WAIT / 2, patience=WAIT / 2)
+OTHER_WORDS = (
+    "chimney horsepower kitchen basketball cabinet watermelon plaster toothbrush gardens strawberry weather motorcycle "
+)
+SAME_MEANING = "prolong credential " * 6
+QUERY = "renew the certificate"
+KEY = "sk-canary-0123456789abcdef"
+
+
+def page(title: str, body: str) -> str:
+    return f"# {title}\n\n{body}\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a manual in which two pages have the words of a question alike, and one is about nothing else."""
+    folder = tmp_path / "root/shop"
+    folder.mkdir(parents=True)
+    (folder / "a-words.md").write_text(page("First", f"renew the certificate {OTHER_WORDS}"))
+    (folder / "b-meaning.md").write_text(page("Second", f"renew the certificate {SAME_MEANING}"))
+    for number in range(6):
+        (folder / f"{number}.md").write_text(page(f"Page {number}", f"the weather number {number} of the certificate"))
+    return tmp_path / "root"
+
+
+def embedder() -> StubEmbedder:
+    return StubEmbedder({"prolong": "renew", "credential": "certificate"})
+
+
+@asynccontextmanager
+async def opened(root: Path, embedder: Embedder | None, times: Times = TIMES) -> AsyncGenerator[Manuals]:
+    settings = ManualsSettings(root=str(root), index_dir=str(root.parent / "index"))
+    manuals = Manuals(settings, embedder=embedder, times=times)
+    try:
+        with trio.fail_after(WAIT):  # noqa: ASYNC100  # over what the test does
+            yield manuals
+    finally:
+        with trio.CancelScope(shield=True):
+            await manuals.aclose()
+
+
+async def found(manuals: Manuals, query: str = QUERY, **given: Any) -> tuple[list[str], dict[str, Any]]:
+    """Return the paths found, best first, and `applied`."""
+    request = FindRequest(
+        **{"query": query, "manual_id": "shop", "required_terms": ("zzz",), "use_cache": False, **given}
+    )
+    answer = await manuals.find(request)
+    items = manuals.hits(HitsRequest(answer["trace_id"]), compact=True)["items"]
+    return [item["ref"]["path"] for item in items], answer["applied"]
+
+
+def stored(root: Path) -> int:
+    [file] = (root.parent / "index").glob("*.sqlite3")
+    with closing(sqlite3.connect(file)) as connection:
+        count: int = connection.execute("SELECT count(*) FROM vector").fetchone()[0]
+    return count
+
+
+async def test_what_means_the_same_rises_above_what_only_has_more_of_the_words(root: Path) -> None:
+    async with opened(root, None) as manuals:
+        by_words, applied = await found(manuals)
+        assert by_words[0] == "a-words.md"
+        assert "ranked_by" not in applied
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        assert await manuals.embed("shop") == 8
+        by_meaning, applied = await found(manuals)
+        assert by_meaning[0] == "b-meaning.md"
+        assert sorted(by_meaning) == sorted(by_words)
+        assert (applied["ranked_by"], applied["meaning_failure_reason"]) == ("words and meaning", None)
+
+
+async def test_a_search_asks_for_its_question_once_and_for_nothing_else(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+        stub.asked.clear()
+        for _ in range(3):
+            await found(manuals)
+        assert stub.asked == [[QUERY]]
+
+
+async def test_the_few_sections_that_changed_are_embedded_by_the_search_that_meets_them(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"))
+        stub.asked.clear()
+        paths, applied = await found(manuals)
+        assert stub.asked == [[QUERY], [f"New\nrenew the certificate {SAME_MEANING}".rstrip()]]
+        assert sorted(paths[:2]) == ["b-meaning.md", "new.md"]
+        assert applied["ranked_by"] == "words and meaning"
+        assert stored(root) == 9
+        await found(manuals)
+        assert len(stub.asked) == 2
+
+
+async def test_a_manual_without_vectors_is_searched_by_words_and_that_is_said(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        paths, applied = await found(manuals)
+        assert paths[0] == "a-words.md"
+        assert applied["ranked_by"] == "words"
+        assert applied["meaning_failure_reason"].endswith("run 'openai-responses-mcp manuals index --embed'.")
+        assert stub.asked == [[QUERY]]
+        assert stored(root) == 0
+
+
+async def test_a_provider_that_fails_leaves_the_result_by_words_and_says_so(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, None) as manuals:
+        by_words, _ = await found(manuals)
+    async with opened(root, stub) as manuals:
+        await manuals.embed("shop")
+        stub.before = fail
+        paths, applied = await found(manuals)
+        assert paths == by_words
+        assert (applied["ranked_by"], applied["meaning_failure_reason"]) == ("words", "It is down.")
+
+
+async def test_a_slow_provider_costs_a_search_its_patience_and_the_next_one_nothing(root: Path) -> None:
+    stub = embedder()
+    stub.before = trio.sleep_forever
+    async with opened(root, stub, Times(**{**_as_dict(TIMES), "patience": 0.05})) as manuals:
+        for _ in range(2):
+            paths, applied = await found(manuals)
+            assert paths[0] == "a-words.md"
+            assert "took longer than 0.05 s" in applied["meaning_failure_reason"]
+        assert len(stub.asked) == 1
+
+
+async def test_a_result_that_was_not_compared_is_not_kept_for_the_same_question(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        modes = []
+        for _ in range(2):
+            _, applied = await found(manuals, use_cache=True)
+            modes.append(applied["sem_cache_mode"])
+        await manuals.embed("shop")
+        for _ in range(2):
+            paths, applied = await found(manuals, use_cache=True)
+            modes.append(applied["sem_cache_mode"])
+            assert paths[0] == "b-meaning.md"
+        assert modes == ["miss", "miss", "miss", "exact"]
+
+
+async def test_vectors_of_another_model_or_length_are_not_compared(root: Path) -> None:
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+    for other in (StubEmbedder(name="other"), StubEmbedder(dimensions=32)):
+        async with opened(root, other) as manuals:
+            paths, applied = await found(manuals)
+            assert (paths[0], applied["ranked_by"]) == ("a-words.md", "words")
+    async with opened(root, StubEmbedder(name="other")) as manuals:
+        assert (await manuals.outstanding("shop")).sections == 8
+        assert await manuals.embed("shop") == 8
+        assert (await manuals.outstanding("shop")).sections == 0
+
+
+async def test_a_section_that_changes_while_it_is_embedded_gets_no_vector_of_its_old_text(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+
+        async def change() -> None:
+            stub.before = trio.lowlevel.checkpoint
+            (root / "shop/b-meaning.md").write_text(page("Second", "something else of the certificate"))
+            await manuals.index("shop")
+
+        stub.before = change
+        assert await manuals.embed("shop") == 8  # the other seven, and then the new one
+        assert [text for text in stub.texts if text.startswith("Second")] == [
+            f"Second\nrenew the certificate {SAME_MEANING}".rstrip(),
+            "Second\nsomething else of the certificate",
+        ]
+        assert stored(root) == 8
+        assert (await manuals.outstanding("shop")).sections == 0
+
+
+async def test_what_was_embedded_before_a_failure_is_not_sent_again(root: Path) -> None:
+    for number in range(200):
+        (root / f"shop/more{number}.md").write_text(page(f"More {number}", f"text {number}"))
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+
+        async def fail_later() -> None:
+            if len(stub.asked) > 4:
+                await fail()
+            await trio.lowlevel.checkpoint()
+
+        stub.before = fail_later
+        with pytest.raises(EmbeddingFailed):
+            await manuals.embed("shop")
+    again = embedder()
+    done = stored(root)
+    assert 0 < done < 208
+    async with opened(root, again) as manuals:
+        reports: list[int] = []
+        assert await manuals.embed("shop", on_progress=reports.append) == 208 - done == len(again.texts)
+        assert reports[-1] == 208 - done
+
+
+async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_filled(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        real = Library.keep
+
+        def broken(*given: Any) -> int:
+            monkeypatch.setattr(Library, "keep", real)
+            error = sqlite3.DatabaseError("database disk image is malformed")
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
+
+        monkeypatch.setattr(Library, "keep", broken)
+        assert await manuals.embed("shop") == 0  # of an index that is empty now
+        await manuals.index("shop")
+        assert await manuals.embed("shop") == 8
+
+
+async def test_without_an_embedder_there_is_nothing_to_fill(root: Path) -> None:
+    async with opened(root, None) as manuals:
+        for ask in (manuals.embed, manuals.outstanding):
+            with pytest.raises(ManualsError, match=r"set manuals\.embeddings\.provider"):
+                await ask("shop")
+
+
+# With the endpoint, on real sockets
+
+
+def endpoint(api: FakeApi) -> EmbeddingsEndpoint:
+    openai = OpenAISettings(base_url=api.base_url, api_key=KEY)
+    return EmbeddingsEndpoint(
+        EmbeddingsSettings(provider="api"), lambda: ResponsesApi(openai, RequestSettings(trust_env=False))
+    )
+
+
+@asynccontextmanager
+async def behind_a_fake(root: Path) -> AsyncGenerator[tuple[Manuals, FakeApi]]:
+    async with open_fake_api() as api:
+        embedder = endpoint(api)
+        async with opened(root, embedder) as manuals:
+            await manuals.index("shop")
+            try:
+                yield manuals, api
+            finally:
+                with trio.CancelScope(shield=True):
+                    await embedder.aclose()
+
+
+async def test_a_manual_is_embedded_and_searched_over_http(root: Path) -> None:
+    async with behind_a_fake(root) as (manuals, api):
+        assert await manuals.embed("shop") == 8
+        _, applied = await found(manuals)
+        assert applied["ranked_by"] == "words and meaning"
+        assert {request.target for request in api.requests} == {"/v1/embeddings"}
+        assert [len(request.json["input"]) for request in api.requests] == [8, 1]
+
+
+async def test_cancelling_a_search_that_waits_for_its_question_closes_the_socket(root: Path) -> None:
+    async with behind_a_fake(root) as (manuals, api):
+        api.script(Hang())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(found, manuals)
+            await api.wait_requests(1)
+            nursery.cancel_scope.cancel()
+        await api.wait_hang_ups(1)
+        assert len(api.requests) == 1
+
+
+async def test_cancelling_the_filling_closes_all_its_sockets(root: Path) -> None:
+    for number in range(200):
+        (root / f"shop/more{number}.md").write_text(page(f"More {number}", f"text {number}"))
+    async with behind_a_fake(root) as (manuals, api):
+        api.script(Hang(), Hang(), Hang(), Hang())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(manuals.embed, "shop")
+            await api.wait_requests(4)
+            nursery.cancel_scope.cancel()
+        await api.wait_hang_ups(4)
+        assert len(api.requests) == 4
+        assert stored(root) == 0
+
+
+async def test_nonsense_from_the_endpoint_leaves_the_result_by_words(root: Path) -> None:
+    async with behind_a_fake(root) as (manuals, api):
+        await manuals.embed("shop")
+        api.script(Json({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}))
+        paths, applied = await found(manuals)
+        assert (paths[0], applied["ranked_by"]) == ("a-words.md", "words")
+        api.script(Json({"data": [{"index": 0, "embedding": KEY}]}))
+        _, applied = await found(manuals, "another question about the certificate")
+        assert KEY not in applied["meaning_failure_reason"]
+
+
+def _as_dict(times: Times) -> dict[str, float]:
+    return {name: getattr(times, name) for name in Times.__dataclass_fields__}
