@@ -149,11 +149,11 @@ async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_wer
     ranked: list[str] = []
     real = Library._ranked
 
-    def ranking(self: Library, *given: Any) -> bool:
+    def ranking(self: Library, *given: Any, **more: Any) -> bool:
         ranked.append(given[2])
         if len(ranked) > 1:
             raise OutOfTime
-        return real(self, *given)
+        return real(self, *given, **more)
 
     monkeypatch.setattr(Library, "_ranked", ranking)
     async with opened(root) as manuals:
@@ -217,7 +217,7 @@ async def test_an_index_that_breaks_is_made_anew_and_all_is_found(root, tmp_path
 
 
 async def test_an_index_that_breaks_again_and_again_is_told(root, monkeypatch) -> None:
-    def breaking(*_: Any) -> Any:
+    def breaking(*_: Any, **__: Any) -> Any:
         raise store.broken("again")
 
     monkeypatch.setattr(Library, "search_everywhere", breaking)

@@ -107,7 +107,7 @@ def test_breadcrumbs_are_cut_at_the_far_end() -> None:
 
 def test_the_index_is_given_title_place_and_text_as_words() -> None:
     given = indexed("x/設定.md", "Ｔitle", "A > B", "本体 text", "get element")
-    title, place, text = (set(each.split()) for each in given)
+    title, place, text, _ = (set(each.split()) for each in given)
     assert (title, place >= {"a", ">", "b", "x/", "設定"}, text >= {"本体", "text"}) == ({"title"}, True, True)
     assert (
         indexed("x/設定.md", "Ｔitle", "A > B", "本体 text", "get element") == given
