@@ -9,18 +9,20 @@ from typing import Final, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 MOST_COMPARED: Final = 400  # candidates
-MEANING: Final = 0.25  # of the score; the rest is that by words
+MEANING: Final = 0.35  # of the score; the rest is that by words
+_CERTAIN: Final = 0.7  # of that is left to the words where they surely name what is sought
 _ENOUGH: Final = 0.5  # of the candidates; with fewer vectors the ranking is that by words
 
 
 def mixed(
-    order: Sequence[Key], fused: Mapping[Key, float], likenesses: Mapping[Key, float]
+    order: Sequence[Key], fused: Mapping[Key, float], likenesses: Mapping[Key, float], certainty: float = 0.0
 ) -> tuple[list[Key], dict[Key, float]] | None:
     """Return the order and scores, which stay between 0 and 1, of a ranking mixed with cosines.
 
     The first `MOST_COMPARED` of `order` are mixed, and the others follow them. Cosines count by where they lie between
     the least and the greatest, because some models have all of them near 1. A candidate without one counts as the
-    median. None if too few have one, or all are alike.
+    median. The more certain the words are, from 0 to 1, the less meaning weighs. None if too few have one, or all are
+    alike.
     """
     compared = order[:MOST_COMPARED]
     known = [likenesses[key] for key in compared if key in likenesses]
@@ -30,10 +32,11 @@ def mixed(
     usual = median(known)
     # In parts of the best by words, so that a question of which no section has much still scores low.
     top = max(fused[key] for key in compared)
+    meaning = MEANING * (1 - _CERTAIN * certainty)
     scores = dict(fused)
     for key in compared:
         alike = (likenesses.get(key, usual) - least) / (greatest - least)
-        scores[key] = (1 - MEANING) * fused[key] + MEANING * top * alike
+        scores[key] = (1 - meaning) * fused[key] + meaning * top * alike
     first = sorted(compared, key=lambda key: -scores[key])
     last = scores[first[-1]]
     rest = order[MOST_COMPARED:]

@@ -40,7 +40,8 @@ class Meaning:
                 alike[number] = cosine
         self.candidates += len(keys)
         self.lacking += [number for number in keys if number not in alike]
-        found = mixed(ranking.order, ranking.fused, {keys[number]: cosine for number, cosine in alike.items()})
+        by_meaning = {keys[number]: cosine for number, cosine in alike.items()}
+        found = mixed(ranking.order, ranking.fused, by_meaning, ranking.certainty)
         if found is not None:
             ranking.order, ranking.fused = found
             self.used = True

@@ -14,7 +14,15 @@ def test_what_is_more_alike_rises_and_words_still_weigh_most() -> None:
     assert found is not None
     order, scores = found
     assert order == ["b", "a", "c"]
-    assert scores["b"] == pytest.approx(0.75 * 0.8 + 0.25 * 0.9)
+    assert scores["b"] == pytest.approx(0.65 * 0.8 + 0.35 * 0.9)
+
+
+def test_the_more_certain_the_words_are_the_less_meaning_weighs() -> None:
+    order, fused, alike = ["a", "b", "c"], {"a": 0.9, "b": 0.7, "c": 0.1}, {"a": 0.2, "b": 0.8, "c": 0.8}
+    unsure, sure = (mixed(order, fused, alike, certainty) for certainty in (0.0, 1.0))
+    assert unsure is not None
+    assert sure is not None
+    assert (unsure[0], sure[0]) == (["b", "a", "c"], order)
 
 
 @pytest.mark.parametrize("lift", [0.0, 0.75])
