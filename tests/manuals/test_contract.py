@@ -167,7 +167,7 @@ async def test_what_is_noise_costs_points(manuals: Open) -> None:
             scores.append({row["ref"]["path"]: row["score_lexical"] for row in rows(opened, found)})
             explained = {row["ref"]["path"]: " ".join(row["rank_explain"]) for row in rows(opened, found)}
     assert scores[1]["tome.md"] < scores[0]["tome.md"]
-    assert scores[1]["panel.md"] == scores[0]["panel.md"]
+    assert scores[1]["panel.md"] > scores[0]["panel.md"]  # shorter than most
     assert "length -" in explained["tome.md"]
     assert "list of contents -" in explained["index.md"]
 
@@ -264,7 +264,7 @@ async def test_required_terms_are_reported_as_they_were_normalised(opened: Manua
 
 
 async def test_terms_that_nothing_has_leave_the_search_without_them(opened: Manuals) -> None:
-    plain = rows(opened, await find(opened, "beta things", "beta"))
+    plain = rows(opened, await find(opened, "beta things", "absent"))
     found = await find(opened, "beta things", "nowhere")
     applied = found["applied"]
     assert applied["selected_gate"] == "g0"
@@ -276,7 +276,7 @@ async def test_terms_that_nothing_has_leave_the_search_without_them(opened: Manu
     assert (applied["required_strict_candidates"], applied["required_filtered_candidates"]) == (0, 0)
     assert applied["required_top_hits"] == 0
     assert found["summary"]["candidates"] > 0
-    assert {row["ref"]["path"] for row in rows(opened, found)} <= {row["ref"]["path"] for row in plain}
+    assert [row["ref"] for row in rows(opened, found)] == [row["ref"] for row in plain]
 
 
 async def test_a_term_in_nearly_every_section_is_dropped_and_a_rare_one_kept(opened: Manuals) -> None:

@@ -165,8 +165,8 @@ def words(query: str) -> tuple[Term, ...]:
 def terms(query: str) -> tuple[Term, ...]:
     """Return what of a query is counted: its words, parts of names, and its Japanese in pairs of characters.
 
-    A pair with hiragana is half grammar (の設, する), and a part of a name says less than the whole, so they weigh less;
-    hiragana alone counts only in a query that has nothing else.
+    A pair with hiragana is half grammar (の設, する), and a part of a name says less than the whole, so they weigh
+    less; hiragana alone counts only in a query that has nothing else.
     """
     weights = dict[str, float]()
     parts = dict[str, str]()

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.search.candidates import Candidates, Reader, candidates, frequency
 from responses_mcp.manuals.search.query import RequiredTerm, Term, terms, words
-from responses_mcp.manuals.search.scoring import Scored, Scorer, idf
+from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, lift_files
 from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
 
@@ -72,11 +72,11 @@ class Gate:
 
 @dataclass(slots=True)
 class Ranking:
-    """The rows found, `fused` scores between 0 and about 1, and the `order` by them.
+    """The rows found, `fused` scores between 0 and 1, and the `order` by them.
 
     `by_words` are the rows that the index likes for the words of the question, best first. `holding` has the best row
-    of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are. `certainty`
-    is that of `Scorer.score`.
+    of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are.
+    `certainty` is that of `Scorer.score`.
     """
 
     scored: dict[Key, Scored]
@@ -124,7 +124,7 @@ def _rank(query: str, search: Search) -> Ranking:
     of_words, having, found, certainty, cutoff = _scored(query, search)
     scored = _in_order({**of_words, **having})
     own = {key: each.score for key, each in of_words.items()}
-    with_bonus = {key: each.score + each.bonus for key, each in having.items()}
+    with_bonus = {key: each.score + (1 - each.score) * min(each.bonus, 1.0) for key, each in having.items()}
     base = {**own, **with_bonus}
     plain = sorted(_in_order(of_words), key=lambda key: -own[key])
     gated = sorted(_in_order(having), key=lambda key: -base[key])
@@ -205,6 +205,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         by_words = set(found.of_words)
         certainty = scorer.score(scored, [each for each in scored if each.row.id in by_words])
         cutoff = TIME_BUDGET
+    lift_files(each for each in scored if each.row.id in by_words)
     of_words, having = _pools(scored, found.of_words)
     exact = set(found.exact)
     paths = {each.row.path for each in having if each.row.id in exact}
@@ -279,7 +280,7 @@ def reciprocal_ranks(rankings: Sequence[tuple[Sequence[Key], float]]) -> dict[Ke
 
 def blended(base: Mapping[Key, float], ranks: Mapping[Key, float], base_weight: float) -> dict[Key, float]:
     """Mix scores with fused ranks, which are scaled such that the best by rank has the best score."""
-    most = max(base.values(), default=0.0)
+    most = max(0.0, *base.values()) if base else 0.0
     top = max(ranks.values(), default=0.0) or 1.0
     return {
         key: base_weight * max(base.get(key, 0.0), 0.0) + (1 - base_weight) * most * each / top

@@ -20,11 +20,11 @@ from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
 
 # BM25F: a text of average length counts its words once, a title twice. Lengths are in characters.
-_K1: Final = 1.4
+_K1: Final = 1.2
 _B: Final = 0.6
 _TITLE, _TITLE_B, _TITLE_LENGTH = 1.5, 0.5, 25
 _ABOVE, _PATH, _NAMES = 0.5, 0.5, 0.5
-_SHORTEST: Final = 250  # what is shorter counts as so long
+_SHORTEST: Final = 300  # what is shorter counts as so long; Japanese says as much in half of it
 _MOST_HITS: Final = 20
 
 # The LEXICAL_* settings scale those that the contract names (M4.3); these are the values at their defaults.
@@ -32,22 +32,23 @@ _COVERAGE: Final = 1.0
 _SPARSE_COVERAGE: Final = 0.35  # what coverage weighs whatever the setting says
 _COVERED: Final = 4  # the power of coverage: most of the words count little beside all of them
 _POSSIBLE: Final = 1  # and that of the best coverage of any section: a question that nothing covers asks for meaning
-_CERTAIN: Final = 8
-_HEAD: Final = 0.25
-_REQUIRED: Final = 0.05
-_DEMANDED: Final = 3.0  # for one that the query does not have
-_FORM: Final = 0.5  # of that, for a required term in another form
+_CERTAIN: Final = 8  # and the power by which it says how surely the words name what is sought
+_HEAD: Final = 0.25  # for words in the title, the headings above or the path
+_REQUIRED: Final = 0.05  # for required terms that the query has, if it is certain
+_DEMANDED: Final = 3.0  # times what BM25 makes of one that the query does not have
+_FORM: Final = 0.5  # of `_REQUIRED`, for one in another form
 _FILE: Final = 0.1  # of each of the two next sections of the file
 _NEXT: Final = 2
 _PHRASE: Final = 0.1
-_UNSURE: Final = 0.33
-_AS_WRITTEN: Final = 0.3
+_AS_WRITTEN: Final = 0.3  # for words in the form that the query has, if it is certain
 _CLOSE: Final = 0.15
+_UNSURE: Final = 0.33  # of that, if it is not certain
 _NUMBER: Final = 0.1
 _CODE: Final = 0.05
 _DEFINITION: Final = 0.1
 _NOISE: Final = 0.02
-_PERFECT: Final = (1 + _COVERAGE + _HEAD + _PHRASE + _CLOSE + _NUMBER + _CODE + _DEFINITION) * (1 + _NEXT * _FILE)
+_BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE + _DEFINITION
+_PERFECT: Final = (1 + _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
 
 # In a long question of prose, a word that the best sections do not have says little, however rare it is.
 _FEEDBACK: Final = 0.5
@@ -134,12 +135,15 @@ class Scorer:
         self._terms = [term for term, _, there in terms if there]
         self._weights = [weight for _, weight, there in terms if there]
         # What the manual does not have tells no section from another, and all of them from what was asked for.
-        self._there = sum(self._weights) / (sum(weight for _, weight, _ in terms) or 1.0)
+        usual = sum(self._weights) / max(len(self._weights), 1)
+        missing = sum(min(weight, usual) for _, weight, there in terms if not there)
+        self._there = sum(self._weights) / ((sum(self._weights) + missing) or 1.0)
         known = {term.text for term in self._terms}
         # Pairs that are half grammar cover little, and a part of a name nothing, if the whole name is there.
         self._covering = [0.0 if term.part_of in known - {term.text} else term.weight for term in self._terms]
         self._required = required
         self._average = max(average, 1.0)
+        self._shortest = min(_SHORTEST, self._average)
         self._lexical = lexical
         self._certainty = 0.0
         self._b = min(_B * lexical.length_penalty_weight / 0.2, 1.0)
@@ -159,7 +163,7 @@ class Scorer:
         head = f"{title}\n{above}\n{path}"
         body, names = row.body, row.names
         found = Scored(row, title)
-        length = 1 - self._b + self._b * max(len(body), _SHORTEST) / self._average
+        length = 1 - self._b + self._b * max(len(body), self._shortest / (1 if body.isascii() else 2)) / self._average
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(title) / _TITLE_LENGTH)
         for term in self._terms:
             hits = min(term.hits(body), _MOST_HITS)
@@ -209,15 +213,6 @@ class Scorer:
             ]
             best = self._weigh(asked, weights)
         self._weigh(looked, weights, best)
-        files = defaultdict[str, dict[int, float]](dict)
-        for each in asked:
-            sections = files[each.row.path]
-            sections[each.row.line] = max(sections.get(each.row.line, 0.0), each.score)
-        further = {
-            path: sum(sorted(sections.values(), reverse=True)[1 : _NEXT + 1]) for path, sections in files.items()
-        }
-        for each in looked:
-            each.add("file", _FILE * further.get(each.row.path, 0.0))
         self._certainty = best**_CERTAIN
         return self._certainty
 
@@ -235,9 +230,8 @@ class Scorer:
         covering = [weight * share for weight, share in zip(weights, self._covering, strict=True)]
         all_covering = sum(covering) or 1.0
         for each in rows:
-            each.coverage = (
-                sum(weight for weight, gain in zip(covering, each.gains, strict=True) if gain) / all_covering
-            )
+            covered = sum(weight for weight, gain in zip(covering, each.gains, strict=True) if gain)
+            each.coverage = covered / all_covering
         if best is None:
             best = max((each.coverage for each in rows), default=0.0)
         scale = self._there / _PERFECT
@@ -276,11 +270,8 @@ class Scorer:
             span = _narrowest(list(places.values())) / len(places)
             bonus = lexical.proximity_bonus_near * (span <= _NEAR / 2) + lexical.proximity_bonus_far
             closeness = len(places) / len(self._words) / (1 + span / 20)
-            found.add(
-                "proximity",
-                scale * _CLOSE * (_UNSURE + (1 - _UNSURE) * self._certainty) / 1.5 * bonus * closeness,
-                "proximity" if span <= _FAR else "",
-            )
+            weight = _CLOSE * (_UNSURE + (1 - _UNSURE) * self._certainty)
+            found.add("proximity", scale * weight / 1.5 * bonus * closeness, "proximity" if span <= _FAR else "")
         for word in self._words:
             here = places.get(word.text)
             if here is None or not word.is_number:
@@ -294,6 +285,18 @@ class Scorer:
             found.signals.insert(0, "exact")
         if any(word in body for word in _EXCEPTING):
             found.signals.append("exceptions")
+
+
+def lift_files(rows: Iterable[Scored]) -> None:
+    """Let the best section of each file gain by the next ones: who finds several wants the page."""
+    files = defaultdict[str, dict[int, Scored]](dict)
+    for each in rows:
+        sections = files[each.row.path]
+        if each.row.line not in sections or sections[each.row.line].score < each.score:
+            sections[each.row.line] = each
+    for sections in files.values():
+        first, *others = sorted(sections.values(), key=lambda each: (-each.score, each.row.line))
+        first.add("file", _FILE * sum(each.score for each in others[:_NEXT]))
 
 
 def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:

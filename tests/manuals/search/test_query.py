@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.manuals.search.query import phrase, required_term, term, terms
+from responses_mcp.manuals.search.query import phrase, required_term, term, terms, words
 from responses_mcp.manuals.words import normalise
 from tests.manuals.searched import in_memory
 
 
 def texts(query: str) -> list[str]:
-    return [each.text for each in terms(query)]
+    return [each.text for each in words(query)]
 
 
 def index(*rows: str) -> sqlite3.Connection:
@@ -23,7 +23,7 @@ def index(*rows: str) -> sqlite3.Connection:
 
 
 @pytest.mark.parametrize(
-    ("query", "words"),
+    ("query", "expected"),
     [
         ("How do I configure the Proxy?", ["configure", "proxy"]),
         ("ファイルの設定方法とは", ["ファイル", "設定方法"]),
@@ -37,15 +37,32 @@ def index(*rows: str) -> sqlite3.Connection:
         ("税", ["税"]),
     ],
 )
-def test_terms_are_the_words_of_a_query_without_grammar(query: str, words: list[str]) -> None:
-    assert texts(query) == words
+def test_words_are_those_of_a_query_without_grammar(query: str, expected: list[str]) -> None:
+    assert texts(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "weights"),
+    [
+        ("How do I configure it?", {"configure": 1.0}),
+        ("設定の方法とは", {"設定": 1.0, "定の": 0.3, "の方": 0.3, "方法": 1.0, "法と": 0.3}),
+        ("snake_case", {"snake_case": 1.0, "snake": 0.5, "case": 0.5}),
+        ("use AsyncClient", {"use": 1.0, "asyncclient": 1.0, "async": 0.5, "client": 0.5}),
+        ("0x80070005", {"0x80070005": 1.0, "80070005": 0.5}),
+        ("client of AsyncClient", {"client": 1.0, "asyncclient": 1.0, "async": 0.5}),
+        ("税", {"税": 1.0}),
+        ("これはどう", {"これはどう": 1.0}),
+    ],
+)
+def test_terms_are_what_counts_and_how_much(query: str, weights: dict[str, float]) -> None:
+    assert {each.text: each.weight for each in terms(query)} == weights
 
 
 def test_a_pasted_page_is_cut_to_what_a_find_has_time_for() -> None:
-    assert len(terms(" ".join(f"word{number}" for number in range(5000)))) == 40
-    long = terms("".join(chr(0x4E00 + number) for number in range(10_000)))
-    assert sum(len(each.tokens) for each in long) <= 120
-    assert max(len(each.text) for each in long) <= 32
+    page, run = " ".join(f"word{number}" for number in range(5000)), "".join(map(chr, range(0x4E00, 0x7510)))
+    assert (len(words(page)), len(terms(page)), len(terms(run))) == (40, 80, 80)
+    assert sum(len(each.tokens) for each in words(run)) <= 120
+    assert max(len(each.text) for each in words(run)) <= 32
     assert len(terms("a" * 10_000)) == 1
 
 

@@ -105,7 +105,7 @@ LINE = "of all kinds and more words to fill the line until it is long enough."
 SIDED = manual(
     {
         "one.md": f"# Y\n{WORDS} with brass {LINE}",
-        "both.md": f"# X\nred lamp brass and a button {LINE}",
+        "both.md": f"# X\nred lamp glass handle brass and a button {LINE}",
         **{f"{number}.md": "# Z\nother things entirely are told here, and none of those.\n" for number in range(12)},
     }
 )
@@ -116,7 +116,7 @@ def test_the_passes_are_fused_and_a_row_of_all_three_passes_a_better_one_of_a_si
     first, second = g_req.keys
     assert (files([first]), files([second])) == (["both"], ["one"])
     # So little lets neither its own score nor the bonus for both terms alone make it the first.
-    assert g_req.scores[first] < 0.64 * g_req.scores[second]
+    assert g_req.scores[first] + 0.1 * g_req.scores[second] < g_req.scores[second]
 
 
 def test_without_a_row_with_the_term_there_is_g0_alone() -> None:
@@ -151,7 +151,7 @@ def test_what_is_alike_is_ordered_by_path_and_line_whatever_order_rows_come_in()
     reader = manual({f"{name}.md": "# A\nred lamp\n# A\nred lamp" for name in "dacb"}, kind=Shuffled)
     for Shuffled.seed in range(5):
         order = ranked("red lamp", "lamp", reader=reader).order
-        assert order == [(f"{name}.md", line) for name in "abcd" for line in (1, 3)]
+        assert order == [(f"{name}.md", line) for line in (1, 3) for name in "abcd"]  # two in a file lift the first
 
 
 def test_a_long_section_is_one_hit_by_its_best_part() -> None:
@@ -235,19 +235,20 @@ def test_a_rank_is_worth_its_reciprocal_in_each_ranking() -> None:
 
 
 @given(st.dictionaries(KEYS, st.floats(0, 1000)), RANKINGS, st.floats(0, 1))
-def test_a_blend_is_between_0_and_1(
+def test_a_blend_is_between_0_and_the_best_score(
     base: dict[tuple[str, int], float], rankings: list[tuple[list[tuple[str, int]], float]], share: float
 ) -> None:
     ranks = reciprocal_ranks(rankings)
     mixed = blended(base, ranks, share)
     assert mixed.keys() == ranks.keys()
-    assert all(0 <= value <= 1 + 1e-9 for value in mixed.values())
+    best = max(base.values(), default=0.0)
+    assert all(0 <= value <= best * (1 + 1e-9) for value in mixed.values())
 
 
-def test_a_blend_of_the_best_in_both_is_1() -> None:
-    assert blended({A: 7.0, B: 1.0}, {A: 0.1, B: 0.05}, 0.5)[A] == 1.0
+def test_a_blend_of_the_best_in_both_keeps_its_score() -> None:
+    assert blended({A: 0.7, B: 0.1}, {A: 0.1, B: 0.05}, 0.5) == pytest.approx({A: 0.7, B: 0.05 + 0.175})
     assert blended({}, {}, 0.3) == {}
-    assert blended({A: -1.0}, {A: 0.5}, 0.3) == {A: 0.7}
+    assert blended({A: -1.0}, {A: 0.5}, 0.3) == {A: 0.0}
 
 
 @pytest.mark.parametrize(
