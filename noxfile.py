@@ -263,9 +263,10 @@ def soak(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def retrieval(session: nox.Session) -> None:
-    """Measure searches of a corpus, which is given by `-- --manuals-root DIR --queries FILE`."""
+    """Measure searches: of a corpus of yours, or of published collections (`-- --collection DIR`; see `-- --help`)."""
     given = {argument.partition("=")[0] for argument in session.posargs}
-    if not {"--manuals-root", "--queries"} <= given:
-        session.skip("no corpus was given: nox -s retrieval -- --manuals-root DIR --queries FILE")
-    session.install("-e", ".", *group("test"))
+    if not ({"--help", "--collection"} & given or {"--manuals-root", "--queries"} <= given):
+        session.skip("no corpus was given: -- --collection DIR, or -- --manuals-root DIR --queries FILE")
+    with_vectors = any(argument.endswith(("wordllama", "api-fake")) for argument in session.posargs)
+    session.install("-e", ".[semantic]" if with_vectors else ".", *group("test"))
     session.run("python", "-m", "tests.bench.retrieval", *session.posargs)

@@ -3,7 +3,8 @@
 A real server process on a copy of DIR, with an index folder of its own; FILE holds one query a line, in the form of
 tests/manuals/corpus/gold.jsonl. Prints how well it finds, and what it costs: times, memory, and how soon pings are
 answered meanwhile. Figures are medians of the rounds, each of which starts without an index. Without options it
-measures the small corpus of the tests.
+measures the small corpus of the tests. With `--collection DIR` it asks published collections instead, in every way that
+there is, beside plain BM25: see `collection.py`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import Any
 
 import trio
 
+from tests.bench import collection
 from tests.bench.results import machine
-from tests.bench.watched import Watched, watched_server
+from tests.bench.watched import Watched, percentile, watched_server
 from tests.manuals.quality import (
     CORPUS,
     DEPTH,
@@ -81,16 +83,26 @@ def find(gold: GoldQuery, **more: Any) -> dict[str, Any]:
     return {"query": gold.query, "manual_id": gold.manual_id, "required_terms": terms, "inline_hits": {}, **more}
 
 
-def percentile(values: Sequence[float], part: float) -> float:
-    return sorted(values)[max(0, round(len(values) * part) - 1)]
-
-
 def link(source: str, target: str) -> None:
     """Stand in for a copy; files are replaced here, never written to."""
     try:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+
+
+def enlarge(root: Path, times: int) -> None:
+    """Put more of each manual beside it, in folders of its own, so that it has so many times as many files.
+
+    Their copies take places from the files asked for: then the times tell something, and the ranks do not.
+    """
+    for manual in [each for each in root.iterdir() if each.is_dir()]:
+        files = [file.relative_to(manual) for file in manual.rglob("*") if file.is_file()]
+        for number in range(2, times + 1):
+            for file in files:
+                target = manual / f"copy-{number}" / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                link(str(manual / file), str(target))
 
 
 def size_of(folder: Path) -> int:
@@ -286,10 +298,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--manuals-root", type=Path, help="a folder with one folder a manual; it is not changed")
     parser.add_argument("--queries", type=Path, help="what should be found in it, one JSON object a line")
+    parser.add_argument("--scale", type=int, default=1, help="a folder so many times as large, made from links")
+    parser.add_argument("--collection", type=Path, metavar="DIR", help="a folder of collections; the options after it")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME", help="ask only this one (again for more)")
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        choices=collection.PROVIDERS,
+        help="compare meanings, too (again for more)",
+    )
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="ask so many questions of each collection")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="a file for all figures")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for a round")
     options = parser.parse_args()
+    if options.collection is not None:
+        collection.measure(options.collection, options.set, options.provider, options.limit, options.json)
+        return 0
     if (options.manuals_root is None) != (options.queries is None):
         parser.error("--manuals-root and --queries belong together")
     gold = gold_queries(options.queries or GOLD)
@@ -298,6 +324,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "manuals")
         shutil.copytree(options.manuals_root or CORPUS, root, symlinks=True, copy_function=link)
+        enlarge(root, options.scale)
         files = sum(1 for file in root.rglob("*") if file.suffix in (".md", ".json"))
         characters = write_large_file(root / "large" / "large.md")
         print(f"{files} files, {len(gold)} queries")

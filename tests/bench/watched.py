@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,10 @@ def memory(pid: int) -> tuple[float, float] | None:
         return None
     fields = dict(line.split(":", 1) for line in status.splitlines())
     return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    return sorted(values)[max(0, round(len(values) * part) - 1)]
 
 
 class Watched:
