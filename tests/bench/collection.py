@@ -126,12 +126,12 @@ class Terms:
 Ask = Callable[[Question], Awaitable[tuple[list[str], float]]]  # the ranked paths, and the seconds
 
 
-def row(ranks: Sequence[Sequence[str]], questions: Sequence[Question], seconds: Sequence[float], memory: float) -> Row:
-    """Return the means, the 50th and 95th percentile of the times in milliseconds, and the memory in MiB."""
+def row(ranks: Sequence[Sequence[str]], questions: Sequence[Question], seconds: Sequence[float]) -> Row:
+    """Return the means, the 50th and 95th percentile of the times in milliseconds."""
     each = [quality(ranked, question.relevant) for ranked, question in zip(ranks, questions, strict=True)]
     figures = {name: statistics.fmean(one[name] for one in each) for name in each[0]}
     warm = [1000 * taken for taken in seconds[1:] or seconds]
-    return figures | {"p50": statistics.median(warm), "p95": percentile(warm, 0.95), "MiB": memory}
+    return figures | {"p50": statistics.median(warm), "p95": percentile(warm, 0.95)}
 
 
 def plain(collection: Collection) -> Row:
@@ -145,7 +145,7 @@ def plain(collection: Collection) -> Row:
         seconds.append(trio.current_time() - began)
         inside = collection.path(question.manual_id, "")
         ranks.append([path for path in ranked if path.startswith(inside)])
-    return row(ranks, collection.questions, seconds, math.nan)
+    return row(ranks, collection.questions, seconds)
 
 
 async def ask_find(server: Watched, collection: Collection, terms: Terms, choice: str) -> Row:
@@ -187,7 +187,7 @@ async def asked_all(server: Watched, collection: Collection, ask: Ask) -> Row:
         ranks.append(list(dict.fromkeys(paths)))
         seconds.append(taken)
     memory = server.memory()
-    return row(ranks, collection.questions, seconds, memory[0] if memory else math.nan)
+    return row(ranks, collection.questions, seconds) | ({"MiB": memory[0]} if memory else {})
 
 
 @asynccontextmanager
@@ -252,7 +252,7 @@ def measure(folder: Path, names: Sequence[str], providers: Sequence[str], limit:
 
         def show(more: Mapping[str, Row], rows: dict[str, Row] = rows) -> None:
             if not rows:
-                print(" " * 24 + "".join(f"{key:>9}" for key in next(iter(more.values()))))
+                print(" " * 24 + "".join(f"{key:>9}" for key in [*next(iter(more.values())), "MiB"]))
             rows |= more
             print("\n".join(line(way, figures) for way, figures in more.items()), flush=True)
 
