@@ -197,7 +197,7 @@ async def provided(provider: str) -> AsyncGenerator[dict[str, str]]:
         yield {"MANUALS_EMBEDDINGS_PROVIDER": provider}
         return
     model = WordVectors()
-    async with open_fake_api(embed=model._embed) as api:
+    async with open_fake_api(embed=lambda texts: model._embed(list(texts))) as api:
         yield {
             "MANUALS_EMBEDDINGS_PROVIDER": "api",
             "MANUALS_EMBEDDINGS_MODEL": "wordllama",

@@ -54,7 +54,7 @@ def outcomes_of_plain_bm25(root: Path) -> list[Outcome]:
     """Ask plain BM25 the same; its texts are the sections of Markdown files, and JSON files."""
     engines: dict[str, PlainBM25] = {}
     for manual in (each for each in root.iterdir() if each.is_dir()):
-        texts = {}
+        texts: dict[str, str] = {}
         for file in (each for each in sorted(manual.rglob("*")) if each.suffix in (".md", ".json")):
             path, text = file.relative_to(manual).as_posix(), file.read_text(encoding="utf-8-sig")
             parts = [(1, file.name, text)]
