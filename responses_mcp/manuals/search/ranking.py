@@ -172,6 +172,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     reader, check = search.reader, search.check
     scored: list[Scored] = []
     found = Candidates([], [], [], [], whole=True)
+    scorer: Scorer | None = None
     certainty = 0.0
     cutoff: str | None = None
     try:
@@ -200,7 +201,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         with suppress(OutOfTime):  # which is how SQLite was interrupted, perhaps
             check()
             raise
-        if not scored:
+        if scorer is None or not scored:
             raise OutOfTime from None
         by_words = set(found.of_words)
         certainty = scorer.score(scored, [each for each in scored if each.row.id in by_words])
