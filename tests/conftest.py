@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,19 @@ if importlib.util.find_spec("hypothesis") is not None:  # the smoke tests do wit
     # How long an example takes says how busy the machine is; where CI is set, Hypothesis does the same.
     settings.register_profile("busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy")
+
+
+# Texts in, texts out, and hostile upstreams by the hundred: what they show says the same on every Python.
+ONCE = ("hostile", "manuals/requests", "responses_api/response", "settings")
+
+
+@pytest.hookimpl(tryfirst=True)  # before markers choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is in such folders with `once`."""
+    folders = [Path(__file__).parent / folder for folder in ONCE]
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in folders):
+            item.add_marker("once")
 
 
 def pytest_collection_finish() -> None:
