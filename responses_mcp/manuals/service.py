@@ -63,7 +63,8 @@ _TRIES: Final = 3
 class Times:
     """How long things take at most, or are good for, in seconds."""
 
-    fresh: float = 2.0  # for which a look at the files is good
+    fresh: float = 2.0  # for which a look at the files is good, or so many times as long as it took
+    looks_apart: float = 20.0
     between_reports: float = 0.2  # of indexing
     # What each step has when the time of a find is over, so that finds with the smallest budget get on, too.
     least_look: float = 1.0
@@ -81,10 +82,10 @@ class _Stuck(OutOfTime):
 
 @dataclass(eq=False)
 class _State:
-    """What is known of one manual: when its files were looked at, and what of that is still to be done."""
+    """What is known of one manual: how long a look at its files is good, and what of it is still to be done."""
 
     lock: trio.Lock = field(default_factory=trio.Lock)
-    looked: float = float("-inf")
+    good_until: float = float("-inf")
     changes: Changes | None = None
 
 
@@ -214,7 +215,7 @@ class Manuals:
         """Update the index of one manual; `on_progress` is told how many files are done, and of how many."""
         began = trio.current_time()
         name = await self._thread(partial(_name_on_disk, manual_id))
-        self._states.setdefault(name, _State()).looked = float("-inf")
+        self._states.setdefault(name, _State()).good_until = float("-inf")
         changed = 0
 
         def report(done: int, total: int) -> None:
@@ -424,12 +425,14 @@ class Manuals:
                 return state.changes
         try:
             now = trio.current_time()
-            if state.changes is None or now >= state.looked + self._times.fresh:
+            if state.changes is None or now >= state.good_until:
                 state.changes = None
                 until = max(deadline, now + self._times.least_look)
                 compare: Work[Changes] = lambda library, check: library.compare(name, check)  # noqa: E731
                 state.changes = await self._thread(compare, until, self._indexing)
-                state.looked = now if state.changes.whole else float("-inf")
+                took = trio.current_time() - now
+                good = max(self._times.fresh, self._times.looks_apart * took)
+                state.good_until = now + good if state.changes.whole else float("-inf")
             await self._update(state.changes, deadline, report, query, first)
         except _Stuck:
             state.changes = None

@@ -43,7 +43,7 @@ def write(folder: Path, files: int, start: int = 0) -> None:
 
 
 # No find believes an earlier look at the files, and steps with little time in earnest end on a busy machine, too.
-TIMES = Times(fresh=0.0, least_look=WAIT / 2, least_search=WAIT / 2, closing=WAIT / 2)
+TIMES = Times(fresh=0.0, looks_apart=0.0, least_look=WAIT / 2, least_search=WAIT / 2, closing=WAIT / 2)
 
 
 @asynccontextmanager
@@ -135,6 +135,16 @@ async def test_a_look_at_the_files_is_good_for_a_while(root) -> None:
         first = await found(manuals, "number99")
         assert first == [] or trio.current_time() > began + 0.5, "the machine is busy"
         await trio.sleep(0.5)
+        assert await found(manuals, "number99") == ["99.md"]
+
+
+async def test_a_look_that_takes_long_is_good_for_longer_until_the_index_is_made(root) -> None:
+    assert Times().looks_apart == 20
+    async with opened(root, times=replace(TIMES, looks_apart=10**9)) as manuals:  # any look takes some time
+        assert await found(manuals, "number99") == []
+        write(root / "shop", 1, 99)
+        assert await found(manuals, "number99") == []
+        await manuals.index("shop")
         assert await found(manuals, "number99") == ["99.md"]
 
 
