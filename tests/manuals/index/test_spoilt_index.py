@@ -170,7 +170,7 @@ def place(tmp_path: Path) -> Iterable[Path]:
 def serving(place: Path, fresh: float = 0.0) -> AbstractAsyncContextManager[McpClient]:
     """Serve the manuals; a look at the files is good for `fresh` seconds."""
     settings = Settings(manuals=ManualsSettings(root=str(place / "root"), index_dir=str(place / "index")))
-    manuals = Manuals(settings.manuals, times=Times(fresh=fresh))
+    manuals = Manuals(settings.manuals, times=Times(fresh=fresh, looks_apart=0.0))
     return connected_client(settings, toolsets=[ManualsToolset(settings, manuals=manuals)])
 
 

@@ -21,7 +21,9 @@ from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
 from tests.manuals.embeddings.stub import StubEmbedder, fail
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
-TIMES = Times(fresh=0.0, least_look=WAIT / 2, least_search=WAIT / 2, closing=WAIT / 2, patience=WAIT / 2)
+TIMES = Times(
+    fresh=0.0, looks_apart=0.0, least_look=WAIT / 2, least_search=WAIT / 2, closing=WAIT / 2, patience=WAIT / 2
+)
 OTHER_WORDS = (
     "chimney horsepower kitchen basketball cabinet watermelon plaster toothbrush gardens strawberry weather motorcycle "
 )
