@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.search.ranking import Key, Ranking
@@ -56,12 +57,12 @@ def select(ranking: Ranking, max_candidates: int, find: FindSettings) -> Selecti
         shown = _without_last(shown, len(shown) - by_merit, sole)
         if len(injected) > places - by_merit:
             injected, cutoff = injected[: places - by_merit], "candidate_cap"
-    last = shown[-1][1] if shown else 0.0
-    shown += [(key, min(ranking.fused[key], last)) for key in injected]
+    shown += [(key, ranking.fused[key]) for key in injected]
     for key in explored:
         ranking.scored[key].signals.append("exploration")
-        shown.append((key, min(ranking.fused[key] * find.exploration_score_scale, last)))
-    return Selection(shown, cutoff, injected)
+        shown.append((key, ranking.fused[key] * find.exploration_score_scale))
+    keys, scores = [key for key, _ in shown], accumulate((score for _, score in shown), min)
+    return Selection(list(zip(keys, scores, strict=True)), cutoff, injected)
 
 
 def _explored(shown: Sequence[tuple[Key, float]], ranking: Ranking, find: FindSettings, most: int) -> list[Key]:

@@ -94,6 +94,17 @@ def test_files_with_a_required_term_as_it_is_written_have_at_most_half_of_the_pl
     assert selection.cutoff == "candidate_cap"
 
 
+def test_scores_never_rise_where_a_guaranteed_row_is_worse_than_those_to_explore() -> None:
+    ranking = ranked()
+    worst = ranking.order[-1]
+    ranking.holding = [worst]
+    ranking.fused[worst] = 0.0001
+    selection = select(ranking, 50, FindSettings())
+    assert selection.injected == [worst]
+    assert explored(ranking, selection)
+    assert all(first[1] >= second[1] for first, second in pairwise(selection.rows))
+
+
 def test_the_only_row_of_a_file_with_a_required_term_stays_while_rows_of_others_can_go() -> None:
     ranking = ranked()
     rows = [key for key, _ in select(ranking, 20, PLAIN).rows]
