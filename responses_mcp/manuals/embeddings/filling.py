@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 import trio
 
-from responses_mcp.manuals.embeddings.embedder import Embedder
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.pieces import Section
 
 MOST_TEXTS: Final = 32  # in one request; there are servers that take no more
@@ -49,6 +49,7 @@ async def fill(
     """
     turn = trio.Lock()
     last, done = -1, 0
+    lengths = set[int]()
     failures: list[Exception] = []
 
     async def work(all_of_them: trio.CancelScope) -> None:
@@ -60,7 +61,10 @@ async def fill(
                     if not sections:
                         return
                     last = sections[-1].id
-                kept = await keep(await embedded(embedder, sections))  # meanwhile, others count theirs
+                found = await embedded(embedder, sections)
+                lengths.update(len(vector) for _, vectors in found for vector in vectors)
+                _require_one(lengths)
+                kept = await keep(found)  # meanwhile, others count theirs
                 done += kept
                 report(done)
         except Exception as failure:  # noqa: BLE001  # raised below, in no group
@@ -73,3 +77,9 @@ async def fill(
     if failures:
         raise failures[0]
     return done
+
+
+def _require_one(lengths: Collection[int]) -> None:
+    if len(lengths) > 1:  # to keep vectors of another length throws away the others, which may have been paid for
+        least, most = min(lengths), max(lengths)
+        raise EmbeddingFailed(f"The provider gave vectors of {least} and of {most} numbers; use one model.")

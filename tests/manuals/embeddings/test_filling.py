@@ -83,6 +83,22 @@ async def test_a_failure_ends_all_of_it_and_the_next_run_goes_on(autojump_clock:
     assert await shelf.fill(again) == len(again.texts) == 200 - done
 
 
+async def test_vectors_of_another_length_than_those_before_end_it_before_they_take_the_place_of_these(
+    autojump_clock: MockClock,
+) -> None:
+    shelf, stub = Shelf(200), StubEmbedder()
+
+    async def shorten_later() -> None:
+        number = len(stub.asked)
+        await trio.sleep(number)
+        stub.dimensions = 64 if number < 4 else 32
+
+    stub.before = shorten_later
+    with pytest.raises(EmbeddingFailed, match="vectors of 32 and of 64 numbers"):
+        await shelf.fill(stub)
+    assert len(shelf.kept) == 32 * 3
+
+
 async def test_a_failure_to_keep_comes_out_as_it_is(autojump_clock: MockClock) -> None:
     shelf = Shelf(10)
 
