@@ -107,8 +107,10 @@ def tests(session: nox.Session) -> None:
     # Each Python has a core to itself, where workers would only cost, and a folder: pytest tidies up what it shares.
     others = PYTHONS and session.python != PYTHONS[0] and not session.posargs
     chosen = "not smoke and not once" if others else "not smoke"
+    # The oldest has most to do; where the others gave it no way, it would end alone.
+    way = ["nice"] if others and shutil.which("nice") else []
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        session.run(*command, "-m", chosen, f"--basetemp={folder}", *session.posargs)
+        session.run(*way, *command, "-m", chosen, f"--basetemp={folder}", *session.posargs, external=bool(way))
 
 
 @nox.session(reuse_venv=False)
