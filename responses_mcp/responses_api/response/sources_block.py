@@ -39,6 +39,10 @@ _HEADER = re.compile(
     r"([:：]?)[ \t*_]{0,9}(.*)$",
     re.MULTILINE,
 )
+# What every header has, and more; sooner looked for than headers line by line.
+_ABOUT = re.compile(
+    r"(?i:[srcbw](?:ource|eference|itation|ibliography|orks cited))|[出情参引ソ](?:典|所|報[源元]|考|用|照|ース)"
+)
 # A line about sources in any other words.
 _OTHER_HEADER = re.compile(
     r"^[^\n]{0,80}(?:(?i:\b(?:sources|references|citations|(?:source|reference) (?:links?|list|urls?))\b)"
@@ -149,6 +153,8 @@ def _has_date(body: str, newest: date) -> bool:
 
 def _blocks(text: str, names: Collection[str], newest: date) -> list[_Block]:
     first = max(0, len(text) - _LOOKED_THROUGH)
+    if not _ABOUT.search(text, first):
+        return []
     found = deque(_HEADER.finditer(text, first), _MOST_HEADERS)
     others = deque((line for line in _OTHER_HEADER.finditer(text, first) if not ADDRESS.search(line[0])), _MOST_OTHERS)
     if not found and not others:
