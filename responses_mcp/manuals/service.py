@@ -373,16 +373,18 @@ class Manuals:
         """Search; return what was found, and why it was not, or not all of it, compared by meaning."""
         question: Question | None = None
         why: str | None = None
-        patient_until = trio.current_time() + self._times.patience
+        patience = self._times.patience  # with who makes vectors, not with the search itself
+        began = trio.current_time()
         if self._questions is not None:
             try:
-                question = await self._questions.ask(query, patient_until)
+                question = await self._questions.ask(query, began + patience)
             except EmbeddingFailed as error:
                 why = str(error)
+        patience -= trio.current_time() - began
         found = await search(question)
         if self._questions is not None and question is not None and lacking(found):
             try:
-                await self._embed_few(self._questions, lacking(found), patient_until)
+                await self._embed_few(self._questions, lacking(found), trio.current_time() + patience)
             except EmbeddingFailed as error:
                 why = str(error)
             else:

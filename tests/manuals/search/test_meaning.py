@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
@@ -154,6 +155,24 @@ async def test_a_slow_provider_costs_a_search_its_patience_and_the_next_one_noth
             assert paths[0] == "a-words.md"
             assert "took longer than 0.05 s" in applied["meaning_failure_reason"]
         assert len(stub.asked) == 1
+
+
+async def test_the_time_of_the_search_itself_is_not_the_patience_with_the_provider(
+    root: Path, mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = embedder()
+    search = Library.search
+
+    def slow(library: Library, *args: Any, **given: Any) -> Any:
+        result = search(library, *args, **given)
+        trio.from_thread.run_sync(mock_clock.jump, 2.0)
+        return result
+
+    monkeypatch.setattr(Library, "search", slow)
+    stub.few = 8
+    async with opened(root, stub, Times(**{**_as_dict(TIMES), "patience": 1.0})) as manuals:
+        _, applied = await found(manuals)
+        assert (applied["ranked_by"], applied["meaning_failure_reason"]) == ("words and meaning", None)
 
 
 async def test_a_result_that_was_not_compared_is_not_kept_for_the_same_question(root: Path) -> None:
