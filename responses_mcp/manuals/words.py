@@ -12,7 +12,7 @@ from itertools import chain
 from operator import add
 from typing import Final
 
-FOLDING: Final = 4
+FOLDING: Final = 5
 
 # Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
 # database can hold.
@@ -44,7 +44,10 @@ _HIRAGANA: Final = re.compile(r"[\u3041-\u3096\u309d-\u309f]+")
 _JOINED: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9]*+|[A-Z]{2,}+[a-z]{2,}+[0-9]*+|0[xX][0-9A-Fa-f]{3,}+)"
 )
-_PART: Final = re.compile(r"(?<=0[xX])[0-9A-Fa-f]{3,}|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,}")
+# The x of 0xc0000005 belongs to no part, or its digits would be cut at the first that is a letter.
+_PART: Final = re.compile(
+    r"(?<=\A0[xX])[0-9A-Fa-f]{3,}|(?!(?<=\A0)[xX][0-9A-Fa-f]{3})(?:[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,})"
+)
 
 LETTER: Final = "[0-9a-z\u00aa-\u02af\u0370-\u052f]"
 """What goes on a folded word of an alphabet whose words have endings."""
