@@ -36,12 +36,10 @@ _KANA: Final = r"[\u3041-\u3096]"
 _LAST_KANA: Final = re.compile(rf"(?<={_KANJI})[いみりきし]$")
 _OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|し(?={_KANA}))")
 _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
-
-
 _RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
-_MIXED: Final = 0.3
+_MIXED: Final = 0.3  # the weight of a pair that is half grammar
 _PART_OF_NAME: Final = 0.5
 
 

@@ -76,7 +76,7 @@ class Ranking:
 
     `by_words` are the rows that the index likes for the words of the question, best first. `holding` has the best row
     of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are.
-    `certainty` is that of `Scorer.score`.
+    `certainty` is that of the `Scorer`.
     """
 
     scored: dict[Key, Scored]
@@ -173,7 +173,6 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     scored: list[Scored] = []
     found = Candidates([], [], [], [], whole=True)
     scorer: Scorer | None = None
-    certainty = 0.0
     cutoff: str | None = None
     try:
         asked = terms(query)
@@ -192,7 +191,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             check()
             scored.append(scorer.look(row))
         by_words = set(found.of_words)
-        certainty = scorer.score(scored, (each for each in scored if each.row.id in by_words))
+        scorer.score(scored, [each for each in scored if each.row.id in by_words])
         of_words, having = _pools(scored, found.of_words)
         for each in {each.row.id: each for pool in (of_words, having) for each in pool[:_REFINED]}.values():
             check()
@@ -204,13 +203,13 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         if scorer is None or not scored:
             raise OutOfTime from None
         by_words = set(found.of_words)
-        certainty = scorer.score(scored, [each for each in scored if each.row.id in by_words])
+        scorer.score(scored, [each for each in scored if each.row.id in by_words])
         cutoff = TIME_BUDGET
     lift_files(each for each in scored if each.row.id in by_words)
     of_words, having = _pools(scored, found.of_words)
     exact = set(found.exact)
     paths = {each.row.path for each in having if each.row.id in exact}
-    return _of_sections(of_words), _of_sections(having), _Found(found.by_any_word, paths), certainty, cutoff
+    return _of_sections(of_words), _of_sections(having), _Found(found.by_any_word, paths), scorer.certainty, cutoff
 
 
 def _weighed(reader: Reader, term: Term) -> tuple[Term, float, bool]:

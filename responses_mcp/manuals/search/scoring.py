@@ -31,8 +31,8 @@ _MOST_HITS: Final = 20
 _COVERAGE: Final = 1.0
 _SPARSE_COVERAGE: Final = 0.35  # what coverage weighs whatever the setting says
 _COVERED: Final = 4  # the power of coverage: most of the words count little beside all of them
-_POSSIBLE: Final = 1  # and that of the best coverage of any section: a question that nothing covers asks for meaning
-_CERTAIN: Final = 8  # and the power by which it says how surely the words name what is sought
+# The best coverage of any section counts, too: a question that nothing covers asks for meaning.
+_CERTAIN: Final = 8  # the power by which that says how surely the words name what is sought
 _HEAD: Final = 0.25  # for words in the title, the headings above or the path
 _REQUIRED: Final = 0.05  # for required terms that the query has, if it is certain
 _DEMANDED: Final = 3.0  # times what BM25 makes of one that the query does not have
@@ -94,7 +94,7 @@ class Scored:
     bonus: float = 0.0  # for required terms; g0 does without it
     coverage: float = 0.0  # from 0 to 1: the share of the query's weight that the row holds
     required: tuple[int, ...] = ()
-    has_required: float = 0.0  # from 0 to 1: all of them, as they are written
+    has_required: float = 0.0  # how many of them; one in another form is less than one
     asked_for: float = 0.0  # the weight of required terms that the query does not have
     signals: list[str] = field(default_factory=list[str])
     parts: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
@@ -145,7 +145,8 @@ class Scorer:
         self._average = max(average, 1.0)
         self._shortest = min(_SHORTEST, self._average)
         self._lexical = lexical
-        self._certainty = 0.0
+        self._numbers = sum(word.is_number for word in words)
+        self.certainty = 0.0  # how surely the words name what is sought, from 0 to 1: whether a section has them all
         self._b = min(_B * lexical.length_penalty_weight / 0.2, 1.0)
         self._coverage = _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
         self._defining = _DEFINING.search(self._query) is not None
@@ -189,21 +190,20 @@ class Scorer:
             hits, more = required.hits(found.row.body), required.hits(found.title) + required.hits(around)
             counts.append(hits + more)
             as_written = required.spellings and required.spellings[0].text in f"{found.title}\n{found.row.body}"
-            found.has_required += (bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)) / len(self._required)
+            found.has_required += bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)
             if weight:
                 count = min(hits, _MOST_HITS) / length + min(more, 1)
                 found.asked_for += weight * count / (count + _K1)
         found.required = tuple(counts)
 
-    def score(self, looked: Sequence[Scored], asked: Iterable[Scored]) -> float:
+    def score(self, looked: Sequence[Scored], asked: Sequence[Scored]) -> None:
         """Give scores to rows that were looked at. Those `asked` for by the words of the query decide what words say.
 
-        Returns how sure it is that the words name what is sought, from 0 to 1: whether a section has them all.
+        `certainty` is known after that.
         """
-        asked = list(asked)
         weights = self._weights
-        best = self._weigh(asked, weights)
         if share := self._prose():
+            self._weigh(asked, weights, self._cover(asked, weights))
             top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
             seen = [sum(each.gains[at] for each in top) for at in range(len(weights))]
             most = max(seen, default=0.0) or 1.0
@@ -211,10 +211,10 @@ class Scorer:
                 weight * (1 - share + share * there / most) if term.pattern is not None else weight
                 for term, weight, there in zip(self._terms, weights, seen, strict=True)
             ]
-            best = self._weigh(asked, weights)
+        best = self._cover(asked, weights)
+        self._cover(looked, weights)
         self._weigh(looked, weights, best)
-        self._certainty = best**_CERTAIN
-        return self._certainty
+        self.certainty = best**_CERTAIN
 
     def _prose(self) -> float:
         """Return how far this is a long question in an alphabet: from 0 to the weight of feedback."""
@@ -224,17 +224,21 @@ class Scorer:
         many = sum(weights) ** 2 / sum(weight**2 for weight in weights) * sum(weights) / sum(self._weights)
         return _FEEDBACK * min(max((many - _FEW_WORDS) / (_MANY_WORDS - _FEW_WORDS), 0.0), 1.0)
 
-    def _weigh(self, rows: Sequence[Scored], weights: Sequence[float], best: float | None = None) -> float:
-        """Score rows anew by so much for each term; return the best coverage, unless it is given."""
-        total = sum(weights) or 1.0
+    def _cover(self, rows: Sequence[Scored], weights: Sequence[float]) -> float:
+        """Find the coverage of rows by so much for each term; return the best."""
         covering = [weight * share for weight, share in zip(weights, self._covering, strict=True)]
         all_covering = sum(covering) or 1.0
         for each in rows:
             covered = sum(weight for weight, gain in zip(covering, each.gains, strict=True) if gain)
             each.coverage = covered / all_covering
-        if best is None:
-            best = max((each.coverage for each in rows), default=0.0)
+        return max((each.coverage for each in rows), default=0.0)
+
+    def _weigh(self, rows: Sequence[Scored], weights: Sequence[float], best: float) -> None:
+        """Score rows anew by so much for each term, where the best coverage of any row is `best`."""
+        total = sum(weights) or 1.0
         scale = self._there / _PERFECT
+        # A term that no row has takes nothing from the others.
+        there = sum(map(any, zip(*(each.required for each in rows), strict=True))) or 1
         wanted = (total + sum(weight for _, weight in self._required)) * _PERFECT
         for each in rows:
             each.score, each.parts, each.signals = 0.0, [], []
@@ -243,14 +247,14 @@ class Scorer:
             head = sum(weight for weight, there in zip(weights, each.heads, strict=True) if there) / total
             each.add("tf-idf", scale * plain)
             each.add("length", scale * (gained - plain))
-            each.add("coverage", scale * self._coverage * best**_POSSIBLE * each.coverage**_COVERED)
+            each.add("coverage", scale * self._coverage * best * each.coverage**_COVERED)
             each.add("head", scale * _HEAD * head, "anchor")
             if self._defining:
                 each.add("definition", scale * _DEFINITION * head, "definition_title")
             if _LISTS.search(each.row.path):
                 each.add("list of contents", -scale * _NOISE)
-            each.bonus = scale * _REQUIRED * best**_CERTAIN * each.has_required + _DEMANDED * each.asked_for / wanted
-        return best
+            has_required = best**_CERTAIN * each.has_required / there
+            each.bonus = scale * _REQUIRED * has_required + _DEMANDED * each.asked_for / wanted
 
     def refine(self, found: Scored) -> None:
         """Add what takes longer to find out: phrases, closeness, numbers beside their words, codes."""
@@ -260,7 +264,7 @@ class Scorer:
             found.add("phrase", scale * _PHRASE * lexical.phrase_weight / 0.5 * phrases, "phrase")
         if self._words:
             as_written = sum(word.text in body for word in self._words) / len(self._words)
-            found.add("as written", scale * _AS_WRITTEN * self._certainty * as_written)
+            found.add("as written", scale * _AS_WRITTEN * self.certainty * as_written)
         places = {
             word.text: where
             for word in self._words
@@ -270,7 +274,7 @@ class Scorer:
             span = _narrowest(list(places.values())) / len(places)
             bonus = lexical.proximity_bonus_near * (span <= _NEAR / 2) + lexical.proximity_bonus_far
             closeness = len(places) / len(self._words) / (1 + span / 20)
-            weight = _CLOSE * (_UNSURE + (1 - _UNSURE) * self._certainty)
+            weight = _CLOSE * (_UNSURE + (1 - _UNSURE) * self.certainty)
             found.add("proximity", scale * weight / 1.5 * bonus * closeness, "proximity" if span <= _FAR else "")
         for word in self._words:
             here = places.get(word.text)
@@ -280,7 +284,8 @@ class Scorer:
                 found.add("code", scale * _CODE / len(self._words), "code_exact")
             near = (other for text, where in places.items() if text != word.text for other in where)
             if any(-_BESIDE <= other - mine <= _BESIDE for other in near for mine in here):
-                found.add("number in context", scale * _NUMBER * lexical.number_context_bonus / 0.8, "number_context")
+                weight = _NUMBER * lexical.number_context_bonus / 0.8
+                found.add("number in context", scale * weight / self._numbers, "number_context")
         if places and len(places) == len(self._words):
             found.signals.insert(0, "exact")
         if any(word in body for word in _EXCEPTING):

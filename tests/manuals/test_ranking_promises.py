@@ -1,0 +1,103 @@
+"""What a search promises of its order and scores, seen through the answers that clients get."""
+
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.manuals.requests import SearchRequest
+from responses_mcp.manuals.service import open_manuals
+from responses_mcp.settings.model import ManualsSettings
+from tests.manuals.searched import MANY, found, manual, paths
+
+OTHERS = {
+    "lamp.md": "# Lamps\nA lamp of red glass.\n",
+    "door.md": "# Doors\nThe door has a bell and a lock.\n",
+    "garden.md": "# Garden\nWater the garden in the evening.\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("client", "Open an AsyncClient first."),
+        ("async", "Open an AsyncClient first."),
+        ("element", "Call getElementById with a name."),
+        ("80070005", "The call ends with 0x80070005 then."),
+        ("0x80070005", "The call ends with 80070005 then."),
+        ("c0000005", "The call ends with 0xc0000005 then."),
+        ("DEADBEEF", "The call ends with 0xdeadbeef then."),
+        ("0xC0000005", "The call ends with c0000005 then."),
+        ("retry", "Set max_retry_count to three."),
+        ("getElementById", "To get an element by id is quick."),
+    ],
+)
+def test_a_name_is_found_by_its_parts_and_the_parts_by_the_name(query: str, text: str) -> None:
+    reader = manual({**OTHERS, "wanted.md": f"# Wanted\n{text}\n"})
+    assert paths(found(reader, query, "zzqq"))[0] == "wanted.md"
+
+
+def test_the_whole_name_comes_before_what_has_only_its_parts() -> None:
+    reader = manual(
+        {
+            **OTHERS,
+            "parts.md": "# Page\nTo get an element by its id, ask the page.\n",
+            "whole.md": "# Page\nThe page has a getElementById for it, ask it.\n",
+        }
+    )
+    assert paths(found(reader, "getElementById", "zzqq"))[:2] == ["whole.md", "parts.md"]
+
+
+def test_in_a_japanese_question_the_grammar_between_the_words_does_not_decide() -> None:
+    others = {f"{n}.md": f"# 案内{n}\n粗大ごみは電話で申し込みます。番号は{n}番。\n" for n in range(9)}
+    reader = manual(
+        {
+            **others,
+            "grammar.md": "# 案内\n返しを求めるにはどうすればよいですか。料を得するにはどうすればよいですか。\n",
+            "wanted.md": "# 案内\n住民票は窓口で取得できます。\n",
+        }
+    )
+    assert paths(found(reader, "住民票の写しを取得するにはどうすればよいですか", "zzqq"))[0] == "wanted.md"
+
+
+def test_scores_stay_below_1_however_many_numbers_are_asked_for() -> None:
+    numbers = " ".join(str(100 + 7 * each) for each in range(38))
+    reader = manual({**OTHERS, "table.md": f"# {numbers}\n{numbers}\n"})
+    (first, *_) = found(reader, numbers, "zzqq")["candidates"]
+    assert first["path"] == "table.md"
+    assert 0.2 < first["score_lexical"] <= 1
+
+
+@pytest.mark.parametrize("terms", [("glass",), ("part",), ("red", "glass"), ("012",), ("lamp", "009")])
+def test_a_required_term_leaves_the_first_half_among_the_hits(terms: tuple[str, ...]) -> None:
+    plain = found(MANY, "red lamp of glass", "zzqq", max_candidates=20)
+    required = found(MANY, "red lamp of glass", *terms, max_candidates=20)
+    assert set(paths(plain)[:10]) <= set(paths(required))
+
+
+def test_a_term_that_nobody_has_changes_nothing() -> None:
+    def rows(*terms: str) -> list[tuple[str, float, float]]:
+        answer = found(MANY, "red lamp of glass", *terms)
+        return [(row["path"], row["score"], row["score_lexical"]) for row in answer["candidates"]]
+
+    assert rows("qqzz", "zzqq") == rows("zzqq")
+    assert rows("glass", "zzqq") == rows("zzqq", "glass") == rows("glass")
+    assert rows("007", "zzqq") == rows("007") != rows("zzqq")
+
+
+async def test_scores_of_one_manual_do_not_depend_on_other_manuals(tmp_path: Path) -> None:
+    def write(manual_id: str, **texts: str) -> None:
+        for name, text in texts.items():
+            file = tmp_path / manual_id / f"{name}.md"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+
+    async def scores() -> list[tuple[str, float]]:
+        async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+            answer = await manuals.search(SearchRequest("red lamp", limit=20))
+        return [(row.path, row.score) for row in answer.rows if row.manual_id == "shop"]
+
+    write("shop", lamp="# Lamps\nA red lamp.\n", bulb="# Bulbs\nA bulb for a lamp.\n", door="# Doors\nA red door.\n")
+    alone = await scores()
+    write("many", **{f"f{n}": f"# Lamps {n}\nA lamp, red as a lamp.\n" for n in range(12)})
+    assert len(alone) > 1
+    assert await scores() == alone
