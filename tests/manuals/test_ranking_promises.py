@@ -96,8 +96,13 @@ async def test_scores_of_one_manual_do_not_depend_on_other_manuals(tmp_path: Pat
             answer = await manuals.search(SearchRequest("red lamp", limit=20))
         return [(row.path, row.score) for row in answer.rows if row.manual_id == "shop"]
 
-    write("shop", lamp="# Lamps\nA red lamp.\n", bulb="# Bulbs\nA bulb for a lamp.\n", door="# Doors\nA red door.\n")
+    write(
+        "shop",
+        lamp="# Lamps\nA red lamp.\n",
+        bulb="# Bulbs\nA bulb for a lamp.\n\n# Glass\nGlass for a lamp.\n",
+        door="# Doors\nA red door.\n",
+    )
     alone = await scores()
-    write("many", **{f"f{n}": f"# Lamps {n}\nA lamp, red as a lamp.\n" for n in range(12)})
+    write("many", **{f"f{n}": f"# Red lamp {n}\nA red lamp.\n" if n < 2 else "# Paper\n" for n in range(5)})
     assert len(alone) > 1
     assert await scores() == alone

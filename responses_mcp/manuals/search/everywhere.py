@@ -77,20 +77,20 @@ class Everywhere:
         ranking = rank(self._query, self._parts, Search(reader, (), self._lexical, _MOST_SCORED, self._check))
         if meaning is not None and ranking.order:
             meaning.rerank(ranking)
-        for key in ranking.order[:_MOST_OF_A_MANUAL]:
-            if (score := ranking.fused[key]) >= LOWEST_SCORE:
+        # Here and not over all manuals, so that no manual changes the scores of another.
+        for key, score in spread(ranking.order[:_MOST_OF_A_MANUAL], ranking.fused, _MOST_OF_A_MANUAL):
+            if score >= LOWEST_SCORE:
                 # A manual's id has no slash, so no two manuals have the same path.
                 self._found[f"{manual_id}/{key[0]}", key[1]] = (manual_id, ranking.scored[key], score)
         return ranking.cutoff != TIME_BUDGET
 
     def best(self, most: int) -> list[Ranked]:
         """Return the sections that fit best of all; further ones of a file sink a little, as in a find."""
-        scores = {key: score for key, (_, _, score) in self._found.items()}
-        order = sorted(scores, key=lambda key: (-scores[key], key))
-        return [self._ranked(key, score) for key, score in spread(order, scores, most)]
+        order = sorted(self._found, key=lambda key: (-self._found[key][2], key))
+        return [self._ranked(key) for key in order[:most]]
 
-    def _ranked(self, key: Key, score: float) -> Ranked:
-        manual_id, scored, _ = self._found[key]
+    def _ranked(self, key: Key) -> Ranked:
+        manual_id, scored, score = self._found[key]
         path = key[0][len(manual_id) + 1 :]
         title = scored.row.title or path.rpartition("/")[2]
         return Ranked(manual_id, path, key[1], title, words_of(scored, self._words), score)
