@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import re
 from array import array
 from base64 import b64decode
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Final, cast
 
-from responses_mcp.errors import UpstreamError
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.responses_api.api import ResponsesApi
@@ -22,6 +23,10 @@ from responses_mcp.settings.model import EmbeddingsSettings
 
 _LONGEST: Final = 8192  # numbers of a vector
 _WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
+_OF_ANSWERS: Final = re.compile(
+    r"OPENAI_(?:BASE_URL|API_TIMEOUT)|openai\.base_url|request\.timeout_ms|Responses API|\b(?:model_)?profiles?\b"
+)
+_CLAUSE: Final = re.compile(r"(?<=[.;]) ")
 
 
 class EmbeddingsEndpoint:
@@ -51,7 +56,27 @@ class EmbeddingsEndpoint:
         try:
             return await self._api.post("/embeddings", body, lambda reply: _vectors(reply, len(texts), wanted))
         except UpstreamError as error:
-            raise EmbeddingFailed(f"The embeddings endpoint failed: {error}") from error
+            raise EmbeddingFailed(f"The embeddings endpoint failed: {self._told(error)}") from error
+
+    def _told(self, error: UpstreamError) -> str:
+        """Return what an error says, with cures that apply here in place of those for the answer tools."""
+        address = "manuals.embeddings.base_url"
+        if self._settings.base_url is None:
+            address = f"openai.base_url ({address} is not set)"
+        if isinstance(error, DeadlineExceeded):
+            cure = f"check {address} and the network, or raise request.timeout_ms."
+        elif isinstance(error, ConnectionFailed):
+            cure = f"check {address}, the network, and HTTPS_PROXY if you need a proxy."
+        else:
+            cure = f"check {address} and manuals.embeddings.model."
+        told: list[str] = []
+        for clause in _CLAUSE.split(str(error)):
+            if not _OF_ANSWERS.search(clause):
+                told.append(clause)
+            elif cure:
+                told.append(cure if told and told[-1].endswith(";") else cure[0].upper() + cure[1:])
+                cure = ""
+        return " ".join(told)
 
     async def aclose(self) -> None:
         """Close the connections, if there are any."""

@@ -1,6 +1,7 @@
 """The provider `api`: what is sent where, and replies that are not to be believed."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
@@ -133,6 +134,51 @@ async def test_an_echoed_key_is_in_no_message() -> None:
         await embedder.embed(["a"])
     assert KEY not in str(caught.value)
     assert "401" in str(caught.value)
+
+
+def failing(base_url: str | None, play: Play) -> EmbeddingsEndpoint:
+    api, _ = stub_api(play, timeout_ms=5_000, max_retries=0)
+    return EmbeddingsEndpoint(EmbeddingsSettings(provider="api", base_url=base_url), lambda: api)
+
+
+FAILURES: dict[str, Play] = {
+    "another path": refused(404, "model_not_found"),
+    "a wrong request": refused(400),
+    "a fault": refused(500),
+    "a fault that may pass": refused(503),
+    "a redirect": refused(302),
+    "a key that may not": refused(403),
+    "a limit": refused(429),
+    "HTML": Reply(200, {}, [b"<html>"]),
+    "no answer": trio.sleep_forever,
+}
+
+
+@pytest.mark.parametrize("base_url", [None, "http://127.0.0.1:11434/v1"])
+@pytest.mark.parametrize("play", FAILURES.values(), ids=FAILURES)
+async def test_a_failure_names_the_settings_of_embeddings_and_none_of_the_answer_tools(
+    play: Play, base_url: str | None, autojump_clock: MockClock
+) -> None:
+    with pytest.raises(EmbeddingFailed) as caught:
+        await failing(base_url, play).embed(["a"])
+    message = str(caught.value)
+    assert not re.search("OPENAI_BASE_URL|[Pp]rofile|reasoning|Responses API|\\bask for less", message), message
+    assert ("openai.base_url" in message) <= (base_url is None), message
+    assert message.endswith("."), message
+
+
+async def test_a_failure_says_what_to_change(autojump_clock: MockClock) -> None:
+    with pytest.raises(EmbeddingFailed) as caught:
+        await failing("http://127.0.0.1:11434/v1", FAILURES["another path"]).embed(["a"])
+    assert str(caught.value) == (
+        "The embeddings endpoint failed: The API does not know what was asked for (404 model_not_found): Said so. "
+        "Check manuals.embeddings.base_url and manuals.embeddings.model."
+    )
+    with pytest.raises(EmbeddingFailed) as caught:
+        await failing(None, FAILURES["no answer"]).embed(["a"])
+    assert str(caught.value).endswith(
+        "; check openai.base_url (manuals.embeddings.base_url is not set) and the network, or raise request.timeout_ms."
+    )
 
 
 # Which embedder the settings ask for
