@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
+from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.filling import Vectors
 from responses_mcp.manuals.embeddings.likeness import Question
 from responses_mcp.manuals.embeddings.likeness import packed as packed_vector
@@ -25,6 +26,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index import vectors
 from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken
+from responses_mcp.manuals.index.turn import Turn
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
 from responses_mcp.manuals.requests.paths import lies_below
@@ -80,6 +82,7 @@ class Library:
         self._store: Store | None = None
         self._usable = False  # whether the index was opened and could be written to
         self._closed = False
+        self._turn: Turn | None = None  # to fill the index with vectors
         self.age = 0  # how often the index was thrown away or given up
         self.unused: str | None = None  # why the index is kept in memory although a file was wanted
 
@@ -170,21 +173,57 @@ class Library:
                 return []
             return [Section(*row) for row in vectors.pending(connection, name, manual.number, after, _ROWS_AT_ONCE)]
 
-    def sections(self, ids: Iterable[int], check: CancellationCheck) -> list[Section]:
-        """Return those of some sections that are there."""
-        with self._opened(check).reading(check) as connection:
-            return [Section(*row) for row in vectors.rows(connection, ids)]
+    def lacking(self, ids: Iterable[int], question: Question, check: CancellationCheck) -> list[Section]:
+        """Return those of some sections that have no vectors to compare with a question.
 
-    def keep(self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck) -> int:
-        """Write the vectors of sections in one transaction; return how many of them are still as they were."""
+        Raises `EmbeddingFailed` if the vectors that others have are of another length than the question's: then it is
+        not for a search to make some.
+        """
+        with self._opened(check).reading(check) as connection:
+            _require_length(question.dimensions, vectors.model_of(connection, question.name).dimensions)
+            return [Section(*row) for row in vectors.lacking(connection, question.name, ids)]
+
+    def keep(
+        self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck, *, replaces: bool
+    ) -> int:
+        """Write the vectors of sections in one transaction; return how many of them are still as they were.
+
+        If the others of that model have another length, they are lost if this one `replaces`, else `EmbeddingFailed` is
+        raised.
+        """
         data = {each: b"".join(map(packed_vector, its)) for each, its in found}
         dimensions = len(found[0][1][0])
         with self._opened(check).writing(check) as connection:
+            if not replaces:
+                _require_length(dimensions, vectors.model_of(connection, name).dimensions)
             # A file may have changed meanwhile, and another section have the number of one that is gone.
             same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
             same = [each for each in same if each in data]
             vectors.write(connection, name, dimensions, ((each.id, data[each]) for each in same))
         return len(same)
+
+    def begin_filling(self, check: CancellationCheck) -> None:
+        """Keep other processes from filling the index, until `end_filling`. Raises ManualsError while one does."""
+        path = self._opened(check).path
+        if path is None or self._turn is not None:
+            return
+        turn = Turn(path)
+        if not turn.take():
+            raise ManualsError(
+                "conflict", "Another process is making vectors for these manuals; wait until it has ended."
+            )
+        try:
+            check()
+        except BaseException:
+            turn.give_back()  # nobody waits for it any more
+            raise
+        self._turn = turn
+
+    def end_filling(self) -> None:
+        """Let other processes fill the index. Need not be called in a thread."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn.give_back()
 
     def search_everywhere(
         self,
@@ -287,6 +326,7 @@ class Library:
 
     def close(self) -> None:
         """Close the index, which ends whatever still uses it."""
+        self.end_filling()
         with self._lock.hold(unchecked):
             self._closed = True
             if self._store is not None:
@@ -312,6 +352,14 @@ class Library:
                 self._store.probe(check)
                 self._usable = True
             return self._store
+
+
+def _require_length(given: int, others: int) -> None:
+    if others not in (0, given):
+        raise EmbeddingFailed(
+            f"The model gives vectors of {given} numbers and the index has some of {others}; run "
+            "'openai-responses-mcp manuals index --forget', and then 'openai-responses-mcp manuals index --embed'."
+        )
 
 
 def _no_counts(_: Manual) -> Counts:

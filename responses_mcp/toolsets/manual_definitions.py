@@ -207,7 +207,8 @@ DEFINITIONS: Final = (
         "manual_search",
         "Search all manuals",
         "Start here: search all local manuals at once, without manual_ls. Returns the best sections with the text "
-        "around the match. Pass a row's ref to manual_read as it is; of a .json row it is manual_scan's arguments. "
+        "around the match. Pass a row's ref to manual_read as it is; that of a .json row to manual_scan, as its "
+        "arguments. "
         "complete false: reason says what was not searched.",
         _object(
             "query",

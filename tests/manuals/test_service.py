@@ -24,7 +24,8 @@ from responses_mcp.manuals.index import store
 from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest
-from responses_mcp.manuals.service import INDEXING, Manuals, Times
+from responses_mcp.manuals.service import Manuals
+from responses_mcp.manuals.threads import INDEXING, Times
 from responses_mcp.settings.model import ManualsSettings
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
@@ -546,11 +547,11 @@ async def test_a_call_cancelled_together_with_the_manuals_it_asks_is_cancelled(r
                 await gate.wait()
             else:
                 await trio.testing.wait_all_tasks_blocked()
-            manuals._closed = True  # as far as another task has come that was cancelled before
+            manuals._threads._closed = True  # as far as another task has come that was cancelled before
             outside.cancel_scope.cancel()
             if gate is not None:
                 gate.open.set()
-        manuals._closed = False
+        manuals._threads._closed = False
         await manuals.aclose()  # which that task would have done
     assert set(ended) == {"cancelled"}
 

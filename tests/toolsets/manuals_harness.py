@@ -46,7 +46,7 @@ class Desk:
         self.client = client
         self.revision = revision
 
-    async def ask(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    async def ask(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Return the whole answer to a call."""
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         with trio.fail_after(WAIT):
@@ -54,7 +54,7 @@ class Desk:
                 "tools/call", params if self.revision == "legacy" else {**params, "_meta": ENVELOPE}
             )
 
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Return what a call gives, after a look at what is the same in all good results."""
         result = (await self.ask(tool, **arguments))["result"]
         assert result["isError"] is False, result["content"]
@@ -63,7 +63,7 @@ class Desk:
         structured: dict[str, Any] = result["structuredContent"]
         return structured
 
-    async def fail(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    async def fail(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Return the error of a call, after a look at what is the same in all of them (design 3.3)."""
         result = (await self.ask(tool, **arguments))["result"]
         assert result["isError"] is True, result["content"]

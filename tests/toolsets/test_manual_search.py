@@ -253,7 +253,9 @@ async def test_one_line_of_json_of_a_megabyte_is_read_at_the_match_by_one_call(t
         [row] = await rows(here, "gasket 青い")
         assert (row["line"], row["match_line"]) == (1, 1)
         assert '"id": 15000, "text": "the gasket is 青い"' in row["snippet"]
-        assert row["ref"] == {"manual_id": "m", "path": "one.json", "cursor": row["char_offset"]}
+        assert row["ref"] == {
+            "tool": "manual_scan", "manual_id": "m", "path": "one.json", "cursor": row["char_offset"],
+        }  # fmt: skip
         page = await here.call("manual_scan", **row["ref"], max_chars=256)
         assert '"text": "the gasket is \\u9752\\u3044"' in page["text"]
 
@@ -266,7 +268,7 @@ async def test_json_of_many_lines_is_read_from_the_line_of_the_match(tmp_path: P
     async with desk(settings_for(tmp_path)) as here:
         [row] = await rows(here, "blue gasket")
         assert row["match_line"] == line
-        assert row["ref"] == {"manual_id": "m", "path": "many.json", "start_line": line}
+        assert row["ref"] == {"tool": "manual_scan", "manual_id": "m", "path": "many.json", "start_line": line}
         page = await here.call("manual_scan", **row["ref"], max_chars=256)
         assert page["text"].lstrip().startswith('"text": "a blue gasket"')
 
@@ -378,3 +380,41 @@ async def test_hits_say_where_the_match_is_within_the_fields_of_the_contract(tmp
         assert "The gasket is blue." in (await here.call("manual_read", ref=ref))["text"]
         [row] = (await here.call("manual_hits", trace_id=found["trace_id"]))["items"]
         assert row["ref"] == {"path": "long.md", "start_line": 3, "match_line": line}
+
+
+@every_revision
+async def test_the_ref_of_a_hit_in_json_is_taken_as_it_is_by_the_tool_that_it_names(
+    tmp_path: Path, revision: str
+) -> None:
+    entries = [{"id": number, "text": "lorem ipsum dolor sit amet"} for number in range(3000)]
+    entries[2345]["text"] = "a blue gasket"
+    write(tmp_path, "m/line.json", json.dumps(entries))
+    write(tmp_path, "m/lines.json", json.dumps(entries, indent=1))
+    async with desk(settings_for(tmp_path), revision) as here:
+        await here.call("manual_ls")
+        arguments = {"query": "blue gasket", "manual_id": "m", "required_terms": ["gasket"], "inline_hits": {}}
+        found = await here.call("manual_find", **arguments)
+        top = await here.call("manual_hits", trace_id=found["trace_id"], kind="integrated_top")
+        plain = await here.call("manual_hits", trace_id=found["trace_id"])
+        refs = [row["ref"] for row in (*found["inline_hits"]["items"], *top["items"])]
+        refs += [{**row["ref"], "manual_id": plain["manual_id"]} for row in plain["items"]]
+        refs += [row["ref"] for row in await rows(here, "blue gasket")]
+        assert len(refs) == 8
+        for ref in refs:
+            assert ref["tool"] == "manual_scan"
+            page = await here.call("manual_scan", **ref)
+            assert "a blue gasket" in page["text"][:400]
+            refused = await here.fail("manual_read", ref=ref)
+            assert (refused["code"], refused["message"]) == (
+                "invalid_scope",
+                "path is a JSON file, which has no sections; read it with manual_scan.",
+            )
+
+
+async def test_a_scan_begins_where_the_ref_of_a_hit_says_and_refuses_what_is_no_place(root: Path) -> None:
+    text = write(root, "pumps/long.md", "".join(f"# Part {number}\n\nseal\n" for number in range(30)))
+    async with desk(settings_for(root), "modern") as here:
+        page = await here.call("manual_scan", manual_id="pumps", path="long.md", start_line=1, match_line=10)
+        assert page["text"] == text[text.index("# Part 3\n") :]
+        error = await here.fail("manual_scan", manual_id="pumps", path="long.md", char_offset="x")
+        assert error["message"] == 'char_offset must be an integer of 0 or more, got "x".'

@@ -58,6 +58,25 @@ async def test_an_endpoint_that_fails_leaves_a_result_with_a_note(tmp_path: Path
         assert len(found["inline_hits"]["items"]) == 2
 
 
+async def test_a_search_that_finds_nothing_says_that_it_went_by_words(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, api):
+        api.script(Error(401, "Wrong key."), Error(401, "Wrong key."))
+        found = await client.call("manual_search", query="zxqv flurb")
+        assert found["results"] == []
+        assert found["note"].startswith(
+            "Nothing in the manuals fits; try other words. The embeddings endpoint failed: "
+        )
+        found = await client.call("manual_search", query="token")
+        assert found["note"].startswith("The embeddings endpoint failed: The API refused the key (401")
+
+
+async def test_a_server_that_is_not_there_is_named_by_the_setting_of_embeddings(tmp_path: Path) -> None:
+    async with asked(tmp_path, base_url="http://127.0.0.1:1/v1") as (client, _):
+        note = (await client.call("manual_find", **FIND))["note"]
+        assert "; check manuals.embeddings.base_url, the network, and HTTPS_PROXY" in note
+        assert "openai.base_url" not in note
+
+
 async def test_without_a_provider_nothing_is_sent(tmp_path: Path) -> None:
     async with asked(tmp_path, provider="none") as (client, api):
         assert "note" not in await client.call("manual_find", **FIND)

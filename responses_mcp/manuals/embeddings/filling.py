@@ -63,7 +63,7 @@ async def fill(
                     last = sections[-1].id
                 found = await embedded(embedder, sections)
                 lengths.update(len(vector) for _, vectors in found for vector in vectors)
-                _require_one(lengths)
+                require_one_length(lengths)
                 kept = await keep(found)  # meanwhile, others count theirs
                 done += kept
                 report(done)
@@ -79,7 +79,8 @@ async def fill(
     return done
 
 
-def _require_one(lengths: Collection[int]) -> None:
+def require_one_length(lengths: Collection[int]) -> None:
+    """Raise `EmbeddingFailed` if vectors of one model have several lengths."""
     if len(lengths) > 1:  # to keep vectors of another length throws away the others, which may have been paid for
         least, most = min(lengths), max(lengths)
         raise EmbeddingFailed(f"The provider gave vectors of {least} and of {most} numbers; use one model.")

@@ -46,7 +46,7 @@ class Questions:
         """
         if trio.current_time() < self._resting_until:
             raise EmbeddingFailed(self._why)
-        failure = EmbeddingFailed(f"The embeddings took longer than {self._patience:g} s.")
+        failure = self.too_slow()
         try:
             with trio.move_on_at(deadline):
                 return await work()
@@ -54,3 +54,7 @@ class Questions:
             failure = error
         self._resting_until, self._why = trio.current_time() + self.embedder.rest, str(failure)
         raise failure
+
+    def too_slow(self) -> EmbeddingFailed:
+        """Return the error of a search that has no more patience."""
+        return EmbeddingFailed(f"The embeddings took longer than {self._patience:g} s.")

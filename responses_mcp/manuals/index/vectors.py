@@ -52,6 +52,17 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, 
     ).fetchall()
 
 
+def lacking(connection: sqlite3.Connection, name: str, ids: Iterable[int]) -> list[tuple[int, str, str, str]]:
+    """Return the id, title, crumbs and text of those sections that have no vectors of a model."""
+    marks = ",".join(str(int(each)) for each in ids)
+    without = f"vector.section IS NULL AND id IN ({marks})"
+    return connection.execute(
+        "SELECT id, title, crumbs, body FROM section LEFT JOIN vector ON vector.section = id AND vector.model = ? "  # noqa: S608  # numbers
+        f"WHERE {without} ORDER BY id",
+        (model_of(connection, name).id,),
+    ).fetchall()
+
+
 def pending(
     connection: sqlite3.Connection, name: str, manual: int, after: int, most: int
 ) -> list[tuple[int, str, str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from responses_mcp.manuals.errors import ErrorCode, ManualsError
@@ -27,10 +27,10 @@ class Arguments:
         self._within = within
 
     @classmethod
-    def of_tool(cls, tool: str, members: Mapping[str, Any], *names: str) -> Arguments:
-        """Return the arguments of a call; refuse those that are not among `names`."""
+    def of_tool(cls, tool: str, members: Mapping[str, Any], *names: str, allowed: Sequence[str] = ()) -> Arguments:
+        """Return the arguments of a call; refuse those that are neither among `names` nor `allowed` beside them."""
         for name in members:
-            if name not in names:
+            if name not in names and name not in allowed:
                 raise ManualsError(
                     "invalid_parameter",
                     f"{_shown(name)} is no argument of {tool}; leave it out. Known are {', '.join(names)}.",

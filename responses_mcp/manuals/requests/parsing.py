@@ -47,6 +47,7 @@ _TERMS: Final = f"an array of 1 or 2 different words that hits should contain, e
 _MANUAL_ID: Final = f'the id of one manual, from manual_ls(id="{ROOT_ID}").items[].id'
 _PATH: Final = "a file of the manual, as manual_toc and manual_hits name it"
 _TRACE_ID: Final = "the trace_id of an earlier manual_find"
+_OF_A_REF: Final = ("match_line", "char_offset", "tool", "above", "snippet")  # what hits say beside the place
 _REF: Final = "an object like {manual_id, path, start_line}, as in the hits of manual_hits"
 
 
@@ -156,9 +157,10 @@ def parse_scan(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
     """Read the arguments of `manual_scan`.
 
     `start_line` goes before the cursor (M7.1); in the cursor, `char_offset` goes before `start_line`, because it is the
-    one that an earlier page gave out.
+    one that an earlier page gave out. The place of a match goes before both: the ref of a hit is taken as it is.
     """
-    given = Arguments.of_tool("manual_scan", arguments, "manual_id", "path", "start_line", "cursor", "max_chars")
+    names = ("manual_id", "path", "start_line", "cursor", "max_chars")
+    given = Arguments.of_tool("manual_scan", arguments, *names, allowed=_OF_A_REF)
     manual_id = _manual_id(given, candidate_ids)
     path = _path(given)
     start_line = given.integer_or_none("start_line")
@@ -169,6 +171,11 @@ def parse_scan(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
         offset = None
     elif offset is None:
         start_line = line
+    match_line, match = given.integer_or_none("match_line"), given.integer_or_none("char_offset", least=0)
+    if match is not None:
+        start_line, offset = None, match
+    elif match_line is not None:
+        start_line, offset = match_line, None
     return ScanRequest(manual_id, path, start_line, offset, _max_chars(given))
 
 

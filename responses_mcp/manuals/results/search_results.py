@@ -52,8 +52,8 @@ class SearchRow:
 
     @property
     def ref(self) -> JsonObject:
-        """Return the `ref` with which `manual_read` shows it; for JSON, the arguments of `manual_scan`."""
-        ref: JsonObject = {"manual_id": self.manual_id, "path": self.path}
+        """Return the `ref` with which `manual_read` shows it; for JSON, the arguments of the tool that it names."""
+        ref: JsonObject = {**reader(self.path), "manual_id": self.manual_id, "path": self.path}
         if file_type(self.path) != "json":
             return {**ref, "start_line": self.line, **self.place}
         if self.char_offset is not None:
@@ -83,6 +83,11 @@ class SearchRow:
 def readable(title: str) -> str:
     """Return a title without the id that some systems write behind it in braces."""
     return _ID.sub("", title) or title
+
+
+def reader(path: str) -> JsonObject:
+    """Return the field that names the tool which takes the ref of a hit, where that is not `manual_read`."""
+    return {"tool": "manual_scan"} if file_type(path) == "json" else {}
 
 
 def place(match_line: int | None, char_offset: int | None) -> JsonObject:
@@ -142,10 +147,9 @@ class SearchResults:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said when nothing was found, or nothing good."""
-        if not self.rows:
-            return _NOTHING
-        return _WEAK if self.rows[0].score < _DOUBTFUL else self.not_by_meaning
+        """Return what is to be said when nothing was found, or nothing good, or not all was compared by meaning."""
+        fits = _NOTHING if not self.rows else _WEAK if self.rows[0].score < _DOUBTFUL else None
+        return " ".join(filter(None, (fits, self.not_by_meaning))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""

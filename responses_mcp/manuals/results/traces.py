@@ -11,7 +11,7 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import HitsRequest
-from responses_mcp.manuals.results.search_results import place
+from responses_mcp.manuals.results.search_results import place, reader
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.files.passages import Passage
@@ -118,7 +118,7 @@ def placed(shown: JsonObject, found: Sequence[Passage | None]) -> JsonObject:
     """
     items: list[JsonObject] = []
     for row, passage in zip(shown["items"], found, strict=True):
-        ref: JsonObject = dict(row["ref"])
+        ref: JsonObject = {**reader(row["ref"]["path"]), **row["ref"]}
         if passage is not None:
             if shown["kind"] == "integrated_top":
                 ref.update(above=passage.above, snippet=passage.snippet.text)

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from responses_mcp.manuals.service import Manuals, Times
+from responses_mcp.manuals.service import Manuals
+from responses_mcp.manuals.threads import Times
 from responses_mcp.settings.model import ManualsSettings, Settings
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.manuals import ManualsToolset

@@ -15,7 +15,8 @@ from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import FindRequest, HitsRequest
-from responses_mcp.manuals.service import Manuals, Times
+from responses_mcp.manuals.service import Manuals
+from responses_mcp.manuals.threads import Times
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, OpenAISettings, RequestSettings
 from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
@@ -205,6 +206,111 @@ async def test_vectors_of_another_model_or_length_are_not_compared(root: Path) -
         assert (await manuals.outstanding("shop")).sections == 0
 
 
+async def test_only_a_fill_replaces_the_vectors_of_a_model_that_gives_another_length_than_before(root: Path) -> None:
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+    shorter = StubEmbedder(dimensions=32)
+    shorter.few = 8
+    async with opened(root, shorter) as manuals:
+        for _ in range(2):
+            paths, applied = await found(manuals)
+            assert (paths[0], applied["ranked_by"]) == ("a-words.md", "words")
+            assert applied["meaning_failure_reason"] == (
+                "The model gives vectors of 32 numbers and the index has some of 64; run 'openai-responses-mcp manuals "
+                "index --forget', and then 'openai-responses-mcp manuals index --embed'."
+            )
+        assert shorter.asked == [[QUERY]]
+        assert stored(root) == 8
+    async with opened(root, embedder()) as manuals:
+        assert (await found(manuals))[0][0] == "b-meaning.md"
+    (root / "shop/new.md").write_text(page("New", "renew"))
+    async with opened(root, StubEmbedder(dimensions=32)) as manuals:
+        await manuals.index("shop")
+        assert await manuals.embed("shop") == 1
+        assert (await manuals.outstanding("shop")).sections == 8
+        assert await manuals.embed("shop") == 8
+        assert (await found(manuals))[1]["ranked_by"] == "words and meaning"
+
+
+async def test_a_few_vectors_of_another_length_than_the_question_cost_the_others_nothing(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"))
+
+        async def shorten() -> None:
+            await trio.lowlevel.checkpoint()
+            stub.dimensions = 64 if stub.asked[-1] == [QUERY] else 32
+
+        stub.before = shorten
+        _, applied = await found(manuals)
+        assert applied["ranked_by"] == "words and meaning"
+        assert applied["meaning_failure_reason"] == "The provider gave vectors of 32 and of 64 numbers; use one model."
+        assert stored(root) == 8
+
+
+async def test_searches_at_once_embed_what_has_changed_once(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"))
+        stub.asked.clear()
+        async with trio.open_nursery() as nursery:
+            for each in ("renew the certificate", "new certificate", "the certificate to renew"):
+                nursery.start_soon(found, manuals, each)
+        assert len([text for text in stub.texts if text.startswith("New\n")]) == 1
+        assert stored(root) == 9
+
+
+async def test_a_manual_that_is_being_filled_is_filled_by_nobody_else(root: Path) -> None:
+    stub, second = embedder(), embedder()
+    async with opened(root, stub) as manuals, opened(root, second) as others:
+        await manuals.index("shop")
+
+        async def meanwhile() -> None:
+            stub.before = trio.lowlevel.checkpoint
+            with pytest.raises(ManualsError, match="Another process is making vectors for these manuals") as caught:
+                await others.embed("shop")
+            assert caught.value.code == "conflict"
+
+        stub.before = meanwhile
+        assert await manuals.embed("shop") == 8
+        assert await others.embed("shop") == 0
+        assert second.asked == []
+
+
+async def test_two_fills_of_one_program_take_turns(root: Path) -> None:
+    stub = embedder()
+    done: list[int] = []
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+
+        async def fill() -> None:
+            done.append(await manuals.embed("shop"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fill)
+            nursery.start_soon(fill)
+        assert sorted(done) == [0, 8]
+        assert len(stub.texts) == 8
+
+
+async def test_a_fill_that_was_cancelled_or_failed_leaves_the_manuals_to_the_next(root: Path) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals, opened(root, embedder()) as others:
+        await manuals.index("shop")
+        stub.before = fail
+        with pytest.raises(EmbeddingFailed):
+            await manuals.embed("shop")
+        stub.before = trio.sleep_forever
+        with trio.move_on_after(0.05):
+            await manuals.embed("shop")
+        assert await others.embed("shop") == 8
+
+
 async def test_a_section_that_changes_while_it_is_embedded_gets_no_vector_of_its_old_text(root: Path) -> None:
     stub = embedder()
     async with opened(root, stub) as manuals:
@@ -256,7 +362,7 @@ async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_filled(
         await manuals.index("shop")
         real = Library.keep
 
-        def broken(*given: Any) -> int:
+        def broken(*given: Any, **more: Any) -> int:
             monkeypatch.setattr(Library, "keep", real)
             error = sqlite3.DatabaseError("database disk image is malformed")
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
