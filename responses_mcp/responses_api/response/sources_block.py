@@ -193,7 +193,7 @@ def _block(text: str, header: re.Match[str], names: Collection[str], newest: dat
     """Return the block of a header line, or None if it heads something else."""
     underline = _UNDERLINE.match(text, header.end())
     begin = underline.end() if underline else header.end()
-    end, grouped = _end_of_lines(text, begin, names)
+    end, grouped = _end_of_lines(text, begin, names, may_repeat=True)
     body = text[begin + 1 : end]
     follows = _next_line(text, end)
     another = follows is None or _is_header(text, follows[0], names)
@@ -226,8 +226,13 @@ def _block_of_other_words(text: str, header: re.Match[str], names: Collection[st
     return _Block(header.start(), end, header[0], body, grouped=grouped)
 
 
-def _end_of_lines(text: str, begin: int, names: Collection[str], *, may_group: bool = True) -> tuple[int, bool]:
-    """Return where the sources end that are listed behind `begin`, the end of a line, and whether in groups."""
+def _end_of_lines(
+    text: str, begin: int, names: Collection[str], *, may_group: bool = True, may_repeat: bool = False
+) -> tuple[int, bool]:
+    """Return where the sources end that are listed behind `begin`, the end of a line, and whether in groups.
+
+    The first of them `may_repeat` a header's word before each source (出典：…); elsewhere such a line is a header.
+    """
     end, at = begin, begin
     grouped = False
     while at < len(text):
@@ -237,6 +242,10 @@ def _end_of_lines(text: str, begin: int, names: Collection[str], *, may_group: b
         line = text[start:at]
         if _is_blank(line):
             continue
+        may_repeat = may_repeat and _repeats(text, start, line)
+        if may_repeat:
+            end = at
+            continue
         if _is_header(text, start, names) or _FENCE.match(text, start):
             break
         if may_group and (grouped or end == begin) and _leads(text, start, at, names):
@@ -245,6 +254,12 @@ def _end_of_lines(text: str, begin: int, names: Collection[str], *, may_group: b
             break
         end = at
     return end, grouped
+
+
+def _repeats(text: str, start: int, line: str) -> bool:
+    """Whether a line has a header's word, a colon and a source with its address."""
+    header = _HEADER.match(text, start)
+    return header is not None and bool(header[1] and ADDRESS.search(header[2])) and not _is_sentence(line)
 
 
 def _leads(text: str, start: int, end: int, names: Collection[str]) -> bool:
