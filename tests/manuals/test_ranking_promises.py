@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.service import open_manuals
@@ -72,6 +74,22 @@ def test_a_required_term_leaves_the_first_half_among_the_hits(terms: tuple[str, 
     plain = found(MANY, "red lamp of glass", "zzqq", max_candidates=20)
     required = found(MANY, "red lamp of glass", *terms, max_candidates=20)
     assert set(paths(plain)[:10]) <= set(paths(required))
+
+
+GARDEN = manual(
+    {
+        f"{n}.md": f"# {'Lamp' if n % 3 else 'Door'} {n}\nThe {'red' if n % 2 else 'blue'} one, {'of glass' * (n % 5)}, "
+        f"hangs by the {'pond' if n % 4 else 'gate'}.\n"
+        for n in range(12)
+    }
+)
+
+
+@given(st.lists(st.sampled_from("lamp door red blue glass pond gate hangs 7 zzqq".split()), min_size=1, max_size=2))
+def test_a_required_term_takes_no_row_away_where_there_is_room_for_all(terms: list[str]) -> None:
+    plain = found(GARDEN, "a red lamp of glass by the pond", "zzqq")
+    required = found(GARDEN, "a red lamp of glass by the pond", *dict.fromkeys(terms))
+    assert set(paths(plain)) <= set(paths(required))
 
 
 def test_a_term_that_nobody_has_changes_nothing() -> None:

@@ -346,6 +346,38 @@ async def test_of_a_file_that_has_changed_since_it_was_indexed_nothing_untrue_is
     assert {path: row["snippet"] for path, row in found.items()} == {"a.md": "", "b.md": ""}
 
 
+# By which words
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "query"),
+    [
+        ("AsyncClient", "a client that is async", "async client"),
+        ("AsyncClient", "a client that is async", "client"),
+        ("getElementById", "an element by its id", "element"),
+        ("0x80070005", "the number 80070005", "80070005"),
+        ("max_retry_count", "the count of each retry at max", "retry count"),
+    ],
+)
+async def test_a_name_is_found_by_its_parts_and_stands_first_when_it_is_asked_for_whole(
+    root: Path, name: str, parts: str, query: str
+) -> None:
+    write(root, "code/whole.md", f"# One\n\nIt is {name} that does it, said once here.\n")
+    write(root, "code/parts.md", f"# Two\n\nIt is {parts} that does it, once here.\n")
+    async with desk(settings_for(root)) as here:
+        assert {row["path"] for row in await rows(here, query)} == {"whole.md", "parts.md"}
+        assert (await rows(here, name))[0]["path"] == "whole.md"
+
+
+async def test_in_a_japanese_question_what_counts_are_its_words(root: Path) -> None:
+    grammar = "どうすればよいですか。するにはどのようにすればよいのでしょうか。"
+    write(root, "町/案内.md", f"# よくある質問\n\n{grammar * 3}\n")
+    write(root, "町/届出.md", "# 届出\n\n住民票の写しは窓口で取得できます。\n")
+    async with desk(settings_for(root)) as here:
+        found = await rows(here, "住民票の写しを取得するにはどうすればよいですか")
+        assert found[0]["path"] == "届出.md"
+
+
 # What was not searched
 
 
