@@ -23,6 +23,7 @@ from responses_mcp.manuals.files.folder import UNREADABLE
 from responses_mcp.manuals.files.listing import list_children, table_of_contents
 from responses_mcp.manuals.files.passages import Passage, Wanted, passages
 from responses_mcp.manuals.files.reading import ReadEnd, read, scan
+from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests import (
     FindRequest,
     HitsRequest,
@@ -35,7 +36,7 @@ from responses_mcp.manuals.requests import (
 from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.results.cache import Embedding, FindCache
 from responses_mcp.manuals.results.find_payload import Unscanned, unpacked
-from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResults, SearchRow, Unsearched, readable
+from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResults, SearchRow, Unsearched
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
@@ -305,8 +306,8 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
         SearchRow(
             each.manual_id,
             each.path,
-            readable(each.title),
-            " > ".join(map(readable, passage.above.split(" > "))) if passage is not None else "",
+            shown_title(each.title),
+            passage.above if passage is not None else "",
             each.line,
             each.score,
             passage.match_line if passage is not None else None,

@@ -346,6 +346,24 @@ async def test_of_a_file_that_has_changed_since_it_was_indexed_nothing_untrue_is
     assert {path: row["snippet"] for path, row in found.items()} == {"a.md": "", "b.md": ""}
 
 
+async def test_titles_are_shown_without_anchors_and_tags(tmp_path: Path) -> None:
+    text = '# The gateway {#gateway}\n\n## <a id="ports"></a>Ports {#ports}\n\nThe gasket is blue.\n'
+    write(tmp_path, "m/a.md", text)
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, "blue gasket")
+        assert (row["title"], row["above"]) == ("Ports", "The gateway")
+        await here.call("manual_ls")
+        arguments = {"query": "blue gasket", "manual_id": "m", "required_terms": ["gasket"], "inline_hits": {}}
+        [hit] = (await here.call("manual_find", **arguments))["inline_hits"]["items"]
+        assert (hit["title"], hit["ref"]["above"]) == ("Ports", "The gateway")
+        assert hit["ref"]["snippet"] == "The gasket is blue."
+        [file] = (await here.call("manual_toc", manual_id="m", path_prefix="a.md", depth="deep"))["items"]
+        assert [each["title"] for each in file["headings"]] == ["The gateway", "Ports"]
+        assert (await here.call("manual_read", ref=row["ref"]))["text"].startswith(
+            '## <a id="ports"></a>Ports {#ports}'
+        )
+
+
 # By which words
 
 

@@ -17,6 +17,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.sections import headings
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, encoding_of, spans
+from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests import LsRequest, TocRequest
 from responses_mcp.manuals.requests.paths import ROOT_ID, Kind, child_id, file_type, name_of, parse_child_id, parts_of
 
@@ -136,7 +137,7 @@ def _with_headings(folder: Folder, manual_id: str, path: str, most: int, check: 
             listed = list(islice(headings(Lines(text, ENOUGH_OF_A_LINE)), most))
     except ManualsError as error:
         return {"path": path, "headings": [], "note": error.message}
-    rows = [{"title": each.title, "line_start": each.line} for each in listed]
+    rows = [{"title": shown_title(each.title), "line_start": each.line} for each in listed]
     return {"path": path, "headings": rows or [{"title": name[: -len(".md")], "line_start": 1}]}
 
 

@@ -16,6 +16,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder, Stamp
 from responses_mcp.manuals.files.sections import Heading, Outline
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, START, Anchor, Anchors, Lines, Span, encoding_of, spans
+from responses_mcp.manuals.files.titles import shown_title
 
 _T = TypeVar("_T")
 _TRIES: Final = 3  # of a file that changes while it is read
@@ -213,7 +214,7 @@ def steadily(
 
 
 def _no_heading(wanted: int | None, nearest: list[Heading]) -> ManualsError:
-    listed = [{"start_line": each.line, "title": each.title} for each in nearest]
+    listed = [{"start_line": each.line, "title": shown_title(each.title)} for each in nearest]
     lines = ", ".join(str(each.line) for each in nearest)
     cure = f"pass the line of one, such as {lines}" if lines else "it has no headings, so leave start_line out"
     return ManualsError(

@@ -21,6 +21,7 @@ from responses_mcp.manuals.files.pages import Text, steadily
 from responses_mcp.manuals.files.sections import Heading, Outline
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, visible
+from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import LETTER, normalise, stem
 
@@ -132,7 +133,7 @@ def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
     blank = front = True
 
     def close(end: int) -> None:
-        crumbs = " > ".join(each.title for each in above if current is None or each.line < current)
+        crumbs = " > ".join(shown_title(each.title) for each in above if current is None or each.line < current)
         title = above[-1].title if above else outline.front_title
         if current is not None and (title or name) == titles[current]:
             found[current] = _Stretch(end if begin is None else begin, end, crumbs[-_LONGEST_ABOVE:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,7 +26,6 @@ _MOST_TOLD: Final = 2  # manuals about which a reason is told
 _NOTHING: Final = "Nothing in the manuals fits; try other words."
 _WEAK: Final = "Nothing fits well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
-_ID: Final = re.compile(r" \{[^{}]*\}$")
 _AGAIN: Final = "search again to go on"
 
 
@@ -78,11 +76,6 @@ class SearchRow:
             "score": round(self.score, 2),
             "ref": self.ref,
         }
-
-
-def readable(title: str) -> str:
-    """Return a title without the id that some systems write behind it in braces."""
-    return _ID.sub("", title) or title
 
 
 def reader(path: str) -> JsonObject:

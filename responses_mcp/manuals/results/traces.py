@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests import HitsRequest
 from responses_mcp.manuals.results.search_results import place, reader
 
@@ -108,7 +109,12 @@ def _candidate(row: JsonObject, *, compact: bool) -> JsonObject:
 
 def _integrated(row: JsonObject) -> JsonObject:
     ref = {key: row["ref"][key] for key in ("manual_id", "path", "start_line")}
-    return {"ref": ref, "title": row["title"], "score": row["score"], "matched_tokens": row["matched_tokens"]}
+    return {
+        "ref": ref,
+        "title": shown_title(row["title"]),
+        "score": row["score"],
+        "matched_tokens": row["matched_tokens"],
+    }
 
 
 def placed(shown: JsonObject, found: Sequence[Passage | None]) -> JsonObject:

@@ -1,0 +1,40 @@
+"""Titles as a reader of the page sees them: without the marks by which some systems give a heading an id or a look.
+
+The index and the places of sections know titles as they are written; only what is shown goes through here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SPAN: Final = re.compile(r"`[^`]*`")  # what is shown as it is written
+_ATTRIBUTES: Final = re.compile(r"\{[#.:][^{}]*\}|(?<=\s)\{[\w-]++(?:=[^{}]*+)?\}\s*$")
+_COMMENT: Final = re.compile(r"(?s:<!--.*?(?:-->|\Z))")
+_WITH_ATTRIBUTES: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*+)\s[^<>=]*+=[^<>]*+>")
+_PAIR: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*)>([^<>]*)</\1>")
+_BREAK: Final = re.compile(r"(?<=\S)\s*<[Bb][Rr]\s*/?>\s*")
+
+
+def shown_title(title: str) -> str:
+    """Return a title without ids in braces, tags and comments; as it is written if nothing else is in it.
+
+    A tag alone stays, because in `The <a> element` and `vector<int>` it is what the title is about.
+    """
+    if "{" not in title and "<" not in title:
+        return title
+    pieces: list[str] = []
+    at = 0
+    for span in _SPAN.finditer(title):
+        pieces += (_plain(title[at : span.start()]), span[0])
+        at = span.end()
+    pieces.append(_plain(title[at:]))
+    return " ".join("".join(pieces).split()) or title
+
+
+def _plain(text: str) -> str:
+    text = _BREAK.sub(" ", _COMMENT.sub("", _ATTRIBUTES.sub("", text)))
+    for name in {found[1] for found in _WITH_ATTRIBUTES.finditer(text)}:
+        text = text.replace(f"</{name}>", "")
+    text = _WITH_ATTRIBUTES.sub("", text)
+    return _PAIR.sub(r"\2", text)

@@ -1,0 +1,41 @@
+"""Titles as they are shown: without the marks of systems that make pages of Markdown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp.manuals.files.titles import shown_title
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("Ports {#ports}", "Ports"),
+        ("ポート{#port}", "ポート"),
+        ("Ports {#ports .new key=value}", "Ports"),
+        ("Ports {: #ports }", "Ports"),
+        ("Ports {ports}", "Ports"),
+        ('<a id="ports"></a>Ports', "Ports"),
+        ('<a name="ports">Ports</a>', "Ports"),
+        ('Ports <img src="x.png"> and <span class="new">gates</span>', "Ports and gates"),
+        ("Ports<br/>and <b>gates</b>", "Ports and gates"),
+        ("Ports <!-- do not rename -->", "Ports"),
+        ("Ports", "Ports"),
+        ("The <a> element", "The <a> element"),
+        ("<br>: the line break", "<br>: the line break"),
+        ("std::vector<int> and a < b", "std::vector<int> and a < b"),
+        ("`<a href=x>` and `{#x}`", "`<a href=x>` and `{#x}`"),
+        ("GET /users/{id}/mail", "GET /users/{id}/mail"),
+        ("{#only}", "{#only}"),
+        ("", ""),
+    ],
+)
+def test_a_title_is_shown_without_marks_that_are_not_its_words(written: str, shown: str) -> None:
+    assert shown_title(written) == shown
+
+
+@given(st.text("ab {}#.:=<>/!-`\n", max_size=300))
+def test_a_title_never_becomes_longer_or_empty(title: str) -> None:
+    shown = shown_title(title)
+    assert len(shown) <= len(title)
+    assert bool(shown) == bool(title)
