@@ -87,6 +87,18 @@ async def test_a_path_may_be_composed_in_another_way(tmp_path: Path, prefix: str
         assert row["path"].endswith("/vu.md")
 
 
+async def test_a_path_of_which_each_name_is_composed_in_another_way_is_found(tmp_path: Path) -> None:
+    write(tmp_path, "m/\u00e9/a\u0300/vu.md", "# A\n\ngasket\n")
+    write(tmp_path, "m/\u00e9/b/vu.md", "# A\n\ngasket\n")
+    async with desk(settings_for(tmp_path)) as here:
+        for _ in range(2):
+            assert [row["path"] for row in await rows(here, "gasket", path_prefix="e\u0301/\u00e0")] == [
+                "\u00e9/a\u0300/vu.md"
+            ]
+        assert len(await rows(here, "gasket", path_prefix="e\u0301")) == 2
+        assert await rows(here, "gasket", path_prefix="\u00e9/a") == []
+
+
 async def test_a_path_finds_what_a_search_of_the_whole_manual_would_have_no_room_for(root: Path) -> None:
     for number in range(400):
         write(root, f"pumps/many/{number}.md", "# Pump\n\nThe pump, the pump, a pump.\n")

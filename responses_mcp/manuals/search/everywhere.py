@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
     from responses_mcp.manuals.index.update import Manual
     from responses_mcp.manuals.search.meaning import Meaning
-    from responses_mcp.manuals.search.scoring import Row, Scored
+    from responses_mcp.manuals.search.scoring import Scored
     from responses_mcp.settings.model import LexicalSettings
 
 _MOST_SCORED: Final = 200  # rows of a manual
 _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more are never shown
-_ALL_ROWS: Final = 50_000  # looked at to find those below a path
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
-_SECTIONS: Final = "SELECT id FROM section WHERE file IN ({})"
+_INTO_BELOW: Final = """INSERT OR IGNORE INTO below
+    SELECT section.id FROM file CROSS JOIN section ON section.file = file.id
+    WHERE file.manual = ?1 AND (file.path = ?2 OR (file.path >= ?3 AND file.path < ?4))"""
+# SQLite's full-text search takes bounds of ids, but no set of them.
+_BEST_BELOW: Final = """SELECT {0}.rowid FROM {0} CROSS JOIN below ON below.id = {0}.rowid
+    WHERE {0} MATCH ?1 AND {0}.rowid BETWEEN ?2 AND ?3 ORDER BY bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid LIMIT ?4"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +48,28 @@ class Ranked:
 
 
 class Below(Reader):
-    """What a search reads of the files at or below a path of a manual. Words are as rare as in the whole manual."""
+    """What a search reads of the files at or below a path of a manual. Words are as rare as in the whole manual.
+
+    For one search: until its transaction ends, the connection has a table of the sections below the path.
+    """
 
     def __init__(self, connection: sqlite3.Connection, manual: Manual, counts: Counts, prefix: str) -> None:
         super().__init__(connection, manual, counts)
-        files = connection.execute(_FILES, (manual.number,))
-        marks = ",".join(str(number) for number, path in files if lies_below(path, prefix))
-        self._below = {number for (number,) in connection.execute(_SECTIONS.format(marks))}
+        connection.execute("CREATE TEMP TABLE below (id INTEGER PRIMARY KEY)")
+        for spelled in {prefix, unicodedata.normalize("NFC", prefix), unicodedata.normalize("NFD", prefix)}:
+            # What comes between `a/` and `a0` in order begins with `a/`.
+            connection.execute(_INTO_BELOW, (manual.number, spelled, f"{spelled}/", f"{spelled}0"))
+        self._least, self._greatest = connection.execute("SELECT min(id), max(id) FROM below").fetchone()
+        if self._least is None and not prefix.isascii():  # a part of it may be spelled in one way, a part in the other
+            files = connection.execute(_FILES, (manual.number,))
+            found = ((number,) for number, path in files if lies_below(path, prefix))
+            connection.executemany("INSERT INTO below SELECT id FROM section WHERE file = ?", found)
+            self._least, self._greatest = connection.execute("SELECT min(id), max(id) FROM below").fetchone()
 
-    def best(self, match: str, most: int, *, literal: str = "") -> list[int]:
+    def best(self, match: str, most: int, *, literal: str = "") -> list[int]:  # noqa: ARG002  # no term is required here
         """Return the ids of the rows below the path that fit best."""
-        found = super().best(match, _ALL_ROWS, literal=literal)
-        return [each for each in found if each in self._below][:most]
-
-    def rows(self, ids: Iterable[int]) -> list[Row]:
-        """Return those of the rows that lie below the path."""
-        return super().rows([each for each in ids if each in self._below])
+        given = (match, self._least, self._greatest, most)
+        return [each for (each,) in self._connection.execute(_BEST_BELOW.format(self._table), given)]
 
 
 class Everywhere:
