@@ -1,4 +1,4 @@
-"""`openai-responses-mcp manuals index|find|read`: the folder of manuals, for people."""
+"""`openai-responses-mcp manuals index|find|read|ls`: the folder of manuals, for people."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import argparse
 import os
 import shlex
 import subprocess
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
 import trio
 
@@ -22,6 +22,7 @@ from responses_mcp.commands.terminal import (
     WRONG,
     StatusLine,
     Stop,
+    columns,
     configured,
     remark,
     run_command,
@@ -29,16 +30,22 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
+from responses_mcp.json_types import JsonObject
+from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.provider import open_embedder
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.manuals.files.unserved import in_words, loose_files, names_in_words, other_kinds
 from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
-from responses_mcp.manuals.requests.paths import file_type
+from responses_mcp.manuals.requests.paths import file_type, parts_of
 from responses_mcp.manuals.results.search_results import SearchRow
 from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, Settings
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 _Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]]
 
 _ALL: Final = 2**53  # characters
@@ -58,13 +65,21 @@ _WHY: Final = {
 }
 _INDEX_EXAMPLE: Final = "index --root ~/manuals"
 _FIND_EXAMPLE: Final = 'find "How long is a token valid?"'
+_LS_EXAMPLE: Final = "ls guide auth"
+_ONLY_PARTS: Final = "These have none of the words as a whole, only parts of names and the like:"
 _READ_EXAMPLE: Final = "read guide auth/tokens.md --line 57"
 
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     parser = _parser()
-    options = parser.parse_args(argv)
+    options, rest = parser.parse_known_args(argv)
+    dashed = [word for word in rest if word.startswith("-")]
+    if dashed and options.command == "find":
+        parser.error(f"unrecognized arguments: {' '.join(dashed)}; put -- before words that begin with -")
+    if rest and options.command != "find":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.rest = rest  # words of a query that stand behind an option
     if options.command is not None:
         return run_command(lambda: _run(options))
     parser.print_help()
@@ -100,17 +115,23 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
     if options.embed:
         _check_embeds(settings)
     reports: list[IndexReport] = []
-    names = options.manual or await _names(manuals)
+    names = options.manual or await _names(manuals, settings, options)
+    kinds: list[dict[str, int]] = []
     for name in names:
         with StatusLine() as status:
             report = await manuals.index(name, on_progress=partial(status.show_progress, name))
         reports.append(report)
+        kinds.append(await _in_thread(other_kinds, settings.root or "", report.manual_id))
         if not options.json:
-            _say_report(report)
+            _say_report(report, kinds[-1])
+    await _remark_loose(settings, options)
     why = reports[0].in_memory or _why_in_memory(settings)
     filled = {} if not options.embed else {"embeddings": await embed(manuals, settings.embeddings, names, options)}
     if options.json:
-        shown = [{key: value for key, value in asdict(report).items() if key != "in_memory"} for report in reports]
+        shown = [
+            {**{key: value for key, value in asdict(report).items() if key != "in_memory"}, "not_served": others}
+            for report, others in zip(reports, kinds, strict=True)
+        ]
         path = _index_file(settings) if why is None else None
         say_json({"manuals": shown, "index": {"path": path, "in_memory": why}, **filled})
     elif why is None:
@@ -152,12 +173,11 @@ def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
         say("There is no index of these manuals.")
 
 
-def _say_report(report: IndexReport) -> None:
+def _say_report(report: IndexReport, kinds: Mapping[str, int]) -> None:
     out = len(report.unindexed)
-    say(
-        f"{report.manual_id}: {_count(report.files, 'file')}, {report.changed:,} of them new or changed, "
-        f"{report.seconds:.1f} s" + (f"; {out:,} not indexed:" if out else "")
-    )
+    done = f"{report.changed:,} of them new or changed, {report.seconds:.1f} s"
+    told = f"{report.manual_id}: {_count(report.files, 'file')}, {done}"
+    say("; ".join(filter(None, (told, in_words(kinds), f"{out:,} not indexed:" if out else ""))))
     for path, reason in sorted(report.unindexed.items())[:_MOST_LISTED]:
         say(f"  {path or report.manual_id} ({_WHY.get(reason, reason)})")
     if out > _MOST_LISTED:
@@ -181,8 +201,8 @@ def _index_file(settings: ManualsSettings) -> str:
 
 async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
     if not options.manual:
-        await _names(manuals)
-    asked = parse_search({"query": options.query, "path_prefix": options.path})
+        await _names(manuals, settings, options)
+    asked = parse_search({"query": " ".join([*options.query, *options.rest]), "path_prefix": options.path})
     limit, manual_ids = min(options.limit, _MOST_HITS), tuple(options.manual or ())
     request = replace(asked, limit=limit, manual_ids=manual_ids, time_ms=options.budget_ms)
     with StatusLine() as status:
@@ -191,18 +211,24 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         unsearched = [asdict(each) for each in found.unsearched]
         say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
         return
-    for rank, row in enumerate(found.rows, 1):
+    rows = sorted(found.rows, key=lambda row: not row.has_word)
+    for rank, row in enumerate(rows, 1):
         if rank > 1:
             say()
+        if not row.has_word and (rank == 1 or rows[rank - 2].has_word):
+            say(_ONLY_PARTS)
+            say()
         _say_row(rank, row)
+    if not rows:
+        await _remark_loose(settings, options)
     if found.note:
         say(found.note)
-    if found.rows or found.unsearched:
+    if rows or found.unsearched:
         say()
     for each in found.unsearched:
         say(f"Not searched in {each.manual_id}: {each.number} ({_WHY.get(each.reason, each.reason)}).")
-    if found.rows:
-        say(f"Read it: {_read_command(found.rows[0], settings, options)}")
+    if rows:
+        say(f"Read it: {_read_command(rows[0], settings, options)}")
 
 
 def _say_row(rank: int, row: SearchRow) -> None:
@@ -220,6 +246,46 @@ def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.N
     if options.config is not None:
         words += ["--config", options.config]
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+# ls
+
+
+async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    if options.manual:
+        await _list_folder(settings, options)
+        return
+    folder = Folder(Path(settings.root or ""))
+    shown: list[JsonObject] = []
+    for name in await _names(manuals, settings, options):
+        files = await _in_thread(_count_files, folder, name)
+        shown.append(
+            {"manual_id": name, "files": files, "not_served": await _in_thread(other_kinds, folder.root, name)}
+        )
+    if options.json:
+        say_json({"manuals": shown, "loose": await _in_thread(loose_files, folder.root)})
+        return
+    wide = max(columns(each["manual_id"]) for each in shown)
+    for each in shown:
+        name, others = each["manual_id"], in_words(each["not_served"])
+        say(f"{name}{' ' * (wide - columns(name))}  {_count(each['files'], 'file')}{f'; {others}' if others else ''}")
+    await _remark_loose(settings, options)
+
+
+async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -> None:
+    folder = Folder(Path(settings.root or ""))
+    path = "/".join(parts_of(options.path))
+    items = await _in_thread(folder.children, options.manual, path, unchecked)
+    if options.json:
+        rows = [{"name": name, "kind": kind} for name, kind in items]
+        say_json({"manual_id": options.manual, "path": path, "items": rows})
+        return
+    for name, kind in items:
+        say(f"{name}/" if kind == "dir" else name)
+
+
+def _count_files(folder: Folder, manual_id: str) -> int:
+    return sum(1 for _ in folder.walk(manual_id, unchecked, {}))
 
 
 # read
@@ -282,11 +348,44 @@ def _say_read(text: str, replaced: int) -> None:
 # What all of them need
 
 
-async def _names(manuals: Manuals) -> list[str]:
-    names = [item["id"] for item in (await manuals.ls(LsRequest()))["items"]]
-    if not names:
+async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> list[str]:
+    names: list[str] = []
+    listing = await manuals.ls(LsRequest())
+    while True:
+        names += [item["id"] for item in listing["items"]]
+        if "next_id" not in listing:
+            break
+        listing = await manuals.ls(LsRequest(listing["next_id"]))
+    if names:
+        return names
+    loose = await _in_thread(loose_files, settings.root or "")
+    if not loose:
         raise Stop("There are no manuals; each is a folder of .md and .json files in the folder of manuals.")
-    return names
+    told = f"{names_in_words(loose)} {'is' if len(loose) == 1 else 'are'}"
+    raise Stop(
+        f"There are no manuals in {settings.root}, but {told}; a manual is a folder in the folder of manuals. "
+        f"Did you mean {_root_above(settings, options)}?"
+    )
+
+
+async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace) -> None:
+    """Say which files lie in no manual: the root may be a manual itself."""
+    loose = await _in_thread(loose_files, settings.root or "")
+    if loose:
+        lie = "lies" if len(loose) == 1 else "lie"
+        remark(
+            f"{names_in_words(loose)} {lie} in no manual: a manual is a folder in {settings.root}. "
+            f"If that is a manual itself, pass {_root_above(settings, options)}."
+        )
+
+
+def _root_above(settings: ManualsSettings, options: argparse.Namespace) -> str:
+    above = Path(settings.root or "").parent
+    return f"--root {above}" if options.root is not None else f"manuals.root (MANUALS_ROOT) {above}"
+
+
+async def _in_thread(work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
+    return await trio.to_thread.run_sync(work, *given, abandon_on_cancel=True)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -337,7 +436,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"{NAME} manuals",
         description="Search and read a folder of manuals, as the manual_* tools do.",
-        epilog=_examples(_INDEX_EXAMPLE, _FIND_EXAMPLE, _READ_EXAMPLE),
+        epilog=_examples(_LS_EXAMPLE, _FIND_EXAMPLE, _READ_EXAMPLE),
         formatter_class=form,
         allow_abbrev=False,
     )
@@ -373,11 +472,11 @@ def _parser() -> argparse.ArgumentParser:
         "find QUERY",
         _find,
         "search manuals",
-        "The sections that fit best come first.",
+        "The sections that fit best come first.\nPut -- before words that begin with -.",
         _FIND_EXAMPLE,
         'find "rotate keys" --manual guide --limit 3',
     )
-    find.add_argument("query", metavar="QUERY", help="what to look for: a question, or words")
+    find.add_argument("query", metavar="QUERY", nargs="+", help="what to look for: a question, or words")
     find.add_argument("--manual", metavar="ID", action="append", type=_manual, help="search this one (default: all)")
     find.add_argument("--path", metavar="PATH", default="", help="search this folder or file of the manuals")
     find.add_argument(
@@ -398,6 +497,15 @@ def _parser() -> argparse.ArgumentParser:
     read.add_argument("path", metavar="PATH", help="a file of it, as 'find' shows it")
     read.add_argument("--line", metavar="N", type=_positive, help="a line of the section (default: the first section)")
     read.add_argument("--all", action="store_true", help="the whole file, or all from the line on")
+    listing = command(
+        "ls [MANUAL [FOLDER]]",
+        _ls,
+        "list the manuals, or what is in one",
+        "Also how many files there are, and how many that are not served.",
+        _LS_EXAMPLE,
+    )
+    listing.add_argument("manual", metavar="MANUAL", nargs="?", type=_manual, help="which manual (default: list them)")
+    listing.add_argument("path", metavar="FOLDER", nargs="?", default="", help="a folder in it (default: the manual)")
     return parser
 
 

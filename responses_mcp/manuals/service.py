@@ -313,6 +313,7 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
             passage.match_line if passage is not None else None,
             passage.char_offset if passage is not None else None,
             passage.snippet if passage is not None else None,
+            bool(each.words),
         )
         for each, passage in zip(found.ranked, texts, strict=True)
     ]

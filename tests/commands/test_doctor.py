@@ -18,13 +18,13 @@ import trustme
 from responses_mcp import cli
 from responses_mcp.commands import doctor
 from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, Server
-from responses_mcp.commands.doctor.configuration import check_program, check_time_outs
+from responses_mcp.commands.doctor.configuration import check_configuration, check_program, check_time_outs
 from responses_mcp.commands.doctor.findings import Finding
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
-from responses_mcp.settings import OpenAISettings, Profile
+from responses_mcp.settings import OpenAISettings, Profile, load_settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, Hang, Json, Reply, open_fake_api
 from tests.processes import COMMAND, environment
@@ -287,6 +287,25 @@ async def test_extra_headers_are_named_and_their_values_are_not(examine: Doctor)
     report = await examine("--offline", config=config, GATEWAY_KEY="hidden-0123456789")
     assert "hidden" not in report.line("ok", "headers", "api-key (from GATEWAY_KEY)")
     report.line("FAIL", "headers", "x-more", "Cure: set NOT_SET where the server is started")
+
+
+def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "manuals"
+    for name in ("guide/a.md", "guide/b.pdf", "guide/c.pdf", "loose.md", "d.png"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    found = [
+        each for each in check_configuration(load_settings({"MANUALS_ROOT": str(root)})) if each.check == "manuals"
+    ]
+    assert found == [
+        ("manuals", "ok", f"{root} has 1 manual; not served are 2 files of other kinds (2 .pdf)", None),
+        (
+            "manuals",
+            "warn",
+            "loose.md lies in no manual",
+            f"put it into a folder of {root}; if that is a manual itself, set manuals.root (MANUALS_ROOT) to {tmp_path}",
+        ),
+    ]
 
 
 async def test_a_folder_without_manuals_and_an_index_that_cannot_be_kept_are_told(

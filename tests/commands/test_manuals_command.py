@@ -146,13 +146,89 @@ def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkey
 def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = json.loads(output(manuals("index", "--json")))
     guide, plant = shown["manuals"]
-    assert guide.keys() == {"manual_id", "files", "changed", "seconds", "unindexed"}
+    assert guide.keys() == {"manual_id", "files", "changed", "seconds", "unindexed", "not_served"}
     assert (guide["manual_id"], guide["files"], plant["changed"]) == ("guide", 3, 1)
     assert Path(shown["index"]["path"]).parent == tmp_path / "index"
     assert shown["index"]["in_memory"] is None
     monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
     shown = json.loads(output(manuals("index", "--json")))
     assert shown["index"] == {"path": None, "in_memory": "manuals.in_memory is on"}
+
+
+# What is not served
+
+
+def test_index_counts_files_of_other_kinds_and_names_the_kinds(manuals: Command, root: Path) -> None:
+    for name in ("a.pdf", "b.PDF", "auth/c.png", "Makefile", ".hidden.pdf", ".git/d.pdf"):
+        write(root / "guide" / name, "x")
+    first, second, _ = output(manuals("index")).splitlines()
+    assert first.endswith(" s; not served are 4 files of other kinds (2 .pdf, 1 .png, 1 without an ending)")
+    assert second.endswith(" s")
+    shown = json.loads(output(manuals("index", "--json")))
+    assert [each["not_served"] for each in shown["manuals"]] == [{".pdf": 2, ".png": 1, "": 1}, {}]
+
+
+def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MANUALS_ROOT")
+    said = (
+        f"openai-responses-mcp: errors.json and logs.md lie in no manual: a manual is a folder in {root / 'guide'}. "
+        f"If that is a manual itself, pass --root {root}.\n"
+    )
+    for command in (["index"], ["ls"], ["find", "unicorns"]):
+        code, _, err = manuals(*command, "--root", str(root / "guide"))
+        assert (code, err) == (0, said), command
+    assert manuals("find", "token", "--root", str(root / "guide"))[2] == ""
+    for number in range(9):
+        write(root / f"guide/{number}.md", "x")
+    assert "0.md, 1.md, 2.md and 8 more lie in no manual" in manuals("ls", "--root", str(root / "guide"))[2]
+
+
+def test_a_folder_of_files_alone_is_told_to_be_a_manual(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in (["index"], ["find", "token"], ["ls"]):
+        code, out, err = manuals(*command, "--root", str(root / "plant"))
+        assert (code, out) == (1, "")
+        assert err == (
+            f"openai-responses-mcp: There are no manuals in {root / 'plant'}, but 電源.md is; a manual is a folder in the "
+            f"folder of manuals. Did you mean --root {root}?\n"
+        )
+    monkeypatch.setenv("MANUALS_ROOT", str(root / "plant"))
+    assert f"Did you mean manuals.root (MANUALS_ROOT) {root}?" in manuals("ls")[2]
+
+
+# ls
+
+
+def test_ls_lists_the_manuals_and_what_is_in_one(manuals: Command, root: Path) -> None:
+    write(root / "plant/a.pdf", "x")
+    assert output(manuals("ls")) == "guide  3 files\nplant  1 file; not served is 1 file of another kind (1 .pdf)\n"
+    assert output(manuals("ls", "guide/")) == "auth/\nerrors.json\nlogs.md\n"
+    assert output(manuals("ls", "guide", "auth")) == "tokens.md\n"
+    code, out, err = manuals("ls", "nowhere")
+    assert (code, out) == (1, "")
+    assert err == "openai-responses-mcp: There is no manual 'nowhere'; the manuals are guide, plant.\n"
+
+
+def test_ls_as_json_is_one_document(manuals: Command, root: Path) -> None:
+    write(root / "plant/a.pdf", "x")
+    write(root / "loose.md", "x")
+    assert json.loads(output(manuals("ls", "--json"))) == {
+        "manuals": [
+            {"manual_id": "guide", "files": 3, "not_served": {}},
+            {"manual_id": "plant", "files": 1, "not_served": {".pdf": 1}},
+        ],
+        "loose": ["loose.md"],
+    }
+    assert json.loads(output(manuals("ls", "guide", "--json"))) == {
+        "manual_id": "guide",
+        "path": "",
+        "items": [
+            {"name": "auth", "kind": "dir"}, {"name": "errors.json", "kind": "file"}, {"name": "logs.md", "kind": "file"}
+        ],
+    }  # fmt: skip
 
 
 # index --forget
@@ -312,6 +388,40 @@ def test_find_ranks_what_all_manuals_have_or_those_that_are_named(manuals: Comma
     assert "logs.md" not in output(manuals("find", "token rotation", "--path", "auth"))
     japanese = output(manuals("find", "予備電源の点検"))
     assert japanese.splitlines()[-1].endswith("manuals read plant '電源.md' --line 3")
+
+
+def test_the_words_of_a_query_need_no_quotation_marks_and_options_may_stand_anywhere(manuals: Command) -> None:
+    quoted = output(manuals("find", "token rotation", "--manual", "guide"))
+    for words in (
+        ["token", "rotation", "--manual", "guide"],
+        ["--manual", "guide", "token", "rotation"],
+        ["token", "--manual", "guide", "rotation"],
+        ["--manual", "guide", "--", "token", "rotation"],
+    ):
+        assert output(manuals("find", *words)) == quoted
+    assert (
+        json.loads(output(manuals("find", "--json", "--", "what", "--strict", "does")))["query"] == "what --strict does"
+    )
+
+
+def test_a_word_that_looks_like_an_option_is_refused_with_the_way_out(manuals: Command) -> None:
+    code, out, err = manuals("find", "what", "does", "--strict", "do")
+    assert (code, out) == (2, "")
+    assert "unrecognized arguments: --strict; put -- before words that begin with -" in err
+    assert "unrecognized arguments: more\n" in manuals("read", "guide", "logs.md", "more")[2]
+
+
+def test_hits_without_a_word_of_the_question_come_after_a_rule_that_says_so(manuals: Command, root: Path) -> None:
+    write(root / "guide/names.md", "# Names\n\nThe AsyncGate opens.\n")
+    write(root / "guide/gate.md", "# Gate\n\n" + "All the ways that lead to a place, and one gate on them. " * 9)
+    lines = output(manuals("find", "gate")).splitlines()
+    rule = lines.index("These have none of the words as a whole, only parts of names and the like:")
+    assert [line for line in lines[:rule] if re.match(r" +\d+\. ", line)] == ["  1. Gate"]
+    assert [line for line in lines[rule:] if re.match(r" +\d+\. ", line)] == ["  2. Names"]
+    assert lines[rule - 1] == lines[rule + 1] == ""
+    assert lines[-1].endswith("read guide gate.md --line 1")
+    only = output(manuals("find", "opengate", "--path", "nowhere")) + output(manuals("find", "async"))
+    assert only.splitlines()[1:3] == ["These have none of the words as a whole, only parts of names and the like:", ""]
 
 
 def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from responses_mcp.errors import AuthenticationFailed
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.manuals.files.unserved import in_words, loose_files, names_in_words, other_kinds
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
@@ -100,9 +102,20 @@ def _manuals(settings: ManualsSettings) -> Iterator[Finding]:
     except ManualsError as error:
         yield fail("manuals", error.message, f"make {root} readable for you")
         return
+    loose = loose_files(root)
     if names:
-        yield ok("manuals", f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}")
-    else:
+        kinds = sum((Counter(other_kinds(root, name)) for name in names), Counter[str]())
+        others = in_words(kinds)
+        many = f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}"
+        yield ok("manuals", f"{many}; {others}" if others else many)
+    if loose:
+        yield warn(
+            "manuals",
+            f"{names_in_words(loose)} {'lies' if len(loose) == 1 else 'lie'} in no manual",
+            f"put {'it' if len(loose) == 1 else 'them'} into a folder of {root}; if that is a manual itself, "
+            f"set manuals.root (MANUALS_ROOT) to {os.path.dirname(root.rstrip(os.sep))}",  # noqa: PTH120  # as it is written
+        )
+    elif not names:
         yield warn("manuals", f"{root} has no manuals", "make a folder in it for each manual, of .md and .json files")
     if settings.in_memory or settings.index_dir is None:
         yield ok("index", "kept in memory only")

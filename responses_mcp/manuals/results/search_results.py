@@ -36,6 +36,7 @@ class SearchRow:
     `above` are the titles of the headings above it. `score` is from 0 to 1. In a long section, and in JSON,
     `match_line` is the line of the best match, and where that line is long, `char_offset` a place a little before it in
     the file, in characters. `snippet` is the text around the match, None if the file has changed since it was indexed.
+    `has_word` is false where of the words of the question there are only parts, such as those of names.
     """
 
     manual_id: str
@@ -47,6 +48,7 @@ class SearchRow:
     match_line: int | None = None
     char_offset: int | None = None
     snippet: Snippet | None = None
+    has_word: bool = True
 
     @property
     def ref(self) -> JsonObject:

@@ -1,0 +1,87 @@
+"""What of a folder of manuals is not served: for people, who wonder where their files are.
+
+The tools do not tell of it: to an agent these files do not exist.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from responses_mcp.manuals.files.directories import Directory, open_root
+from responses_mcp.manuals.requests.paths import file_type, name_of, served_name
+
+_DEEPEST: Final = 64  # levels of folders, as of what is served
+_MOST_KINDS: Final = 3  # that are named
+_MOST_NAMED: Final = 3
+
+
+def other_kinds(root: str, manual_id: str) -> dict[str, int]:
+    """Count the files of a manual that are not served for their kind, by their endings.
+
+    Hidden files, and what cannot be looked at, do not count.
+    """
+    counts: Counter[str] = Counter()
+    try:
+        with closing(open_root(root)) as top, closing(top.enter(name_of(manual_id))) as manual:
+            counts.update(_endings(manual))
+    except OSError:
+        pass
+    return dict(counts)
+
+
+def _endings(directory: Directory, level: int = 1) -> Iterator[str]:
+    folders: list[str] = []
+    with directory.listing() as listing:
+        for entry in listing:
+            if not served_name(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif file_type(entry.name) is None and entry.is_file(follow_symlinks=False):
+                yield Path(entry.name).suffix.lower()
+    for name in folders if level < _DEEPEST else ():
+        try:
+            with closing(directory.enter(name)) as below:
+                yield from _endings(below, level + 1)
+        except OSError:
+            continue
+
+
+def loose_files(root: str) -> list[str]:
+    """Return the names of Markdown and JSON files that lie in the root itself, and so in no manual."""
+    try:
+        with os.scandir(root) as listing:
+            return sorted(
+                entry.name
+                for entry in listing
+                if served_name(entry.name)
+                and file_type(entry.name) is not None
+                and entry.is_file(follow_symlinks=False)
+            )
+    except OSError:
+        return []
+
+
+def in_words(kinds: Mapping[str, int]) -> str:
+    """Say how many files of other kinds there are, the most frequent first; nothing if there are none."""
+    if not kinds:
+        return ""
+    most = sorted(kinds, key=lambda ending: (-kinds[ending], not ending, ending))[:_MOST_KINDS]
+    named = [f"{kinds[ending]:,} {ending or 'without an ending'}" for ending in most]
+    if len(kinds) > _MOST_KINDS:
+        named.append("and others")
+    total = sum(kinds.values())
+    files = "is 1 file of another kind" if total == 1 else f"are {total:,} files of other kinds"
+    return f"not served {files} ({', '.join(named)})"
+
+
+def names_in_words(names: list[str]) -> str:
+    """Return some names as a list for a sentence, with how many more there are."""
+    if len(names) <= _MOST_NAMED:
+        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED:,} more"
