@@ -12,6 +12,7 @@ from subprocess import DEVNULL
 import pytest
 import trio
 
+from responses_mcp.manuals.index.turn import Turn
 from responses_mcp.testing import Error, FakeApi, Hang, answer_with_embeddings
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
 from tests.processes import COMMAND, environment
@@ -108,6 +109,25 @@ async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest
     assert KEY not in err
     code, _, _ = await manuals("index", "--embed", "--yes")
     assert (code, stored(tmp_path)) == (0, SECTIONS)
+
+
+async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is_said(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    await manuals("index")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    other = Turn(file)
+    assert other.take()
+    code, _, err = await manuals("index", "--embed", "--yes")
+    assert (code, api.requests) == (1, [])
+    assert err == (
+        "openai-responses-mcp: Another process is making vectors for these manuals; wait until it has ended.\n"
+    )
+    other.give_back()
+    code, _, _ = await manuals("index", "--embed", "--yes")
+    assert (code, stored(tmp_path)) == (0, SECTIONS)
+    await manuals("index", "--forget")
+    assert not (tmp_path / "index").exists()
 
 
 @pytest.mark.parametrize(

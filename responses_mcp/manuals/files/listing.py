@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
@@ -18,6 +19,7 @@ from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.sections import headings
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, encoding_of, spans
 from responses_mcp.manuals.files.titles import shown_title
+from responses_mcp.manuals.files.unserved import loose_files, names_in_words
 from responses_mcp.manuals.requests import LsRequest, TocRequest
 from responses_mcp.manuals.requests.paths import ROOT_ID, Kind, child_id, file_type, name_of, parse_child_id, parts_of
 
@@ -71,6 +73,12 @@ def _why_none(root: str) -> str:
     if not os.path.lexists(root):
         return (
             f"{where} does not exist; create it, or set manuals.root (MANUALS_ROOT) to the folder that has the manuals."
+        )
+    loose = loose_files(root)
+    if loose:
+        return (
+            f"{where} has no folders, but {names_in_words(loose)}: it may be a manual itself, and a manual is a folder "
+            f"in the folder of manuals. Then set manuals.root (MANUALS_ROOT) to '{Path(root).parent}'."
         )
     return f"{where} has no folders; a manual is a folder in it, or set manuals.root (MANUALS_ROOT) to another one."
 

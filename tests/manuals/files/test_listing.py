@@ -26,6 +26,16 @@ def names(listed) -> list[str]:
     return [row["name"] for row in listed["items"]]
 
 
+def test_a_root_that_is_a_manual_itself_is_told_which_root_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide/a.md").write_text("# A\n")
+    note = list_children(Folder(tmp_path / "guide"), LsRequest())["note"]
+    assert note == (
+        f"The folder of manuals, '{tmp_path / 'guide'}', has no folders, but a.md: it may be a manual itself, and a manual "
+        f"is a folder in the folder of manuals. Then set manuals.root (MANUALS_ROOT) to '{tmp_path}'."
+    )
+
+
 def test_the_root_lists_the_manuals_afresh_at_each_call(folder: Folder, tmp_path: Path) -> None:
     assert list_children(folder, LsRequest()) == {
         "id": "manuals",
