@@ -361,10 +361,9 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
     loose = await _in_thread(loose_files, settings.root or "")
     if not loose:
         raise Stop("There are no manuals; each is a folder of .md and .json files in the folder of manuals.")
-    told = f"{names_in_words(loose)} {'is' if len(loose) == 1 else 'are'}"
     raise Stop(
-        f"There are no manuals in {settings.root}, but {told}; a manual is a folder in the folder of manuals. "
-        f"Did you mean {_root_above(settings, options)}?"
+        f"There are no manuals in {settings.root}, only {names_in_words(loose)}: a manual is a folder in it. "
+        f"If that is a manual itself, {_root_above(settings, options)}."
     )
 
 
@@ -375,13 +374,13 @@ async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace) 
         lie = "lies" if len(loose) == 1 else "lie"
         remark(
             f"{names_in_words(loose)} {lie} in no manual: a manual is a folder in {settings.root}. "
-            f"If that is a manual itself, pass {_root_above(settings, options)}."
+            f"If that is a manual itself, {_root_above(settings, options)}."
         )
 
 
 def _root_above(settings: ManualsSettings, options: argparse.Namespace) -> str:
     above = Path(settings.root or "").parent
-    return f"--root {above}" if options.root is not None else f"manuals.root (MANUALS_ROOT) {above}"
+    return f"pass --root {above}" if options.root is not None else f"set manuals.root (MANUALS_ROOT) to {above}"
 
 
 async def _in_thread(work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:

@@ -180,6 +180,8 @@ def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
         code, _, err = manuals(*command, "--root", str(root / "guide"))
         assert (code, err) == (0, said), command
     assert manuals("find", "token", "--root", str(root / "guide"))[2] == ""
+    write(root / "README.md", "# What these manuals are\n")
+    assert output(manuals("ls", "--root", str(root))).startswith("guide  3 files\n")
     for number in range(9):
         write(root / f"guide/{number}.md", "x")
     assert "0.md, 1.md, 2.md and 8 more lie in no manual" in manuals("ls", "--root", str(root / "guide"))[2]
@@ -192,11 +194,11 @@ def test_a_folder_of_files_alone_is_told_to_be_a_manual(
         code, out, err = manuals(*command, "--root", str(root / "plant"))
         assert (code, out) == (1, "")
         assert err == (
-            f"openai-responses-mcp: There are no manuals in {root / 'plant'}, but 電源.md is; a manual is a folder in the "
-            f"folder of manuals. Did you mean --root {root}?\n"
+            f"openai-responses-mcp: There are no manuals in {root / 'plant'}, only 電源.md: a manual is a folder in it. "
+            f"If that is a manual itself, pass --root {root}.\n"
         )
     monkeypatch.setenv("MANUALS_ROOT", str(root / "plant"))
-    assert f"Did you mean manuals.root (MANUALS_ROOT) {root}?" in manuals("ls")[2]
+    assert f"If that is a manual itself, set manuals.root (MANUALS_ROOT) to {root}.\n" in manuals("ls")[2]
 
 
 # ls

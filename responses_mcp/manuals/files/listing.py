@@ -77,8 +77,8 @@ def _why_none(root: str) -> str:
     loose = loose_files(root)
     if loose:
         return (
-            f"{where} has no folders, but {names_in_words(loose)}: it may be a manual itself, and a manual is a folder "
-            f"in the folder of manuals. Then set manuals.root (MANUALS_ROOT) to '{Path(root).parent}'."
+            f"{where} has no folders, only {names_in_words(loose)}; a manual is a folder in it. If it is one itself, "
+            f"set manuals.root (MANUALS_ROOT) to '{Path(root).parent}'."
         )
     return f"{where} has no folders; a manual is a folder in it, or set manuals.root (MANUALS_ROOT) to another one."
 

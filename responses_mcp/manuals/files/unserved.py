@@ -53,7 +53,7 @@ def _endings(directory: Directory, level: int = 1) -> Iterator[str]:
 
 
 def loose_files(root: str) -> list[str]:
-    """Return the names of Markdown and JSON files that lie in the root itself, and so in no manual."""
+    """Return the names of Markdown and JSON files that lie in the root itself, and so in no manual; no README."""
     try:
         with os.scandir(root) as listing:
             return sorted(
@@ -61,6 +61,7 @@ def loose_files(root: str) -> list[str]:
                 for entry in listing
                 if served_name(entry.name)
                 and file_type(entry.name) is not None
+                and not entry.name.lower().startswith("readme.")
                 and entry.is_file(follow_symlinks=False)
             )
     except OSError:
