@@ -49,6 +49,15 @@ def test_the_whole_name_comes_before_what_has_only_its_parts() -> None:
     assert paths(found(reader, "getElementById", "zzqq"))[:2] == ["whole.md", "parts.md"]
 
 
+@pytest.mark.parametrize(("asked", "other"), [("commits", "committing"), ("indexes", "index"), ("rotate", "rotation")])
+def test_of_two_forms_of_a_word_the_one_that_was_asked_for_comes_first(asked: str, other: str) -> None:
+    for first, second in ((asked, other), (other, asked)):
+        texts = {"a.md": f"# Page\nHere are {first} of all.\n", "b.md": f"# Page\nHere are {second} of all.\n"}
+        rows = found(manual({**OTHERS, **texts}), asked, "zzqq")["candidates"]
+        assert {row["path"] for row in rows} >= {"a.md", "b.md"}
+        assert rows[0]["matched_tokens"] == [asked]
+
+
 def test_in_a_japanese_question_the_grammar_between_the_words_does_not_decide() -> None:
     others = {f"{n}.md": f"# 案内{n}\n粗大ごみは電話で申し込みます。番号は{n}番。\n" for n in range(9)}
     reader = manual(
