@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from responses_mcp.configured import configured_toolsets
+from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
 from responses_mcp.testing.client import connected_client
@@ -406,6 +407,22 @@ async def test_in_a_japanese_question_what_counts_are_its_words(root: Path) -> N
     async with desk(settings_for(root)) as here:
         found = await rows(here, "住民票の写しを取得するにはどうすればよいですか")
         assert found[0]["path"] == "届出.md"
+
+
+@every_revision
+async def test_folded_forms_of_words_are_never_shown(tmp_path: Path, revision: str) -> None:
+    write(tmp_path, "m/a.md", "# サーバー\n\nサーバのポートはストレージごとに設定する。例外としてルーターは別。\n")
+    write(tmp_path, "m/b.md", "# ルーター\n\nルーターのポート。サーバーとの違いはストレージの有無。\n")
+    async with desk(settings_for(tmp_path), revision) as here:
+        shown = [await here.call("manual_ls"), await searched(here, "サーバーとルーターの違い")]
+        for terms in (["ポート"], ["サーバー", "ゾーン"], ["モーター"]):
+            arguments = {"query": "サーバーのポートのストレージ", "manual_id": "m", "required_terms": terms}
+            found = await here.call("manual_find", **arguments, inline_hits={}, include_claim_graph=True)
+            shown.append(found)
+            shown += [await here.call("manual_hits", trace_id=found["trace_id"], kind=kind) for kind in KINDS]
+    text = json.dumps(shown, ensure_ascii=False)
+    for folded in ("サバ", "ポト", "ストレジ", "ゾン", "モタ", "ルタ"):
+        assert folded not in text
 
 
 # What was not searched
