@@ -344,6 +344,7 @@ def _opened(path: str, check: CancellationCheck) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+    connection.execute("PRAGMA temp_store = MEMORY")  # another full disk must not pass for that of the index
     if _is_index(connection):
         return
     with suppress(FileNotFoundError):  # before there is anything in it that others must not read
