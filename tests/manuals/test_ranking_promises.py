@@ -56,6 +56,17 @@ def test_of_two_forms_of_a_word_the_one_that_was_asked_for_comes_first(asked: st
         rows = found(manual({**OTHERS, **texts}), asked, "zzqq")["candidates"]
         assert {row["path"] for row in rows} >= {"a.md", "b.md"}
         assert rows[0]["matched_tokens"] == [asked]
+def test_a_code_is_one_word_and_comes_before_its_parts_far_apart() -> None:
+    reader = manual(
+        {
+            **OTHERS,
+            "apart.md": "# Page 104\nSet e of 104 lamps. On page 104 an e, an e and 104 lamps.\n",
+            "whole.md": "# Errors\nWhen the display shows E-104, empty the tank.\n",
+        }
+    )
+    (first, second, *_) = found(reader, "エラーE-104", "zzqq")["candidates"]
+    assert (first["path"], second["path"]) == ("whole.md", "apart.md")
+    assert first["token_hits"] == {"e-104": 1}
 
 
 def test_in_a_japanese_question_the_grammar_between_the_words_does_not_decide() -> None:

@@ -10,6 +10,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from math import log2
 from typing import Final, NamedTuple
@@ -34,6 +35,7 @@ _SHARED: Final = 2 * _WIDTH  # of a piece and the next, so that no match is cut 
 _MOST_WORDS: Final = 32
 _PART: Final = 0.4  # what a word weighs that is only a part of one
 _LONGEST_ABOVE: Final = 400  # characters
+_MOST_FOLDED: Final = 8_192  # characters, of which a text has a few hundred
 
 _LETTER: Final = re.compile(LETTER)
 _JOINING: Final = re.compile("[\u0300-\u036f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]")  # to the character before
@@ -278,23 +280,20 @@ def _folded(raw: str, *, json: bool) -> tuple[str, list[tuple[int, int]] | None]
     escaped = json and "\\u" in raw
     if raw.isascii() and not escaped:
         return raw.lower(), None
-    memory = _Memory()
     if escaped:
         pieces: Sequence[str] = _ESCAPES.findall(raw)
     else:
         pieces = _CHARACTERS.findall(raw) if _JOINING.search(raw) else raw
-    folded = [memory[piece] for piece in pieces]
-    text = "".join(folded)
-    if len(text) == len(raw) and all(len(piece) == 1 for piece in memory.values()) and len(pieces) == len(raw):
-        return text, None
-    return text, list(zip(map(len, pieces), map(len, folded), strict=True))
+    folded = list(map(_folded_piece, pieces))
+    if len(pieces) == len(raw) and set(map(len, folded)) == {1}:
+        return "".join(folded), None
+    return "".join(folded), list(zip(map(len, pieces), map(len, folded), strict=True))
 
 
-class _Memory(dict[str, str]):
-    def __missing__(self, piece: str) -> str:
-        text = _unescaped(piece) if len(piece) > 1 and piece.startswith("\\u") else piece
-        self[piece] = folded = " " if text.isspace() else normalise(text)
-        return folded
+@lru_cache(_MOST_FOLDED)
+def _folded_piece(piece: str) -> str:
+    text = _unescaped(piece) if len(piece) > 1 and piece.startswith("\\u") else piece
+    return " " if text.isspace() else normalise(text)
 
 
 def _raw(place: int, lengths: list[tuple[int, int]] | None) -> int:

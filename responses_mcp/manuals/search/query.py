@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -37,10 +37,15 @@ _LAST_KANA: Final = re.compile(rf"(?<={_KANJI})[いみりきし]$")
 _OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|し(?={_KANA}))")
 _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
 _RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
+# A code such as e-104 or utf-8, if it has a letter and a digit: one word, though the index has its parts.
+_CODE: Final = re.compile(r"(?<![0-9a-z_-])[0-9a-z]{1,16}(?:-[0-9a-z]{1,16}){1,4}(?![0-9a-z_-])")
+_JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
 _MIXED: Final = 0.3  # the weight of a pair that is half grammar
 _PART_OF_NAME: Final = 0.5
+_ASCII: Final = "[0-9a-z]"  # in a pattern; to compile one with all letters takes eight times as long
+_LETTER: Final = re.compile(LETTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +77,25 @@ class Term:
             return 0
         if self.pattern is None:
             return text.count(self.text)
-        return sum(map(self.forms.__contains__, self.pattern.findall(text)))
+        if text.isascii():
+            return sum(map(self.forms.__contains__, self.pattern.findall(text)))
+        return sum(1 for _ in self.places(text))
 
     def words(self, text: str) -> list[str]:
         """Return it as it stands in a normalised text, once for each place."""
         if self.pattern is None:
             return as_written(self.text, text)
-        return [each for each in self.pattern.findall(text) if each in self.forms]
+        return [text[begin:end] for begin, end in self.places(text)]
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where it begins and ends in a folded text."""
         if self.pattern is not None:
-            yield from (each.span() for each in self.pattern.finditer(text) if each[0] in self.forms)
+            for each in self.pattern.finditer(text):
+                begin, end = each.span()
+                if each[0] in self.forms and not (
+                    _LETTER.match(text, end) or (begin and _LETTER.match(text, begin - 1))
+                ):
+                    yield begin, end
             return
         at = text.find(self.text)
         while at >= 0:
@@ -141,13 +153,14 @@ def term(text: str, weight: float = 1.0) -> Term:
     root = first[: next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)]
     more = max(map(len, every)) - len(root)
     # The word comes first and what stands before it second: so it is looked for at the speed of str.find.
-    pattern = rf"{re.escape(root)}(?<!{LETTER}(?s:.{{{len(root)}}})){LETTER}{{0,{more}}}(?!{LETTER})"
+    pattern = rf"{re.escape(root)}(?<!{_ASCII}(?s:.{{{len(root)}}})){_ASCII}{{0,{more}}}(?!{_ASCII})"
     return Term(text, match, tokens, root, every, re.compile(pattern), weight)
 
 
 def words(query: str) -> tuple[Term, ...]:
     """Return the words of a query as a reader sees them, without those of grammar unless it has no others."""
-    every = [word for run in runs(foldable(normalise(query))) for word in _pieces(run)]
+    text = foldable(normalise(query))
+    every = [word for run in _with_codes(text, runs) for word in _pieces(run)]
     telling = [word for word in every if not _is_grammar(word)]
     found: list[Term] = []
     left = _MOST_WORDS
@@ -168,11 +181,11 @@ def terms(query: str) -> tuple[Term, ...]:
     """
     weights = dict[str, float]()
     parts = dict[str, str]()
-    for run in _RUN.findall(foldable(normalise(query))):
+    for run in _with_codes(foldable(normalise(query)), _RUN.findall):
         if not _JAPANESE.match(run):
             if run.strip("_") and not _is_grammar(run):
                 weights[run] = 1.0
-                parts.update(dict.fromkeys(run.split("_"), run))
+                parts.update(dict.fromkeys(_JOINING.split(run), run))
             continue
         for token in asked(run):
             if not is_hiragana(token):
@@ -183,6 +196,21 @@ def terms(query: str) -> tuple[Term, ...]:
         weights.setdefault(part, _PART_OF_NAME)
     found = [term(text, weight) for text, weight in islice(weights.items(), _MOST_COUNTED)]
     return tuple(replace(each, part_of=parts.get(each.text, "")) for each in found) or words(query)
+
+
+def _with_codes(text: str, cut: Callable[[str], list[str]]) -> list[str]:
+    """Cut a folded text, but not the codes in it."""
+    found: list[str] = []
+    at = 0
+    for code in _CODE.finditer(text):
+        if _has_letter_and_digit(code[0]):
+            found += [*cut(text[at : code.start()]), code[0]]
+            at = code.end()
+    return [*found, *cut(text[at:])]
+
+
+def _has_letter_and_digit(code: str) -> bool:
+    return any(map(str.isdigit, code)) and any(map(str.isalpha, code))
 
 
 def _is_grammar(word: str) -> bool:

@@ -159,3 +159,19 @@ def test_a_required_word_is_asked_for_in_its_forms_and_as_it_is_written() -> Non
     required = required_term("mapping")
     assert {'"map"', '"mapping"', '"mapped"'} <= set(required.match.strip("()").split(" OR "))
     assert required.exact == '"mapping"'
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("E-104の対処", ["e-104", "対処"]),
+        ("gpt-5 and UTF-8", ["gpt-5", "utf-8"]),
+        ("x86-64-v2", ["x86-64-v2"]),
+        ("2024-05-01", ["2024", "05", "01"]),
+        ("well-known", ["well", "known"]),
+        ("my_name-2", ["my_name", "2"]),
+        ("a-1-" * 9, ["1"]),
+    ],
+)
+def test_a_code_with_a_letter_and_a_digit_is_one_word(query: str, shown: list[str]) -> None:
+    assert [each.text for each in words(query)] == shown
