@@ -48,13 +48,45 @@ def question(name: str, vector: Sequence[float]) -> Question | None:
     return Question(name, memoryview(data)[_FACTOR.size :].cast("b").tolist(), factor) if factor else None
 
 
-def likeness(question: Question, data: bytes) -> float | None:
-    """Return the cosine of the question and the vector most like it, of those packed in `data`; None without any."""
+class Likeness(NamedTuple):
+    """How alike a question and the nearest of some vectors are: their cosine, and that vector."""
+
+    cosine: float
+    numbers: Sequence[int]
+    factor: float
+
+
+def likeness(question: Question, data: bytes) -> Likeness | None:
+    """Compare the question with the vectors packed in `data`; None without any."""
     step = _FACTOR.size + question.dimensions
-    best: float | None = None
+    best: Likeness | None = None
     for start in range(0, len(data) - step + 1, step):
         (factor,) = _FACTOR.unpack_from(data, start)
         numbers = memoryview(data)[start + _FACTOR.size : start + step].cast("b")
-        cosine = sum(map(mul, question.numbers, numbers)) * factor * question.factor
-        best = cosine if best is None else max(best, cosine)
+        cosine = _cosine(question, numbers, factor)
+        if best is None or cosine > best.cosine:
+            best = Likeness(cosine, numbers, factor)
     return best
+
+
+def _cosine(question: Question, numbers: Sequence[int], factor: float) -> float:
+    return sum(map(mul, question.numbers, numbers)) * factor * question.factor
+
+
+def again(question: Question, before: Likeness) -> Likeness:
+    """Compare another question with the vector that was nearest to one."""
+    return before._replace(cosine=_cosine(question, before.numbers, before.factor))
+
+
+def nearer(asked: Question, best: Sequence[Likeness], weight: float) -> Question | None:
+    """Return the question moved towards the best of what was found; at a weight of 1 both count the same (Rocchio).
+
+    None if these point nowhere, all together.
+    """
+    middle = [sum(each) for each in zip(*([n * one.factor for n in one.numbers] for one in best), strict=True)]
+    length = math.hypot(*middle)
+    if not length:
+        return None
+    toward = weight / length
+    pairs = zip(asked.numbers, middle, strict=True)
+    return question(asked.name, [number * asked.factor + toward * other for number, other in pairs])

@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 MOST_COMPARED: Final = 400  # candidates
-MEANING: Final = 0.35  # of the score; the rest is that by words
-_CERTAIN: Final = 0.7  # of that is left to the words where they surely name what is sought
+MEANING: Final = 0.45  # of the score; the rest is that by words
+_CERTAIN: Final = 0.85  # of that is left to the words where they surely name what is sought
 _ENOUGH: Final = 0.5  # of the candidates; with fewer vectors the ranking is that by words
 
 

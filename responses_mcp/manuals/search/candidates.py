@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.index.update import Manual
@@ -13,9 +13,11 @@ from responses_mcp.manuals.search.query import RequiredTerm, Term, any_form
 from responses_mcp.manuals.search.scoring import Row
 from responses_mcp.manuals.words import LONG_VOWEL, foldable
 
-_POSTINGS: Final = 6_000  # entries of the index that the words of one query may go through together
+_POSTINGS: Final = 3_000  # entries of the index that the words of one query may go through, if any of them will do
+_ALL_POSTINGS: Final = 10_000  # and if all of them have to be there
 _MOST_COUNTED: Final = 50_000
-_ANY_WORD, _ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 120, 80, 80, 40  # rows taken of each way of asking
+ANY_WORD, ANY_WORD_COMPARED = 120, 300  # rows taken of this way of asking; the latter where meaning will choose
+_ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 80, 80, 40  # and of the others
 _OF_FILES: Final = 80  # rows, one a file, that hold a required term as it is written
 _LOOKED_AT: Final = 2_000  # rows, for that
 _MOST_REMEMBERED: Final = 20_000  # counts
@@ -139,30 +141,25 @@ class Candidates(NamedTuple):
     whole: bool
 
 
-def candidates(reader: Reader, terms: Sequence[Term], required: Sequence[RequiredTerm]) -> Candidates:
+def candidates(
+    reader: Reader, terms: Sequence[Term], required: Sequence[RequiredTerm], most: int = ANY_WORD
+) -> Candidates:
     """Return the rows to score.
 
-    For the words of the question the index is asked for all of them, and for any of the rarest, as many as the budget
-    of postings allows; for required terms for all of them, and for each with any of the rarest words, alone, and as it
-    is written: a rare word may have a form that is everywhere. The answers to each kind are interleaved, so that the
-    first few ids have some of each.
+    For the words of the question the index is asked for all of the rarer ones, and for `most` rows with any of the
+    rarest, each as many words as a budget of postings allows; for required terms for all of them, and for each with
+    any of the rarest words, alone if these are few, and as it is written: a rare word may have a form that is
+    everywhere. The answers to each kind are interleaved, so that the first few ids have some of each.
     """
     words = {token: any_form(token) for term in terms for token in term.tokens}
     counted = sorted((reader.having(word), word) for word in words.values())
     there = [(count, word) for count, word in counted if count]
-    rare: list[str] = []
-    spent = 0
-    for count, word in there:
-        spent += count
-        if rare and spent > _POSTINGS:
-            break
-        rare.append(word)
-    any_word = " OR ".join(rare)
+    any_word = " OR ".join(_rarest(there, _POSTINGS))
     asked = [term for term in required if frequency(reader, term)]
     of_words: list[list[int]] = []
     answers: list[list[int]] = []
     if len(there) > 1:
-        of_words.append(reader.best(" AND ".join(word for _, word in there), _ALL_WORDS))
+        of_words.append(reader.best(" AND ".join(_rarest(there, _ALL_POSTINGS)), _ALL_WORDS))
     if len(asked) > 1 and all(term.match for term in asked):
         together = " AND ".join(f"({term.match})" for term in asked)
         answers.append(reader.best(together, _ALL_REQUIRED, literal=asked[0].literal or asked[1].literal))
@@ -173,12 +170,21 @@ def candidates(reader: Reader, terms: Sequence[Term], required: Sequence[Require
         exact += of_files
         whole = whole and all_files
         answers.append(of_files)
+        beside: list[int] = []
         if any_word and term.match:
-            answers.append(reader.best(f"({term.match}) AND ({any_word})", _WITH_REQUIRED, literal=term.literal))
-        answers.append(reader.best(term.match, _WITH_REQUIRED, literal=term.literal))
-    by_any_word = reader.best(any_word, _ANY_WORD) if any_word else []
+            beside = reader.best(f"({term.match}) AND ({any_word})", _WITH_REQUIRED, literal=term.literal)
+        if len(beside) < _WITH_REQUIRED:
+            answers.append(reader.best(term.match, _WITH_REQUIRED, literal=term.literal))
+        answers.append(beside)
+    by_any_word = reader.best(any_word, most) if any_word else []
     of_words.append(by_any_word)
     return Candidates(_in_turn(of_words), _in_turn(answers), by_any_word, exact, whole)
+
+
+def _rarest(words: Sequence[tuple[int, str]], most: int) -> list[str]:
+    """Return the first words, one at least, that have `most` postings together; words are sorted by theirs."""
+    totals = accumulate(postings for postings, _ in words)
+    return [word for total, (_, word) in zip(totals, words, strict=True) if total <= most or word == words[0][1]]
 
 
 def _in_turn(answers: Sequence[Sequence[int]]) -> list[int]:

@@ -85,7 +85,9 @@ class Everywhere:
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""
-        ranking = rank(self._query, self._parts, Search(reader, (), self._lexical, _MOST_SCORED, self._check))
+        compared = meaning is not None
+        search = Search(reader, (), self._lexical, _MOST_SCORED, self._check, compared=compared)
+        ranking = rank(self._query, self._parts, search)
         if meaning is not None and ranking.order:
             meaning.rerank(ranking)
         # Here and not over all manuals, so that no manual changes the scores of another.

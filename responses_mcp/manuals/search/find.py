@@ -53,7 +53,8 @@ def find(
     used = [each for each in required if each.text not in dropped]
     most = min(_MOST_SCORED, max(_FEWEST_SCORED, _SCORED_PER_CANDIDATE * request.max_candidates))
     parts = sub_queries(request.query)
-    ranking = rank(request.query, parts, Search(reader, used, settings.lexical, most, check))
+    search = Search(reader, used, settings.lexical, most, check, compared=meaning is not None)
+    ranking = rank(request.query, parts, search)
     if meaning is not None:
         meaning.rerank(ranking)
     selection = select(ranking, request.max_candidates, settings.find)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from responses_mcp.manuals.embeddings.likeness import Question, likeness
+from responses_mcp.manuals.embeddings.likeness import Likeness, Question, again, likeness, nearer
 from responses_mcp.manuals.embeddings.mix import MOST_COMPARED, mixed
 from responses_mcp.manuals.index.vectors import vectors
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
-    from responses_mcp.manuals.search.ranking import Ranking
+    from responses_mcp.manuals.search.ranking import Key, Ranking
+
+_FEEDBACK: Final = 3  # sections
 
 
 class Meaning:
@@ -29,19 +32,29 @@ class Meaning:
         self.used = False
 
     def rerank(self, ranking: Ranking) -> None:
-        """Mix likeness into the order and the fused scores of a ranking, if enough candidates have a vector."""
-        question = self._question
+        """Mix likeness into the order and the fused scores of a ranking, if enough candidates have a vector.
+
+        That is done twice: the first few tell more about what is sought than the question alone.
+        """
+        asked = self._question
         keys = {ranking.scored[key].row.id: key for key in ranking.order[:MOST_COMPARED]}
-        alike: dict[int, float] = {}
-        for number, data in vectors(self._connection, question.name, question.dimensions, keys):
+        alike: dict[Key, Likeness] = {}
+        for number, data in vectors(self._connection, asked.name, asked.dimensions, keys):
             self._check()
-            cosine = likeness(question, data)
-            if cosine is not None:
-                alike[number] = cosine
+            found = likeness(asked, data)
+            if found is not None:
+                alike[keys[number]] = found
         self.candidates += len(keys)
-        self.lacking += [number for number in keys if number not in alike]
-        by_meaning = {keys[number]: cosine for number, cosine in alike.items()}
-        found = mixed(ranking.order, ranking.fused, by_meaning, ranking.certainty)
-        if found is not None:
-            ranking.order, ranking.fused = found
-            self.used = True
+        self.lacking += [number for number, key in keys.items() if key not in alike]
+        once = self._mixed(ranking, alike)
+        if once is None:
+            return
+        best = [alike[key] for key in once[0][:_FEEDBACK] if key in alike]
+        moved = nearer(asked, best, 1 - ranking.certainty)
+        twice = moved and self._mixed(ranking, {key: again(moved, each) for key, each in alike.items()})
+        ranking.order, ranking.fused = twice or once
+        self.used = True
+
+    def _mixed(self, ranking: Ranking, alike: Mapping[Key, Likeness]) -> tuple[list[Key], dict[Key, float]] | None:
+        cosines = {key: each.cosine for key, each in alike.items()}
+        return mixed(ranking.order, ranking.fused, cosines, ranking.certainty)

@@ -17,7 +17,14 @@ from itertools import chain, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
-from responses_mcp.manuals.search.candidates import Candidates, Reader, candidates, frequency
+from responses_mcp.manuals.search.candidates import (
+    ANY_WORD,
+    ANY_WORD_COMPARED,
+    Candidates,
+    Reader,
+    candidates,
+    frequency,
+)
 from responses_mcp.manuals.search.query import RequiredTerm, Term, terms, words
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, lift_files
 from responses_mcp.manuals.words import foldable, normalise
@@ -45,7 +52,8 @@ _PARTS_BASE: Final = 0.30
 class Search:
     """What the questions of one find share. `required` are the terms that the guard left.
 
-    At most `most` rows are scored for a question. `check` stops the search.
+    At most `most` rows are scored for a question. `check` stops the search. `compared` says that meaning will choose
+    among the rows: it is given more of them.
     """
 
     reader: Reader
@@ -53,6 +61,7 @@ class Search:
     lexical: LexicalSettings
     most: int
     check: CancellationCheck
+    compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +193,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             search.lexical,
             average=reader.average,
         )
-        found = candidates(reader, asked, search.required)
+        found = candidates(reader, asked, search.required, ANY_WORD_COMPARED if search.compared else ANY_WORD)
         ids = [each for each in dict.fromkeys(chain(*zip_longest(found.of_words, found.required))) if each is not None]
         cutoff = "candidate_cap" if len(ids) > search.most or not found.whole else None
         for row in reader.rows(ids[: search.most]):

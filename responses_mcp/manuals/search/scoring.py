@@ -24,7 +24,7 @@ _K1: Final = 1.2
 _B: Final = 0.6
 _TITLE, _TITLE_B, _TITLE_LENGTH = 1.5, 0.5, 25
 _ABOVE, _PATH, _NAMES = 0.5, 0.5, 0.5
-_SHORTEST: Final = 300  # what is shorter counts as so long; Japanese says as much in half of it
+_SHORTEST: Final = 450  # what is shorter counts as so long; Japanese says as much in a third of it
 _MOST_HITS: Final = 20
 
 # The LEXICAL_* settings scale those that the contract names (M4.3); these are the values at their defaults.
@@ -37,7 +37,7 @@ _HEAD: Final = 0.25  # for words in the title, the headings above or the path
 _REQUIRED: Final = 0.05  # for required terms that the query has, if it is certain
 _DEMANDED: Final = 3.0  # times what BM25 makes of one that the query does not have
 _FORM: Final = 0.5  # of `_REQUIRED`, for one in another form
-_FILE: Final = 0.1  # of each of the two next sections of the file
+_FILE: Final = 0.08  # of each of the two next sections of the file
 _NEXT: Final = 2
 _PHRASE: Final = 0.1
 _AS_WRITTEN: Final = 0.3  # for words in the form that the query has, if it is certain
@@ -164,18 +164,19 @@ class Scorer:
         head = f"{title}\n{above}\n{path}"
         body, names = row.body, row.names
         found = Scored(row, title)
-        length = 1 - self._b + self._b * max(len(body), self._shortest / (1 if body.isascii() else 2)) / self._average
+        length = 1 - self._b + self._b * max(len(body), self._shortest / (1 if body.isascii() else 3)) / self._average
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(title) / _TITLE_LENGTH)
+        anywhere = f"{head}\n{body}\n{names}"
         for term in self._terms:
-            hits = min(term.hits(body), _MOST_HITS)
-            more = 0.0
-            in_head = False
-            if term.root in head:
-                title_hits, above_hits, path_hits = term.hits(title), term.hits(above), term.hits(path)
-                more = in_title * title_hits + _ABOVE * bool(above_hits) + _PATH * bool(path_hits)
-                in_head = more > 0
-            if not hits and term.root in names:
-                more += _NAMES * bool(term.hits(names))
+            hits, more, in_head = 0, 0.0, False
+            if term.root in anywhere:
+                hits = min(term.hits(body), _MOST_HITS)
+                if term.root in head:
+                    title_hits, above_hits, path_hits = term.hits(title), term.hits(above), term.hits(path)
+                    more = in_title * title_hits + _ABOVE * bool(above_hits) + _PATH * bool(path_hits)
+                    in_head = more > 0
+                if not hits and term.root in names:
+                    more += _NAMES * bool(term.hits(names))
             count = hits / length + more
             found.gains.append(count / (count + _K1))
             found.at_average.append((hits + more) / (hits + more + _K1))

@@ -5,11 +5,16 @@ import random
 
 import pytest
 
-from responses_mcp.manuals.embeddings.likeness import likeness, packed, question
+from responses_mcp.manuals.embeddings.likeness import Question, again, likeness, nearer, packed, question
 
 
 def cosine(one: list[float], other: list[float]) -> float:
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / math.hypot(*one) / math.hypot(*other)
+
+
+def compared(asked: Question, data: bytes) -> float | None:
+    found = likeness(asked, data)
+    return None if found is None else found.cosine
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 256, 1536])
@@ -18,8 +23,8 @@ def test_a_cosine_survives_being_kept_in_a_byte_a_number(dimensions: int) -> Non
     one, other = ([rng.gauss(0, 1) for _ in range(dimensions)] for _ in range(2))
     asked = question("m", one)
     assert asked is not None
-    assert likeness(asked, packed(other)) == pytest.approx(cosine(one, other), abs=0.01)
-    assert likeness(asked, packed(one)) == pytest.approx(1, abs=0.01)
+    assert compared(asked, packed(other)) == pytest.approx(cosine(one, other), abs=0.01)
+    assert compared(asked, packed(one)) == pytest.approx(1, abs=0.01)
     assert len(packed(one)) == dimensions + 4
 
 
@@ -27,20 +32,40 @@ def test_a_cosine_survives_being_kept_in_a_byte_a_number(dimensions: int) -> Non
 def test_only_the_direction_counts_however_large_the_numbers_are(size: float) -> None:
     asked = question("m", [3 * size, 4 * size])
     assert asked is not None
-    assert likeness(asked, packed([0.3, 0.4])) == pytest.approx(1, abs=0.01)
-    assert likeness(asked, packed([-3 * size, -4 * size])) == pytest.approx(-1, abs=0.01)
+    assert compared(asked, packed([0.3, 0.4])) == pytest.approx(1, abs=0.01)
+    assert compared(asked, packed([-3 * size, -4 * size])) == pytest.approx(-1, abs=0.01)
 
 
 def test_a_vector_of_zeros_is_no_question_and_like_nothing() -> None:
     assert question("m", [0.0, 0.0]) is None
     asked = question("m", [1.0, 0.0])
     assert asked is not None
-    assert likeness(asked, packed([0.0, 0.0])) == 0
+    assert compared(asked, packed([0.0, 0.0])) == 0
 
 
 def test_of_several_vectors_the_most_alike_counts_and_none_is_no_likeness() -> None:
     asked = question("m", [1.0, 0.0])
     assert asked is not None
-    assert likeness(asked, packed([0.0, 1.0]) + packed([1.0, 0.1]) + packed([-1.0, 0.0])) == pytest.approx(1, abs=0.01)
-    assert likeness(asked, b"") is None
-    assert likeness(asked, b"torn") is None
+    assert compared(asked, packed([0.0, 1.0]) + packed([1.0, 0.1]) + packed([-1.0, 0.0])) == pytest.approx(1, abs=0.01)
+    assert compared(asked, b"") is None
+    assert compared(asked, b"torn") is None
+
+
+def test_a_question_moves_halfway_to_what_was_found_and_is_compared_with_that_again() -> None:
+    asked, other = question("m", [1.0, 0.0, 0.0]), packed([5.0, 5.0, 0.0]) + packed([0.0, 0.0, 1.0])
+    assert asked is not None
+    nearest = likeness(asked, other)
+    assert nearest is not None
+    moved = nearer(asked, [nearest], 1.0)
+    assert moved is not None
+    assert moved.name == "m"
+    assert compared(moved, packed([1.0, 0.0, 0.0])) == pytest.approx(math.cos(math.pi / 8), abs=0.01)
+    assert again(moved, nearest).cosine == pytest.approx(math.cos(math.pi / 8), abs=0.01)
+
+
+@pytest.mark.parametrize(("best", "weight"), [([], 1.0), ([[0.0, 0.0]], 1.0), ([[1.0, 0.0], [-1.0, 0.0]], 1.0)])
+def test_what_points_nowhere_moves_no_question(best: list[list[float]], weight: float) -> None:
+    asked = question("m", [1.0, 1.0])
+    assert asked is not None
+    found = [each for each in (likeness(asked, packed(one)) for one in best) if each is not None]
+    assert nearer(asked, found, weight) is None

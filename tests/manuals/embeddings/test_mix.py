@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.manuals.embeddings.mix import MOST_COMPARED, mixed
+from responses_mcp.manuals.embeddings.mix import MEANING, MOST_COMPARED, mixed
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(lambda scores: sorted(scores, reverse=True))
 
@@ -14,7 +14,7 @@ def test_what_is_more_alike_rises_and_words_still_weigh_most() -> None:
     assert found is not None
     order, scores = found
     assert order == ["b", "a", "c"]
-    assert scores["b"] == pytest.approx(0.65 * 0.8 + 0.35 * 0.9)
+    assert scores["b"] == pytest.approx((1 - MEANING) * 0.8 + MEANING * 0.9)
 
 
 def test_the_more_certain_the_words_are_the_less_meaning_weighs() -> None:

@@ -26,7 +26,7 @@ def scored(
     """Score a row beside one that has all the words."""
     counted = [(each, 2.0 * each.weight, True) for each in terms(query)]
     demanded = [(required_term(each), 2.0) for each in required]
-    scorer = Scorer(query, words(query), counted, demanded, lexical, average=400)
+    scorer = Scorer(query, words(query), counted, demanded, lexical, average=600)
     found = scorer.look(Row(1, path, 1, title, above, foldable(normalise(body)), names=" ".join(parts_of_names(body))))
     scorer.score([found], [found, scorer.look(Row(2, "b.md", 1, "", "", foldable(normalise(query))))])
     scorer.refine(found)
@@ -62,7 +62,7 @@ def test_a_setting_scales_what_it_names_and_0_leaves_it_out(setting: str, name: 
 
 
 def test_a_longer_text_says_less_with_the_same_words_unless_the_setting_is_0() -> None:
-    bodies = [f"red button {'more ' * number}" for number in (1, 100, 1000)]
+    bodies = [f"red button {'more ' * number}" for number in (1, 200, 1000)]
     for weight, signs in ((0.2, [1, -1, -1]), (0.0, [0, 0, 0])):
         lexical = replace(DEFAULT, length_penalty_weight=weight)
         lengths = [part(scored("red button", body, lexical=lexical), "length") for body in bodies]
