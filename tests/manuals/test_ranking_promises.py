@@ -56,6 +56,8 @@ def test_of_two_forms_of_a_word_the_one_that_was_asked_for_comes_first(asked: st
         rows = found(manual({**OTHERS, **texts}), asked, "zzqq")["candidates"]
         assert {row["path"] for row in rows} >= {"a.md", "b.md"}
         assert rows[0]["matched_tokens"] == [asked]
+
+
 def test_a_code_is_one_word_and_comes_before_its_parts_far_apart() -> None:
     reader = manual(
         {
