@@ -2,8 +2,8 @@
 
 And the command that starts this program, as the configuration of a client should have it.
 
-What was tried with the real clients, and with which versions: docs/reference/client-setup-claude.md. How long they
-wait is from what their users report: anthropics/claude-code#16837, #22542, #84136; openai/codex#31641, #38689;
+What was tried with the real clients, and with which versions: docs/reference/real-clients.md. How long they wait is
+what their users report: anthropics/claude-code#16837, #22542, #84136; openai/codex#31641, #38689;
 kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 2026-11-21.
 """
 
@@ -26,7 +26,6 @@ _MORE: Final = 30  # seconds that a client waits longer than the server, so that
 _FIXED_LIMIT: Final = 60  # seconds of one call in Claude Desktop
 _WITHIN_FIXED_LIMIT_MS: Final = 55_000
 _START_LIMIT: Final = 30  # seconds that Codex is told to wait for the start
-_NETWORK: Final = ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +60,15 @@ class Machine:
 class Server:
     """What a client is to start: a command, what it gets, and how many milliseconds a call may take.
 
-    `secrets` names the variables that a client should pass on without their values being written anywhere.
-    `search_ms` is 0 if `chatgpt_o3_search` is not offered.
+    `secrets` names the variables that a client should pass on without their values being written anywhere. `passed` has
+    what else is set here and is to reach the server, `env` what was asked for. `trusted` lets a client that asks before
+    each call stop asking. `search_ms` is 0 if `chatgpt_o3_search` is not offered.
     """
 
     command: tuple[str, ...]
     secrets: tuple[str, ...] = ("OPENAI_API_KEY",)
+    passed: Mapping[str, str] = field(default_factory=dict[str, str])
+    trusted: bool = False
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     answer_ms: int = 300_000
     search_ms: int = 0
@@ -100,7 +102,10 @@ class ClientLimits:
 class Client(ClientLimits):
     """A client. `project_file` is relative to the project, None if the client has no such file.
 
-    `reference` is how its file refers to the environment variable NAME; None if it cannot.
+    `reference` is how its file refers to the environment variable NAME; None if it cannot. `inherits` tells that all of
+    its own environment reaches the server anyway. `limit` is the member of an entry that says how long it waits for a
+    call, and how many of its units are a second. `trust` is what lets it call tools without asking, `untrusted` what it
+    does else. `check` says how to see that it has the server; `{program}` in it stands for the command of this program.
     """
 
     user_file: Callable[[Machine], PurePath]
@@ -108,17 +113,42 @@ class Client(ClientLimits):
     dialect: Dialect | Literal["toml"]
     container: str = "mcpServers"
     reference: str | None = None
+    inherits: bool = False
     limits: Callable[[Server], dict[str, Any]] = lambda _: {}
-    next_step: str
+    limit: tuple[str, int] | None = None
+    trust: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    untrusted: str = ""
+    check: str
     project_note: str | None = None
 
+    @property
+    def writes_values(self) -> bool:
+        """Whether its file has no way to name a variable, so that only the value itself can stand there."""
+        return self.reference is None and self.dialect != "toml"
+
     def entry(self, server: Server) -> dict[str, Any]:
-        """Return the entry for a server."""
-        by_name = {} if self.reference is None else {n: self.reference.replace("NAME", n) for n in server.secrets}
-        entry: dict[str, Any] = {"command": server.command[0], "args": list(server.command[1:])}
+        """Return the entry for a server. Where only values can be written, those with credentials are left out."""
+        env: dict[str, str] = {}
+        if self.reference is not None:
+            names = (*server.secrets, *(() if self.inherits else server.passed))
+            env = {name: self.reference.replace("NAME", name) for name in names}
+        elif self.writes_values:
+            env = {name: value for name, value in server.passed.items() if "@" not in value}
         limits = self.limits(server)
-        env = {**by_name, **server.env, **limits.get("env", {})}
-        return {**entry, **({"env": env} if env else {}), **{key: limits[key] for key in limits if key != "env"}}
+        env |= {**server.env, **limits.get("env", {})}
+        return {
+            "command": server.command[0],
+            "args": list(server.command[1:]),
+            **({"env": env} if env else {}),
+            **{key: limits[key] for key in limits if key != "env"},
+            **(self.trust if server.trusted else {}),
+        }
+
+    def waits(self, entry: Mapping[str, Any]) -> float | None:
+        """Return how many seconds this client waits for a call by this entry; None for long enough, or not known."""
+        name, units = self.limit or ("", 1)
+        own = entry.get(name)
+        return own / units if isinstance(own, int | float) and not isinstance(own, bool) else self.call
 
 
 def _claude_code_file(machine: Machine) -> PurePath:
@@ -144,11 +174,13 @@ def _fixed_limit(server: Server) -> dict[str, Any]:
 
 
 def _codex_limits(server: Server) -> dict[str, Any]:
+    # Not `required`: a Codex with a required server whose command is gone does not start at all. The instructions are
+    # among what its `tool_search` looks through.
     return {
-        "env_vars": [*server.secrets, *_NETWORK],
+        "env": {} if "MCP_INSTRUCTIONS" in server.passed else {"MCP_INSTRUCTIONS": "true"},
+        "env_vars": [*server.secrets, *server.passed],
         "startup_timeout_sec": _START_LIMIT,
         "tool_timeout_sec": server.client_limit,
-        "required": True,
     }
 
 
@@ -165,8 +197,10 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".mcp.json",
         dialect="json",
         reference="${NAME}",
+        inherits=True,
         limits=_milliseconds,
-        next_step="Check it with 'claude mcp list'.",
+        limit=("timeout", 1000),
+        check="'claude mcp list' starts the server and shakes hands with it.",
         project_note="Claude Code asks once whether to trust the project's servers; until then they are pending.",
     ),
     "claude-desktop": Client(
@@ -180,7 +214,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=None,
         dialect="json",
         limits=_fixed_limit,
-        next_step="Quit Claude Desktop and start it again.",
+        check="Quit Claude Desktop and start it again.",
     ),
     "cursor": Client(
         title="Cursor",
@@ -188,7 +222,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".cursor/mcp.json",
         dialect="jsonc",
         reference="${env:NAME}",
-        next_step="Start Cursor again, and look under Settings, MCP.",
+        check="Start Cursor again, and look under Settings, MCP.",
     ),
     "vscode": Client(
         title="VS Code",
@@ -198,20 +232,22 @@ CLIENTS: Final[Mapping[str, Client]] = {
         container="servers",
         reference="${env:NAME}",
         limits=lambda _: {"type": "stdio"},
-        next_step="In VS Code, look at it with 'MCP: List Servers'.",
+        check="In VS Code, look at it with 'MCP: List Servers'.",
     ),
     "codex": Client(
         title="Codex",
-        start=1,  # for the first turn, unless the server is required
+        start=1,  # for the first turn
         call=60,
-        start_cure=f"for Codex set required = true and startup_timeout_sec = {_START_LIMIT} in the server's entry",
+        start_cure="for Codex add required = true to the server's entry, and take it out again before you remove this "
+        "program: Codex does not start without a required server",
         call_cure="for Codex set tool_timeout_sec = {limit} in the server's entry",
         user_file=lambda machine: (machine.named("CODEX_HOME") or machine.home / ".codex") / "config.toml",
         project_file=".codex/config.toml",
         dialect="toml",
         container="mcp_servers",
         limits=_codex_limits,
-        next_step="Check it with 'codex mcp list'.",
+        limit=("tool_timeout_sec", 1),
+        check="'{program} doctor --client codex' starts the server as Codex would; 'codex mcp list' starts none.",
         project_note="Codex reads this file only in a project that it trusts.",
     ),
     "gemini": Client(
@@ -221,7 +257,10 @@ CLIENTS: Final[Mapping[str, Client]] = {
         dialect="json with comments",
         reference="$NAME",
         limits=_milliseconds,
-        next_step="Check it with 'gemini mcp list'.",
+        limit=("timeout", 1000),
+        trust={"trust": True},
+        untrusted="'gemini -p' offers no tool of a server that is not trusted: --trust adds that to the entry.",
+        check="'gemini mcp list' starts the server and pings it.",
     ),
 }
 

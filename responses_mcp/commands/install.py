@@ -1,4 +1,4 @@
-"""`openai-responses-mcp install CLIENT`: the entry of this server for a client's file, shown or merged into it."""
+"""`openai-responses-mcp install CLIENT`: the entry of this server in a client's file: shown, written, removed."""
 
 from __future__ import annotations
 
@@ -7,46 +7,54 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table
 from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, command_of, this_executable
-from responses_mcp.commands.json_merge import JsonDocument
+from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
+from responses_mcp.commands.installed import ENTRY, Installed, Unreadable, document_of, find_installed
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
-from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings
 from responses_mcp.settings.files import absolute
+from responses_mcp.settings.schema import SETTINGS
 
-_ENTRY: Final = "openai-responses"
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
 _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
 _OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
 _EXAMPLES: Final = """\
 examples:
-  openai-responses-mcp install claude-code
   openai-responses-mcp install claude-code --write
-  openai-responses-mcp install codex --write --manuals-root ~/manuals
+  openai-responses-mcp install codex --write --manuals ~/manuals
 """
+# What httpx and Python's TLS read; of the proxies, both spellings.
+_PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+_NETWORK: Final = (*_PROXIES, *map(str.lower, _PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR")
+_OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of this command."""
     parser = parser_of(
         "install",
-        usage="%(prog)s CLIENT [--write] [options]",
+        usage="%(prog)s CLIENT [--write] [options] | --list",
         description="Show the entry of this server for a client's configuration, or put it there.\n"
         f"CLIENT is one of {', '.join(CLIENTS)}.\n"
-        "Keys are passed on by name, and never written.",
+        "Variables that are set are passed on; keys only by name, and never written.",
         epilog=_EXAMPLES,
-        width=22,
+        width=20,
     )
-    parser.add_argument("client", metavar="CLIENT", choices=tuple(CLIENTS), help="whose file")
-    parser.add_argument("--write", action="store_true", help="change the file; all else in it stays, with a backup")
-    parser.add_argument("--name", metavar="NAME", type=_name, default=_ENTRY, help=f"of the entry (default {_ENTRY})")
+    parser.add_argument("client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=argparse.SUPPRESS)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true", help="change the file; all else in it stays, with a backup")
+    what.add_argument("--remove", action="store_true", help="take the entry out of the file, with a backup")
+    what.add_argument("--list", action="store_true", help="say which clients have an entry, and what it starts")
+    parser.add_argument("--profiles", action="store_true", help="also write an example configuration, if there is none")
+    parser.add_argument("--name", metavar="NAME", type=_name, default=ENTRY, help=f"of the entry (default {ENTRY})")
     parser.add_argument(
         "--scope",
         metavar="SCOPE",
@@ -55,7 +63,9 @@ def build_parser() -> argparse.ArgumentParser:
         help="user (default), or project: a file in this folder",
     )
     parser.add_argument("--toolsets", metavar="NAMES", help="toolsets to offer, with commas between")
-    parser.add_argument("--manuals-root", metavar="DIR", help="folder of manuals to offer")
+    parser.add_argument("--manuals", metavar="DIR", help="folder of manuals to offer")
+    parser.add_argument("--manuals-root", metavar="DIR", dest="manuals", help=argparse.SUPPRESS)  # its older name
+    parser.add_argument("--trust", action="store_true", help="let the client call without asking (gemini)")
     parser.add_argument("--file", metavar="PATH", help="the client's file, if it is not in the usual place")
     parser.add_argument("--config", metavar="PATH", help="YAML file that the server is to read")
     return parser
@@ -63,8 +73,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str], *, machine: Machine | None = None) -> int:
     """Run the command and return the exit code."""
-    options = build_parser().parse_args(argv)
-    return run_command(lambda: _install(options, machine or this_machine()))
+    parser = build_parser()
+    options = parser.parse_args(argv)
+    if options.client is None and not (options.list or (options.profiles and not options.remove)):
+        parser.error(f"CLIENT is missing; it is one of {', '.join(CLIENTS)}")
+    work = _list if options.list else _remove if options.remove else _install
+    return run_command(lambda: work(options, machine or this_machine()))
 
 
 def this_machine() -> Machine:
@@ -85,42 +99,90 @@ def this_machine() -> Machine:
 
 
 def _install(options: argparse.Namespace, machine: Machine) -> None:
+    if options.profiles:
+        offer_profiles(machine, options.config, writing=options.write, shown=options.client is None)
+    if options.client is None:
+        return
     client = CLIENTS[options.client]
-    settings = _settings(options, machine)
-    entry = client.entry(_server(options, machine, settings))
+    if options.trust and not client.trust:
+        raise Stop(f"{client.title} has no trust in its entries; leave --trust out.", code=WRONG)
+    manuals = None if options.manuals is None else str(_absolute(options.manuals, machine))
+    if manuals is not None and not os.path.isdir(manuals):  # noqa: PTH112  # raises nothing
+        raise Stop(f"--manuals: there is no folder {manuals}; name the one in which your manuals are.", code=WRONG)
+    settings = _settings(options, machine, manuals)
+    entry = client.entry(_server(options, machine, settings, manuals))
     path = Path(_file(options, client, machine))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
-    if options.write:
-        _write(client, options.name, entry, path, redact)
-    else:
-        _show(client, options.name, entry, path, redact)
-    _say_next_steps(options, client, machine, settings, path)
+    put = (_write if options.write else _show)(client, options.name, entry, path, redact)
+    _say_next_steps(options, machine, settings, path, put)
 
 
-def _settings(options: argparse.Namespace, machine: Machine) -> Settings:
+def _remove(options: argparse.Namespace, machine: Machine) -> None:
+    client, name = CLIENTS[options.client], options.name
+    path = Path(_file(options, client, machine))
+    with _left_alone(path):
+        file = ClientFile(path)
+        document = document_of(file.text, client, name)
+        if document.entry is None:
+            say(f"{name} is not in {path}; nothing was changed.")
+        else:
+            change = document.removed()
+            kept = file.replace(change.text)
+            say(f"{name} was removed from {path}.")
+            _say_kept(change, kept)
+    for other in find_installed(machine):
+        if isinstance(other, Installed) and other.client == options.client:
+            remark(f"{client.title} still has {other.name}, in {other.file}.")
+
+
+def _list(_: argparse.Namespace, machine: Machine) -> None:
+    having: set[str] = set()
+    for found in find_installed(machine):
+        having.add(found.client)
+        if isinstance(found, Unreadable):
+            say(f"{found.client:<15} {found.file} was not read: {found.why}")
+            continue
+        say(f"{found.client:<15} {found.name} in {found.file}")
+        there = "is there" if found.program(machine) else "is gone; write the entry anew, or remove it"
+        say(f"{'':<15} starts {found.command[0]}, which {there}")
+    if len(having) < len(CLIENTS):
+        say(f"{'no entry':<15} {', '.join(client for client in CLIENTS if client not in having)}")
+
+
+def _settings(options: argparse.Namespace, machine: Machine, manuals: str | None) -> Settings:
     """Load the settings that the server will have with this entry."""
-    environ = dict(machine.environ)
-    if options.manuals_root is not None:
-        environ["MANUALS_ROOT"] = options.manuals_root
+    environ = dict(machine.environ) | ({} if manuals is None else {"MANUALS_ROOT": manuals})
     windows = machine.system == "windows"
     return configured(environ, options.config, toolsets=options.toolsets, home=machine.home, windows=windows)
 
 
-def _server(options: argparse.Namespace, machine: Machine, settings: Settings) -> Server:
+def _server(options: argparse.Namespace, machine: Machine, settings: Settings, manuals: str | None) -> Server:
     arguments = ["--stdio"]
     if options.config is not None:
         arguments += ["--config", str(_absolute(options.config, machine))]
     if options.toolsets is not None:
         arguments += ["--toolsets", options.toolsets]
-    root = settings.manuals.root if options.manuals_root is not None else None
+    secrets = _secrets(settings)
+    env = {} if manuals is None else {"MANUALS_ROOT": manuals}
     search = settings.search.timeout_ms * settings.search.max_attempts
     return Server(
         command=(*machine.command, *arguments),
-        secrets=_secrets(settings),
-        env={} if root is None else {"MANUALS_ROOT": root},
+        secrets=secrets,
+        passed={name: value for name, value in _passed(machine) if name not in (*secrets, *env)},
+        trusted=options.trust,
+        env=env,
         answer_ms=settings.request.timeout_ms,
         search_ms=search if "search" in settings.toolsets else 0,
     )
+
+
+def _passed(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Yield the variables that are set and that the server would read, with their values."""
+    names = dict.fromkeys((*(setting.env for setting in SETTINGS if setting.env), *_NETWORK))
+    for name in names:
+        value = machine.environ.get(name, "")
+        if value.strip() and name not in _OF_OTHERS_TOO:
+            yield name, value
 
 
 def _secrets(settings: Settings) -> tuple[str, ...]:
@@ -148,47 +210,63 @@ def _absolute(path: str, machine: Machine) -> PurePath:
 # Showing and writing
 
 
-def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> None:
-    write(_document("", client, name).changed(entry).text)
+def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> Mapping[str, Any]:
+    """Write the entry to stdout, and to stderr what --write would do; return what would then be there."""
+    write(document_of("", client, name).changed(entry).text)
     try:
         _, old, new, change = _planned(client, name, entry, path)
     except Unmergeable as problem:
         remark(f"This is for {path}, but {problem}.")
+        return entry
     except OSError as error:
         remark(f"This is for {path}, which cannot be read ({_reason(error)}).")
+        return entry
+    if old is None:
+        remark(f"This is for {path}. With --write, this command puts it there.")
+    elif change is None:
+        remark(f"{path} has this entry already.")
     else:
-        if old is None:
-            remark(f"This is for {path}. With --write, this command puts it there.")
-        elif change is None:
-            remark(f"{path} has this entry already.")
-        else:
-            remark(f"{path} has another entry of this name. With --write, this command changes it:")
-            for line in _difference(old, new, entry):
-                remark(redact(line))
-            if change.drops_comments:
-                remark("The comments inside it would be left out; a copy keeps them.")
+        remark(f"{path} has another entry of this name. With --write, this command changes it:")
+        for line in _difference(old, new, entry):
+            remark(redact(line))
+        if change.drops_comments:
+            remark("The comments inside it would be left out; a copy keeps them.")
+    return new
 
 
-def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> None:
-    try:
+def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> Mapping[str, Any]:
+    """Put the entry into the file, say what was changed, and return what is there now."""
+    with _left_alone(path):
         file, old, new, change = _planned(client, name, entry, path)
         if change is None:
             say(f"{name} is in {path} already; nothing was changed.")
-            return
+            return new
         kept = file.replace(change.text)
+        if old is not None:
+            for line in _difference(old, new, entry):
+                say(redact(line))
+        say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
+        _say_kept(change, kept)
+    return new
+
+
+def _say_kept(change: Change, kept: Path | None) -> None:
+    if kept is not None:
+        comments = "The comments that were inside it are only in the" if change.drops_comments else "The"
+        say(f"{comments} file as it was: {kept}")
+
+
+@contextmanager
+def _left_alone(path: Path) -> Generator[None]:
+    """Say of a file that cannot be changed why not."""
+    try:
+        yield
     except Unmergeable as problem:
         raise Stop(f"{path} was left alone: {problem}.") from problem
     except UnicodeEncodeError as error:
         raise Stop(f"{path} was left alone: the entry would hold a path that is not UTF-8.") from error
     except OSError as error:
         raise Stop(exhausted(error) or f"{path} cannot be read or written ({_reason(error)}).") from error
-    if old is not None:
-        for line in _difference(old, new, entry):
-            say(redact(line))
-    say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
-    if kept is not None:
-        comments = "The comments that were inside it are only in the" if change.drops_comments else "The"
-        say(f"{comments} file as it was: {kept}")
 
 
 def _planned(
@@ -196,15 +274,9 @@ def _planned(
 ) -> tuple[ClientFile, Any, dict[str, Any], Change | None]:
     """Return the file, its entry before and after, and the change; None for that if the entry is there already."""
     file = ClientFile(path)
-    document = _document(file.text, client, name)
+    document = document_of(file.text, client, name)
     new = _merged_entry(document.entry, entry)
     return file, document.entry, new, None if document.entry == new else document.changed(new)
-
-
-def _document(text: str, client: Client, name: str) -> JsonDocument | TomlDocument:
-    if client.dialect == "toml":
-        return TomlDocument(text, container=client.container, name=name)
-    return JsonDocument(text, container=client.container, name=name, dialect=client.dialect)
 
 
 def _merged_entry(old: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,23 +328,37 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _say_next_steps(
-    options: argparse.Namespace, client: Client, machine: Machine, settings: Settings, path: Path
+    options: argparse.Namespace, machine: Machine, settings: Settings, path: Path, put: Mapping[str, Any]
 ) -> None:
-    """Say what this command cannot do."""
+    """Say what this command cannot do; `put` is the entry that is or would be there."""
+    client = CLIENTS[options.client]
     for variable in _secrets(settings):
-        if client.reference is None and client.dialect != "toml":
+        if client.writes_values:
             remark(
                 f'{client.title} fills in no variables: add "{variable}" with its value to "env" of this entry '
                 f"in {path} yourself, and let nobody else read that file."
             )
         elif not machine.environ.get(variable):
-            remark(f"{variable} is not set here; set it where {client.title} is started.")
+            remark(f"{variable} is not set here. Set it where {client.title} is started, then start that again.")
+    if client.writes_values:
+        for variable, value in _passed(machine):
+            if "@" in value:
+                remark(f"{variable} has credentials in it and was left out; add it in the same way.")
+    if put.get("required") is True:
+        remark(
+            f"required = true in it keeps {client.title} from starting when this server cannot start. "
+            "Take that line out, unless that is what you want."
+        )
+    if client.untrusted and not put.items() >= client.trust.items():
+        remark(client.untrusted)
     if machine.command[1:] and not _is_installed():
         remark("This package is not installed, so the entry works only where it can be imported; install it first.")
     if options.scope == "project" and options.file is None:
         remark(f"The path in it is that of this machine. {client.project_note or ''}".strip())
+    if not options.profiles and not has_profiles(settings):
+        remark(PROFILES_HINT)
     if options.write:
-        remark(client.next_step)
+        remark(client.check.format(program=" ".join(machine.command)))
 
 
 def _is_installed() -> bool:

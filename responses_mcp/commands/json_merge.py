@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from responses_mcp.commands.client_files import Change, Unmergeable, as_table, newline_of
@@ -19,6 +19,7 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 # What is kept comes as the group: strings, and a comment that never ends.
 _COMMENT: Final = re.compile(rf"//[^\r\n]*|/\*.*?\*/|({_STRING}|/\*.*)", re.DOTALL)
 _TRAILING_COMMA: Final = re.compile(rf",(?=[ \t\r\n]*[}}\]])|({_STRING})", re.DOTALL)
+_LINE_END: Final = re.compile(r"[ \t]*\r?\n")
 _REST_OF_LINE: Final = re.compile(r"(?:[ \t]*/\*[^\r\n]*?\*/)*(?:[ \t]*//[^\r\n]*)?")
 
 
@@ -49,7 +50,8 @@ class JsonDocument:
         entries = as_table(self._root.get(container, {}))
         if entries is None:
             raise Unmergeable(f'"{container}" in it is not an object; correct that')
-        self._entries = entries
+        self.entries: Mapping[str, Any] = entries
+        """All entries, by name."""
         self.entry: Any = entries.get(name)
         """The entry as it is now; None if there is none."""
 
@@ -58,9 +60,42 @@ class JsonDocument:
         start, end, new = self._replacement(entry)
         text = f"{self._text[:start]}{new}{self._text[end:]}"
         again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
-        if again._root != {**self._root, self._container: {**self._entries, self._name: entry}}:
+        if again._root != {**self._root, self._container: {**self.entries, self._name: entry}}:
             raise Unmergeable("it is written in a way that was not understood; add the entry by hand")
         return Change(text, drops_comments=self._text[start:end] != self._uncommented[start:end])
+
+    def removed(self) -> Change:
+        """Return the text without the entry, which must be there; a comment behind it on its line goes with it."""
+        cuts = self._cuts()
+        text = self._text
+        for start, end in reversed(cuts):
+            text = f"{text[:start]}{text[end:]}"
+        again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
+        others = {name: self.entries[name] for name in self.entries if name != self._name}
+        if again._root != {**self._root, self._container: others}:
+            raise Unmergeable("it is written in a way that was not understood; remove the entry by hand")
+        return Change(text, drops_comments=any(self._text[a:b] != self._uncommented[a:b] for a, b in cuts))
+
+    def _cuts(self) -> list[tuple[int, int]]:
+        """Return from where to where the text goes with the entry: one comma, and its lines."""
+        container = self._member(self._top, self._container)
+        members = [] if container is None else list(self._members(container.start))
+        at = max(number for number, (name, _) in enumerate(members) if name == self._name)
+        start, end = members[at][1].key, members[at][1].end
+        cuts: list[tuple[int, int]] = []
+        after = _skip(self._uncommented, end)
+        if self._uncommented[after] == ",":
+            end = after + 1
+        elif at:  # the comma before it is one too many
+            comma = _skip(self._plain, members[at - 1][1].end)
+            cuts.append((comma, comma + 1))
+        if self._dialect != "json" and (comments := _REST_OF_LINE.match(self._text, end)):
+            end = comments.end()
+        line = self._text.rfind("\n", 0, start) + 1
+        rest = _LINE_END.match(self._text, end)
+        if rest is not None and not self._text[line:start].strip(" \t"):
+            start, end = line, rest.end()
+        return [*cuts, (start, end)]
 
     def _replacement(self, entry: Mapping[str, Any]) -> tuple[int, int, str]:
         """Return from where to where the text is to be replaced, and by what."""
@@ -94,19 +129,20 @@ class JsonDocument:
 
     def _member(self, start: int, name: str) -> _Member | None:
         """Return the member of that name in the object that starts there; of several the last one, which counts."""
+        return dict(self._members(start)).get(name)
+
+    def _members(self, start: int) -> Iterator[tuple[str, _Member]]:
+        """Yield the members of the object that starts there, with their names."""
         plain, decode = self._plain, json.JSONDecoder().raw_decode
-        found = None
         at = _skip(plain, start + 1)
         while plain[at] != "}":
             key, after = decode(plain, at)
             value = _skip(plain, _skip(plain, after) + 1)
             _, end = decode(plain, value)
-            if key == name:
-                found = _Member(at, value, end)
+            yield key, _Member(at, value, end)
             at = _skip(plain, end)
             if plain[at] == ",":
                 at = _skip(plain, at + 1)
-        return found
 
     def _indent(self, at: int) -> str:
         """Return the blanks at the start of the line."""

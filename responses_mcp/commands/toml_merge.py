@@ -28,7 +28,8 @@ class TomlDocument:
         entries = as_table(self._root.get(container, {}))
         if entries is None:
             raise Unmergeable(f"{container} in it is not a table; correct that")
-        self._entries = entries
+        self.entries: Mapping[str, Any] = entries
+        """All entries, by name."""
         self.entry: Any = tomllib.loads(text).get(container, {}).get(name)
         """The entry as it is now; None if there is none."""
 
@@ -36,18 +37,30 @@ class TomlDocument:
         """Return the text with this entry, which is a table at the end if it is new."""
         header = f"[{self._container}.{_key(self._name)}]"
         block = self._newline.join([header, *(f"{_key(key)} = {_value(value)}" for key, value in entry.items())])
-        change = self._added(block) if self.entry is None else self._replaced(block)
-        expected = {**self._root, self._container: {**self._entries, **_parsed(block)[self._container]}}
-        try:
-            same = _parsed(change.text) == expected
-        except Unmergeable:
-            same = False
-        if not same:
+        change = self._added(block) if self.entry is None else self._replaced(f"{block}{self._newline}")
+        if not self._holds(change.text, {**self.entries, **_parsed(block)[self._container]}):
             raise Unmergeable(
                 f"[{self._container}.{self._name}] cannot be put beside the way in which {self._container} is written "
                 f"there; write each entry as a table of its own, [{self._container}.X]"
             )
         return change
+
+    def removed(self) -> Change:
+        """Return the text without the entry, which must be there, and without what stands below it."""
+        change = self._replaced("")
+        if not self._holds(change.text, {name: self.entries[name] for name in self.entries if name != self._name}):
+            raise Unmergeable(
+                f"[{self._container}.{self._name}] is not written as a table of its own there; remove the entry by hand"
+            )
+        return change
+
+    def _holds(self, text: str, entries: Mapping[str, Any]) -> bool:
+        """Tell whether a text says what this one says, with these entries."""
+        try:
+            found = _parsed(text)
+        except Unmergeable:
+            return False
+        return {self._container: {}, **found} == {**self._root, self._container: entries}
 
     def _added(self, block: str) -> Change:
         between = "" if not self._text or self._text.endswith("\n") else self._newline
@@ -56,7 +69,7 @@ class TomlDocument:
         return Change(f"{self._text}{between}{block}{self._newline}", drops_comments=False)
 
     def _replaced(self, block: str) -> Change:
-        """Put the block in place of the table and of those below it.
+        """Put the block, which ends with its line or is empty, in place of the table and of those below it.
 
         A line of a longer string that looks like a header is taken for one; `changed` finds what this breaks.
         """
@@ -71,7 +84,9 @@ class TomlDocument:
                 (gone if was_ours and ours else lines).extend(undecided)
                 undecided = []
                 if ours and not gone:
-                    lines += f"{block}{self._newline}".split("\n")[:-1]
+                    if not block and lines and not lines[-1].strip():
+                        del lines[-1]  # the blank line that stands before a table
+                    lines += block.split("\n")[:-1]
             if not ours:
                 lines.append(line)
             elif line.strip() and not line.lstrip().startswith("#"):

@@ -97,7 +97,7 @@ def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine
         (
             "codex",
             replace(SERVER, secrets=("MY_KEY", "MY_HEADER")),
-            {"env_vars": ["MY_KEY", "MY_HEADER", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"], "required": True},
+            {"env_vars": ["MY_KEY", "MY_HEADER"]},
         ),
     ],
 )
@@ -115,7 +115,8 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
         ("cursor", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
         ("vscode", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
         ("gemini", SERVER, {"OPENAI_API_KEY": "$OPENAI_API_KEY"}),
-        ("codex", SERVER, {}),
+        ("codex", SERVER, {"MCP_INSTRUCTIONS": "true"}),
+        ("codex", replace(SERVER, passed={"MCP_INSTRUCTIONS": "false"}), {}),
         # The server gives up before this client does, which waits for 60 s whatever it is told.
         ("claude-desktop", SERVER, {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}),
         ("claude-desktop", replace(SERVER, answer_ms=50_000), {}),
@@ -128,3 +129,19 @@ def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
     found = CLIENTS[client].entry(server).get("env", {})
     assert found == env
     assert set(found) <= {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}
+
+
+@pytest.mark.parametrize(
+    ("client", "entry", "seconds"),
+    [
+        ("codex", {}, 60),
+        ("codex", {"tool_timeout_sec": 90.0}, 90),
+        ("codex", {"tool_timeout_sec": True}, 60),
+        ("claude-code", {"timeout": 91_000}, 91),
+        ("claude-code", {"timeout": "soon"}, None),
+        ("claude-desktop", {"timeout": 91_000}, 60),
+        ("cursor", {}, None),
+    ],
+)
+def test_an_entry_says_how_long_its_client_waits(client: str, entry: dict[str, Any], seconds: float | None) -> None:
+    assert CLIENTS[client].waits(entry) == seconds

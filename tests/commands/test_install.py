@@ -117,7 +117,7 @@ def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothin
     assert not path.exists()
     done = install(client, "--write")
     assert (done.code, done.out) == (0, f"openai-responses was added in {path}.\n")
-    assert CLIENTS[client].next_step in done.err
+    assert CLIENTS[client].check.format(program=entry["command"]) in done.err
     assert path.read_bytes() == shown.out.encode()
     assert {*os.listdir(path.parent)} - {"project"} == {path.name}
     before = path.stat()
@@ -148,11 +148,95 @@ def test_options_for_the_server_go_into_the_entry(install: Install, tmp_path: Pa
     (tmp_path / "manuals").mkdir()
     put(tmp_path / "project/my.yaml", "openai:\n  api_key_env: GATEWAY_KEY\nrequest:\n  timeout_ms: 70000\n")
     config, manuals = str(tmp_path / "project/my.yaml"), str(tmp_path / "manuals")
-    options = ["--toolsets", "answer,manuals", "--manuals-root", manuals, "--config", config]
+    options = ["--toolsets", "answer,manuals", "--manuals", manuals, "--config", config]
     entry = entry_in("claude-code", install("claude-code", "--name", "mine", *options).out, "mine")
     assert entry["args"] == ["--stdio", "--config", config, "--toolsets", "answer,manuals"]
     assert entry["env"] == {"GATEWAY_KEY": "${GATEWAY_KEY}", "MANUALS_ROOT": manuals}
     assert entry["timeout"] == 100_000
+
+
+def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_nothing_is_written(
+    install: Install, machine: Machine
+) -> None:
+    done = install("codex", "--manuals", "/nonexistent", "--write", MANUALS_ROOT="/elsewhere")
+    assert (done.code, done.out) == (2, "")
+    told = "--manuals: there is no folder /nonexistent; name the one in which your manuals are."
+    assert done.err == f"openai-responses-mcp: {told}\n"
+    assert not file_of("codex", machine).exists()
+
+
+def test_the_folder_of_manuals_wins_over_the_variable_and_a_relative_one_starts_here(
+    install: Install, machine: Machine
+) -> None:
+    (Path(machine.folder) / "hb").mkdir()
+    for option in ("--manuals", "--manuals-root"):
+        entry = entry_in("cursor", install("cursor", option, "hb", MANUALS_ROOT="/elsewhere").out)
+        assert entry["env"]["MANUALS_ROOT"] == str(machine.folder / "hb")
+
+
+SET_HERE = {
+    "OPENAI_BASE_URL": "https://gateway.example/v1",
+    "MODEL_QUICK": "gpt-5.4-mini",
+    "HTTPS_PROXY": "http://ann:hunter22@proxy.example:3128",
+    "SSL_CERT_FILE": "/etc/company.pem",
+    "OPENAI_API_KEY": KEY,
+    "DEBUG": "1",
+    "EDITOR": "vi",
+    "MODEL_DETAILED": "",
+}
+NAMES = ["OPENAI_BASE_URL", "MODEL_QUICK", "HTTPS_PROXY", "SSL_CERT_FILE"]
+
+
+@pytest.mark.parametrize(
+    ("client", "env"),
+    [
+        ("claude-code", {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}),  # passes all of its own on
+        ("cursor", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
+        ("vscode", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
+        ("gemini", {name: f"${name}" for name in ["OPENAI_API_KEY", *NAMES]}),
+        ("codex", {"MCP_INSTRUCTIONS": "true"}),
+        (
+            "claude-desktop",
+            {
+                **{name: SET_HERE[name] for name in NAMES if name != "HTTPS_PROXY"},
+                "OPENAI_API_TIMEOUT": "55000",
+                "ANSWER_EFFORT": "low",
+            },
+        ),
+    ],
+)
+def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
+    client: str, env: dict[str, str], install: Install
+) -> None:
+    done = install(client, "--write", **SET_HERE)
+    assert "hunter22" not in done.text
+    entry = entry_in(client, install(client, **SET_HERE).out)
+    assert entry["env"] == env
+    if client == "codex":
+        assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
+    left_out = "HTTPS_PROXY has credentials in it and was left out; add it in the same way."
+    assert (left_out in done.err) is (client == "claude-desktop")
+
+
+def test_a_server_that_codex_requires_is_told_to_hold_codex_up(install: Install, machine: Machine) -> None:
+    assert "required" not in install("codex").text
+    put(file_of("codex", machine), "[mcp_servers.openai-responses]\ncommand = 'old'\nrequired = true\n")
+    for more in ([], ["--write"]):
+        done = install("codex", *more)
+        assert "required = true in it keeps Codex from starting when this server cannot start." in done.err
+    assert entry_in("codex", file_of("codex", machine).read_text(encoding="utf-8"))["required"] is True
+
+
+def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, machine: Machine) -> None:
+    assert "--trust adds that" in install("gemini").err
+    trusted = install("gemini", "--trust", "--write")
+    assert entry_in("gemini", file_of("gemini", machine).read_text(encoding="utf-8"))["trust"] is True
+    assert "--trust" not in trusted.err + install("gemini").err
+    done = install("cursor", "--trust")
+    assert (done.code, done.err) == (
+        2,
+        "openai-responses-mcp: Cursor has no trust in its entries; leave --trust out.\n",
+    )
 
 
 @every_client
@@ -168,7 +252,10 @@ def test_windows_paths_are_escaped(client: str, install: Install) -> None:
         (["cursor", "--name", "a b"], "must be 1 to 40 letters"),
         (["cursor", "--name", ""], "must be 1 to 40 letters"),
         (["cursor", "--name", "__proto__"], "must be 1 to 40 letters"),
-        ([], "CLIENT"),
+        ([], "CLIENT is missing"),
+        (["--write"], "CLIENT is missing"),
+        (["--remove"], "CLIENT is missing"),
+        (["codex", "--write", "--remove"], "not allowed with"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(
@@ -320,7 +407,7 @@ def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine
     )
     assert install("codex", "--write").code == 0
     entry = entry_in("codex", path.read_text(encoding="utf-8"))
-    assert entry["env_vars"] == ["OPENAI_API_KEY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "MY_CA"]
+    assert entry["env_vars"] == ["OPENAI_API_KEY", "MY_CA", "NO_PROXY"]
     assert entry["tools"] == {"answer": {"approval_mode": "approve"}}
 
 
@@ -328,19 +415,123 @@ def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
     install: Install, machine: Machine, tmp_path: Path
 ) -> None:
     (tmp_path / "manuals").mkdir()
-    with_root = ["--manuals-root", str(tmp_path / "manuals")]
+    with_root = ["--manuals", str(tmp_path / "manuals")]
     install("codex", "--write", *with_root)
     path = file_of("codex", machine)
     text = path.read_text(encoding="utf-8").replace("= 30\n", "= 30.0\n").replace("= 330\n", "= 330.0\n")
-    inline = f'env = {{ MANUALS_ROOT = "{with_root[1]}" }}\n'
+    inline = f'env = {{ MANUALS_ROOT = "{with_root[1]}", MCP_INSTRUCTIONS = "true" }}\n'
     assert inline in text
-    table = f'\n[mcp_servers.openai-responses.env]\nMANUALS_ROOT = "{with_root[1]}"\n'
+    table = f'\n[mcp_servers.openai-responses.env]\nMCP_INSTRUCTIONS = "true"\nMANUALS_ROOT = "{with_root[1]}"\n'
     text = text.replace(inline, "")
     put(path, text + table)
     assert "nothing was changed" in install("codex", "--write", *with_root).out
     put(path, text.replace('"--stdio"', '"--debug"'))
     lines = install("codex", "--write").out.splitlines()
     assert [line for line in lines if " args:" in line] == ['  - args: ["--debug"]', '  + args: ["--stdio"]']
+
+
+# Removing and listing
+
+
+@every_client
+def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
+    client: str, install: Install, machine: Machine
+) -> None:
+    known = CLIENTS[client]
+    text = EXISTING[known.dialect].replace('"mcpServers"', f'"{known.container}"')
+    text += "\n" * (known.dialect == "toml")
+    path = put(file_of(client, machine), text)
+    install(client, "--write")
+    with_it = path.read_bytes()
+    done = install("--remove", client)
+    kept = f"{path}.bak2"
+    assert (done.code, done.out) == (
+        0,
+        f"openai-responses was removed from {path}.\nThe file as it was: {kept}\n",
+    )
+    assert path.read_bytes() == text.encode()
+    assert Path(kept).read_bytes() == with_it
+    assert install("--remove", client).out == f"openai-responses is not in {path}; nothing was changed.\n"
+
+
+def test_removing_from_where_there_is_nothing_makes_no_file_and_a_broken_one_is_left_alone(
+    install: Install, machine: Machine
+) -> None:
+    path = file_of("cursor", machine)
+    assert install("--remove", "cursor").out == f"openai-responses is not in {path}; nothing was changed.\n"
+    assert not path.parent.exists()
+    put(path, "{")
+    done = install("--remove", "cursor")
+    assert (done.code, done.out) == (1, "")
+    assert f"{path} was left alone: it is not valid JSON" in done.err
+
+
+def test_an_entry_that_remains_elsewhere_is_named(install: Install, machine: Machine) -> None:
+    install("cursor", "--write")
+    install("cursor", "--write", "--scope", "project", "--name", "mine")
+    done = install("--remove", "cursor")
+    assert done.err == f"openai-responses-mcp: Cursor still has mine, in {machine.folder / '.cursor/mcp.json'}.\n"
+
+
+def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_there(
+    install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    put(tmp_path / "bin/openai-responses-mcp", "#!/bin/sh\n").chmod(0o755)
+    install("codex", "--write", command=str(tmp_path / "bin/openai-responses-mcp"))
+    install("claude-code", "--write", "--scope", "project", "--name", "mine")
+    put(
+        file_of("cursor", machine),
+        '{"mcpServers": {"other": {"command": "npx", "args": ["x"]}, "far": {"url": "https://x"}, "odd": 1}}',
+    )
+    put(file_of("gemini", machine), "{")
+    done = install("--list")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        f"claude-code     mine in {machine.folder / '.mcp.json'}\n"
+        "                starts /opt/x/bin/openai-responses-mcp, which is gone; write the entry anew, or remove it\n"
+        f"codex           openai-responses in {file_of('codex', machine)}\n"
+        f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
+        f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
+        "(line 1, column 2: Expecting property name enclosed in double quotes)\n"
+        "no entry        claude-desktop, cursor, vscode\n"
+    )
+
+
+# The example with three profiles
+
+
+def test_the_example_is_written_once_and_never_over_a_file(install: Install, machine: Machine) -> None:
+    path = Path(machine.home) / ".config/openai-responses-mcp/config.yaml"
+    example = (ROOT / "config/config.yaml.example").read_text(encoding="utf-8")
+    shown = install("--profiles")
+    assert shown.out == example
+    assert f"{path} is not there yet." in shown.err
+    hint = "'openai-responses-mcp install --write --profiles' writes an example."
+    assert hint in install("cursor").err
+    assert not path.exists()
+    done = install("cursor", "--write", "--profiles")
+    assert f"{path} was written" in done.out
+    assert path.read_text(encoding="utf-8") == example
+    assert hint not in done.err + install("cursor").err
+    put(path, "{}")
+    again = install("--write", "--profiles")
+    assert (again.code, again.out) == (0, "")
+    assert f"{path} is there already and stays as it is" in again.err
+    assert path.read_text(encoding="utf-8") == "{}"
+
+
+def test_the_example_can_go_where_config_says(install: Install, machine: Machine) -> None:
+    assert install("cursor", "--write", "--profiles", "--config", "my.yaml").code == 0
+    assert (Path(machine.folder) / "my.yaml").exists()
+    assert not (Path(machine.home) / ".config").exists()
+
+
+@posix_only
+def test_an_example_that_cannot_be_written_ends_with_1(install: Install, machine: Machine) -> None:
+    put(Path(machine.home) / ".config", "")
+    done = install("--write", "--profiles")
+    assert done.code == 1
+    assert "config.yaml cannot be written (" in done.err
 
 
 # Files that are left alone, and how one is replaced
@@ -472,4 +663,4 @@ def test_the_command_line_knows_the_command(tmp_path: Path) -> None:
         command, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=3 * WAIT, check=True
     )
     assert done.stdout == f"openai-responses was added in {tmp_path / '.codex/config.toml'}.\n"
-    assert "OPENAI_API_KEY is not set here; set it where Codex is started." in done.stderr
+    assert "OPENAI_API_KEY is not set here. Set it where Codex is started, then start that again." in done.stderr

@@ -143,3 +143,35 @@ def test_in_any_file_only_the_entry_changes_and_merging_again_changes_nothing(
         assert after.endswith(text[begin:]), "something of the owner's was replaced"
     if dialect == "json":
         assert json.loads(after) == {**root, "mcpServers": {**root.get("mcpServers", {}), "ours": entry}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"mcpServers": {"ours": {}}}', '{"mcpServers": {}}'),
+        ('{"mcpServers": {"ours": {},}}', '{"mcpServers": {}}'),
+        ('{"mcpServers": {"a": 1, "ours": {}}}', '{"mcpServers": {"a": 1 }}'),
+        ('{"mcpServers": {"a": 1, "ours": {}, "b": 2}}', '{"mcpServers": {"a": 1,  "b": 2}}'),
+        (
+            '{\r\n  "mcpServers": {\r\n    "a": 1, // one\r\n    "ours": {} // two\r\n    // three\r\n  }\r\n}',
+            '{\r\n  "mcpServers": {\r\n    "a": 1 // one\r\n    // three\r\n  }\r\n}',
+        ),
+        (
+            '{\n  "mcpServers": {\n    // zero\n    "ours": {\n      "x": 1\n    },\n    "b": 2\n  }\n}',
+            '{\n  "mcpServers": {\n    // zero\n    "b": 2\n  }\n}',
+        ),
+    ],
+)
+def test_an_entry_goes_with_its_comma_and_its_lines(before: str, after: str) -> None:
+    assert document(before).removed().text == after
+
+
+def test_removing_one_of_two_entries_of_the_name_is_refused_because_the_other_would_count() -> None:
+    with pytest.raises(Unmergeable, match="remove the entry by hand"):
+        document('{"mcpServers": {"ours": 1, "ours": 2}}').removed()
+
+
+@pytest.mark.parametrize(("comment", "lost"), [("/* x */", True), ('"/* x */"', False)])
+def test_comments_that_go_with_an_entry_are_told(comment: str, lost: bool) -> None:
+    change = document(f'{{"mcpServers": {{"ours": [{comment}]}}}}').removed()
+    assert change.drops_comments is lost

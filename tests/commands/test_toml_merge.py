@@ -146,3 +146,23 @@ def test_in_any_file_only_the_table_changes(parts: list[str], crlf: bool) -> Non
         assert after.startswith(text)
     assert crlf or "\r" not in after
     assert not crlf or after.count("\n") == after.count("\r\n")
+
+
+@pytest.mark.parametrize("before", ["", "a = 1\n", OTHERS, OTHERS.replace("\n", "\r\n")])
+def test_a_table_that_was_added_is_removed_without_a_trace(before: str) -> None:
+    assert document(merged(before)).removed().text == before
+
+
+def test_tables_below_it_go_too_and_comments_above_the_next_one_stay() -> None:
+    text = "x = 1\n\n[mcp_servers.ours]\ncommand = 'a' # why\n[mcp_servers.ours.env]\nA = '1'\n\n# next\n[b]\n"
+    change = document(text).removed()
+    assert (change.text, change.drops_comments) == ("x = 1\n\n# next\n[b]\n", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mcp_servers = { ours = { command = 'a' } }\n", "mcp_servers.ours.command = 'a'\n", "[mcp_servers]\nours = {}\n"],
+)
+def test_an_entry_that_is_no_table_of_its_own_is_left_to_its_owner(text: str) -> None:
+    with pytest.raises(Unmergeable, match="remove the entry by hand"):
+        document(text).removed()

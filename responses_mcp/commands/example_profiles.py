@@ -1,0 +1,69 @@
+"""The example of a configuration file, with a profile for each of the three tools: shown, or written where none is."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path, PurePath
+from typing import Final
+
+from responses_mcp.commands.clients import Machine
+from responses_mcp.commands.terminal import NAME, Stop, remark, say, write
+from responses_mcp.settings import Settings
+from responses_mcp.settings.load import FILE, FOLDER
+
+PROFILES_HINT: Final = (
+    "answer_quick and answer_detailed are the same request as answer until they have profiles of their own; "
+    f"'{NAME} install --write --profiles' writes an example."
+)
+"""What is said to whom has one profile only."""
+
+_EXAMPLE: Final = "config.yaml.example"
+
+
+def has_profiles(settings: Settings) -> bool:
+    """Tell whether one of the tools has a profile beside the first one, which all others use."""
+    return bool({"answer_detailed", "answer_quick"} & settings.model_profiles.keys())
+
+
+def offer_profiles(machine: Machine, config: str | None, *, writing: bool, shown: bool) -> None:
+    """Write the example to `config`, by default to the file that is read without it, and say where.
+
+    A file that is there stays as it is, also one in the second place where Windows looks. With `writing` false it is
+    only said where it would be, and with `shown` the text goes to stdout. Raises Stop.
+    """
+    places: list[PurePath] = [machine.home / ".config" / FOLDER / FILE]
+    if machine.system == "windows":
+        places.append(machine.app_data / FOLDER / FILE)
+    if config is not None:
+        places = [machine.folder / config]
+    there = next((place for place in places if Path(place).exists()), None)
+    path = Path(places[0])
+    if there is not None:
+        remark(f"{there} is there already and stays as it is; compare it with the example: {_source()}")
+    elif not writing:
+        remark(f"{path} is not there yet. With --write, this command writes an example with three profiles to it.")
+    else:
+        _write(path)
+    if shown and not writing:
+        write(_text())
+
+
+def _write(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(_text())
+    except OSError as error:
+        raise Stop(f"{path} cannot be written ({(error.strerror or type(error).__name__).lower()}).") from error
+    say(f"{path} was written: an example with three profiles; change in it what you like.")
+
+
+def _text() -> str:
+    return _source().read_text(encoding="utf-8")
+
+
+def _source() -> Path:
+    """Return the example: in an installed package it lies in it, in a checkout beside it."""
+    package = Path(str(files("responses_mcp")))
+    installed = package / "examples" / _EXAMPLE
+    return installed if installed.exists() else package.parent / "config" / _EXAMPLE

@@ -1,0 +1,122 @@
+"""The entries of this server that clients have: found in their files, and what each of them starts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table
+from responses_mcp.commands.clients import CLIENTS, Client, Machine
+from responses_mcp.commands.json_merge import JsonDocument
+from responses_mcp.commands.terminal import NAME
+from responses_mcp.commands.toml_merge import TomlDocument
+
+ENTRY: Final = "openai-responses"
+"""The name that an entry has unless another one is asked for."""
+
+_MODULE: Final = "responses_mcp"
+# What a client that passes little on gives to every server.
+_ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
+_ALWAYS_ON_WINDOWS: Final = (
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PATH",
+    "PATHEXT",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "USERPROFILE",
+)
+
+
+class Installed(NamedTuple):
+    """An entry of this server: whose it is, the file that it stands in, its name, and what it says."""
+
+    client: str
+    file: Path
+    name: str
+    entry: Mapping[str, Any]
+
+    @property
+    def command(self) -> list[str]:
+        """What the entry starts, with its arguments."""
+        return [str(self.entry["command"]), *_texts(self.entry.get("args"))]
+
+    def program(self, machine: Machine) -> str | None:
+        """Return the path of the program that it starts, None if there is none of that name."""
+        return shutil.which(self.command[0], path=machine.environ.get("PATH", ""))
+
+    def variables(self, machine: Machine, secrets: Sequence[str] = ()) -> dict[str, str]:
+        """Return the environment that the client gives to the server, as far as that is known.
+
+        `secrets` names the variables that some clients pass on only where the entry says so.
+        """
+        client, around = CLIENTS[self.client], machine.environ
+        if client.inherits:
+            own = dict(around)
+        elif client.reference is not None:
+            own = {name: around[name] for name in around if name not in secrets}
+        else:
+            always = _ALWAYS_ON_WINDOWS if machine.system == "windows" else _ALWAYS
+            named = (*always, *_texts(self.entry.get("env_vars")))
+            own = {name: around[name] for name in named if name in around}
+        given = as_table(self.entry.get("env")) or {}
+        return own | {name: _filled(str(value), client, around) for name, value in given.items()}
+
+
+class Unreadable(NamedTuple):
+    """A file of a client that could not be read, and why, as the second half of a sentence."""
+
+    client: str
+    file: Path
+    why: str
+
+
+def document_of(text: str, client: Client, name: str) -> JsonDocument | TomlDocument:
+    """Return the text of a client's file, and the entry of that name in it; raises Unmergeable."""
+    if client.dialect == "toml":
+        return TomlDocument(text, container=client.container, name=name)
+    return JsonDocument(text, container=client.container, name=name, dialect=client.dialect)
+
+
+def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
+    """Yield the entries of this server in the files of all clients: those of the user, and of the working directory."""
+    for key, client in CLIENTS.items():
+        files = [Path(client.user_file(machine))]
+        if client.project_file is not None and Path(machine.folder / client.project_file) not in files:
+            files.append(Path(machine.folder / client.project_file))
+        for file in files:
+            try:
+                entries = document_of(ClientFile(file).text, client, ENTRY).entries
+            except Unmergeable as problem:
+                yield Unreadable(key, file, str(problem))
+            except OSError as error:
+                yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
+            else:
+                tables = {name: as_table(entry) for name, entry in entries.items()}
+                yield from (
+                    Installed(key, file, name, each) for name, each in tables.items() if each and _is_ours(each)
+                )
+
+
+def _is_ours(entry: Mapping[str, Any]) -> bool:
+    command = entry.get("command")
+    if not isinstance(command, str):
+        return False
+    words = [command, *_texts(entry.get("args"))]
+    return any(re.split(r"[/\\]", word)[-1].removesuffix(".exe") in {NAME, _MODULE} for word in words)
+
+
+def _texts(value: object) -> list[str]:
+    return [each for each in cast("list[object]", value) if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _filled(text: str, client: Client, environ: Mapping[str, str]) -> str:
+    """Return a value with the variables that it refers to filled in; one that is not set stays as it is written."""
+    if client.reference is None:
+        return text
+    form = re.escape(client.reference).replace("NAME", "([A-Za-z_][A-Za-z0-9_]*)")
+    return re.sub(form, lambda found: environ.get(found[1], found[0]), text)
