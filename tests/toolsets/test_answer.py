@@ -1,6 +1,7 @@
 """The three answer tools: how they are listed, what they answer, and how they fail (spec 2.4, 3, 8.2, B)."""
 
 import json
+import re
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +16,7 @@ from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, Profile, SearchDefaults, SearchSettings, Settings
 from responses_mcp.testing import bodies
-from responses_mcp.toolsets.answer import AnswerToolset, answer_failed
+from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset, answer_failed
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from tests.debug_lines import configured
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
@@ -53,6 +54,38 @@ class Harness:
         await self.call({"query": "q", **arguments}, tool)
         text = str(json.loads(self.stub.sent[-1].body)["input"])
         return text.removeprefix(f"q\n\n[Hints] today={TODAY} (Asia/Tokyo), ")
+
+
+# Codex 0.169 hides tools from newer models until they are searched for, by the words of names, titles, descriptions and
+# instructions (docs/reference/real-clients.md). This knows fewer forms of a word than Codex does.
+REQUESTS = (
+    "search the web for the latest Python release",
+    "web search",
+    "what is new in the latest version of Trio",
+    "current price of GPU cloud instances",
+    "look up recent news with sources",
+    "check release date of a library",
+    "find documentation for an API online",
+    "ask a question and get an answer with citations",
+    "security advisory for openssl this week",
+    "compare two frameworks in detail",
+)
+EVERYWHERE = re.compile(r"an?|and|answer|by|for|from|get|in|is|it|of|one|or|that|the|these|this|to|what|when|with")
+
+
+def words(text: str) -> set[str]:
+    plain = {re.sub(r"ies$", "y", word) for word in re.findall(r"[a-z]+", text.lower().replace("_", " "))}
+    return {word.rstrip("s") for word in plain if not EVERYWHERE.fullmatch(word)}
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_a_search_for_tools_finds_answer_by_a_word_of_an_ordinary_request(request_: str) -> None:
+    tool = Harness().tools["answer"]
+    assert words(request_) & words(f"{tool.name} {tool.title} {tool.description} {INSTRUCTIONS}")
+
+
+def test_the_instructions_are_short_enough_for_clients_that_cut_them() -> None:
+    assert len(INSTRUCTIONS) <= 600
 
 
 # The tool list of the contract, section 2.4, as it stands there.
