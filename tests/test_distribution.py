@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import responses_mcp
+from responses_mcp.settings.schema import SETTINGS
 
 pytestmark = pytest.mark.once
 
@@ -219,6 +220,27 @@ def test_the_registry_entry_starts_the_server_and_calls_the_key_a_secret(entry: 
     key, *others = package["environmentVariables"]
     assert (key["name"], key["isRequired"], key["isSecret"]) == ("OPENAI_API_KEY", True, True)
     assert not [variable for variable in others if "value" in variable or variable.get("isRequired")]
+
+
+def test_the_registry_entry_says_of_a_setting_what_the_schema_says(entry: dict[str, Any]) -> None:
+    settings = {setting.env: setting for setting in SETTINGS}
+    values = {
+        line.split("|")[4].strip(" `"): line.split("|")[3].strip(" `")
+        for line in (ROOT / "docs/reference/config-reference.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    }
+    [package] = entry["packages"]
+    for variable in package["environmentVariables"]:
+        if variable["name"] != "OPENAI_API_KEY":
+            setting = settings[variable["name"]]
+            assert variable.get("choices", []) == list(setting.choices)
+            assert variable.get("default", "not set") == values[variable["name"]]
+
+
+def test_the_page_says_what_it_means_that_the_registry_starts_it_with_uvx(entry: dict[str, Any]) -> None:
+    [package] = entry["packages"]
+    page = of_the_checkout("docs/reference/installation.md")
+    assert f"The entry of the MCP registry starts the server with {package['runtimeHint']}" in page
 
 
 def instructions(containerfile: str) -> list[tuple[str, str]]:
