@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
 from responses_mcp.commands.json_merge import Dialect
-from responses_mcp.commands.terminal import NAME
+from responses_mcp.commands.terminal import NAME, Stop
 from responses_mcp.settings.files import absolute
 
 _MORE: Final = 30  # seconds that a client waits longer than the server, so that the server's message arrives
@@ -271,8 +271,9 @@ CLIENT_LIMITS: Final[Mapping[str, ClientLimits]] = {
     "typescript-sdk": ClientLimits(
         title="many clients made with the TypeScript SDK", start=60, call=60, start_cure=_RAISE, call_cure=_RAISE
     ),
+    **{name: client for name, client in CLIENTS.items() if client.start is None},
 }
-"""The clients whose limits are known, the hastiest first."""
+"""All clients that can be judged for, the hastiest first."""
 
 
 # The command that starts this program
@@ -298,3 +299,20 @@ def executable(program: str, *folders: Path, windows: bool) -> Path | None:
 def command_of(script: Path | None) -> tuple[str, ...]:
     """Return what starts a script; where there is none, what starts the module."""
     return (sys.executable, "-m", "responses_mcp") if script is None else (str(script),)
+
+
+def this_machine() -> Machine:
+    """Return where this program runs; raises Stop for a user without a home."""
+    windows = os.name == "nt"
+    variable = "USERPROFILE" if windows else "HOME"
+    try:
+        home = Path(os.environ.get(variable) or Path.home())
+    except RuntimeError as error:
+        raise Stop(f"There is no home folder; set {variable}.") from error
+    return Machine(
+        system="windows" if windows else "mac" if sys.platform == "darwin" else "linux",
+        home=home,
+        folder=absolute(Path()),
+        environ=os.environ,
+        command=command_of(this_executable()),
+    )

@@ -6,21 +6,19 @@ import argparse
 import json
 import os
 import re
-import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table
-from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, command_of, this_executable
+from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, this_machine
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
 from responses_mcp.commands.installed import ENTRY, Installed, Unreadable, document_of, find_installed
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings
-from responses_mcp.settings.files import absolute
 from responses_mcp.settings.schema import SETTINGS
 
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
@@ -81,23 +79,6 @@ def run(argv: Sequence[str], *, machine: Machine | None = None) -> int:
     return run_command(lambda: work(options, machine or this_machine()))
 
 
-def this_machine() -> Machine:
-    """Return where this program runs."""
-    windows = os.name == "nt"
-    variable = "USERPROFILE" if windows else "HOME"
-    try:
-        home = Path(os.environ.get(variable) or Path.home())
-    except RuntimeError as error:
-        raise Stop(f"There is no home folder; set {variable}.") from error
-    return Machine(
-        system="windows" if windows else "mac" if sys.platform == "darwin" else "linux",
-        home=home,
-        folder=absolute(Path()),
-        environ=os.environ,
-        command=command_of(this_executable()),
-    )
-
-
 def _install(options: argparse.Namespace, machine: Machine) -> None:
     if options.profiles:
         offer_profiles(machine, options.config, writing=options.write, shown=options.client is None)
@@ -143,7 +124,7 @@ def _list(_: argparse.Namespace, machine: Machine) -> None:
             say(f"{found.client:<15} {found.file} was not read: {found.why}")
             continue
         say(f"{found.client:<15} {found.name} in {found.file}")
-        there = "is there" if found.program(machine) else "is gone; write the entry anew, or remove it"
+        there = "is there" if found.program() else "is gone; write the entry anew, or remove it"
         say(f"{'':<15} starts {found.command[0]}, which {there}")
     if len(having) < len(CLIENTS):
         say(f"{'no entry':<15} {', '.join(client for client in CLIENTS if client not in having)}")

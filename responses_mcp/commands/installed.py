@@ -20,47 +20,39 @@ ENTRY: Final = "openai-responses"
 _MODULE: Final = "responses_mcp"
 # What a client that passes little on gives to every server.
 _ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
-_ALWAYS_ON_WINDOWS: Final = (
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PATH",
-    "PATHEXT",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "USERPROFILE",
-)
+_ON_WINDOWS: Final = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE")
 
 
 class Installed(NamedTuple):
-    """An entry of this server: whose it is, the file that it stands in, its name, and what it says."""
+    """An entry of this server: whose it is, the file that it stands in, its name, what it says, and where that is."""
 
     client: str
     file: Path
     name: str
     entry: Mapping[str, Any]
+    machine: Machine
 
     @property
     def command(self) -> list[str]:
         """What the entry starts, with its arguments."""
         return [str(self.entry["command"]), *_texts(self.entry.get("args"))]
 
-    def program(self, machine: Machine) -> str | None:
+    def program(self) -> str | None:
         """Return the path of the program that it starts, None if there is none of that name."""
-        return shutil.which(self.command[0], path=machine.environ.get("PATH", ""))
+        return shutil.which(self.command[0], path=self.machine.environ.get("PATH", ""))
 
-    def variables(self, machine: Machine, secrets: Sequence[str] = ()) -> dict[str, str]:
+    def variables(self, secrets: Sequence[str] = ()) -> dict[str, str]:
         """Return the environment that the client gives to the server, as far as that is known.
 
         `secrets` names the variables that some clients pass on only where the entry says so.
         """
-        client, around = CLIENTS[self.client], machine.environ
+        client, around = CLIENTS[self.client], self.machine.environ
         if client.inherits:
             own = dict(around)
         elif client.reference is not None:
             own = {name: around[name] for name in around if name not in secrets}
         else:
-            always = _ALWAYS_ON_WINDOWS if machine.system == "windows" else _ALWAYS
+            always = _ON_WINDOWS if self.machine.system == "windows" else _ALWAYS
             named = (*always, *_texts(self.entry.get("env_vars")))
             own = {name: around[name] for name in named if name in around}
         given = as_table(self.entry.get("env")) or {}
@@ -96,10 +88,9 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
             except OSError as error:
                 yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
             else:
-                tables = {name: as_table(entry) for name, entry in entries.items()}
-                yield from (
-                    Installed(key, file, name, each) for name, each in tables.items() if each and _is_ours(each)
-                )
+                for name, each in entries.items():
+                    if (entry := as_table(each)) and _is_ours(entry):
+                        yield Installed(key, file, name, entry, machine)
 
 
 def _is_ours(entry: Mapping[str, Any]) -> bool:

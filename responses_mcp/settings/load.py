@@ -132,10 +132,14 @@ def _openai(layers: Layers) -> model.OpenAISettings:
         layers.pick(schema.BY_KEY[f"openai.{name}"])
     values, sources = layers.values, layers.sources
     variable: str = values["openai.api_key_env"]
-    # A key is taken as it is: what is wrong with its form is said by the call that needs it.
-    api_key = layers.environ.get(variable) or None
+    # What else is wrong with the form of a key is said by the call that needs it.
+    given = layers.environ.get(variable, "")
+    api_key = given.strip() or given or None
     if api_key is not None:
         layers.findings.keep_secret(api_key)
+    if api_key is not None and api_key != given:
+        what = f"{variable}: the key has blanks or a line break around it, which are left out"
+        layers.findings.warning(what, where=(f"from env {variable}",), cure="set it without them")
     sources["openai.api_key_present"] = f"env:{variable}" if api_key is not None else "default"
     names, headers = _headers(layers)
     _check_base_url(layers, "openai.base_url")

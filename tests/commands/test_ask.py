@@ -234,7 +234,7 @@ async def test_what_goes_wrong_upstream_is_one_sentence_and_exits_1(
     [
         ("", "There is no API key: the environment variable OPENAI_API_KEY is not set."),
         ("${OPENAI_API_KEY}", "OPENAI_API_KEY holds an unexpanded placeholder, not a key."),
-        (f"{KEY} \n", "OPENAI_API_KEY has white space or a line break in it: remove it."),
+        (f"{KEY} {KEY}", "OPENAI_API_KEY has white space or a line break in it: remove it."),
     ],
 )
 async def test_a_key_that_cannot_work_exits_2_with_a_cure_for_a_shell(

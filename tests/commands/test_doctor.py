@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -17,13 +18,15 @@ import trustme
 
 from responses_mcp import cli
 from responses_mcp.commands import doctor
-from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, Server
-from responses_mcp.commands.doctor.configuration import check_configuration, check_program, check_time_outs
+from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, Machine, Server
+from responses_mcp.commands.doctor.configuration import check_configuration, check_program
+from responses_mcp.commands.doctor.entries import check_time_outs
 from responses_mcp.commands.doctor.findings import Finding
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
+from responses_mcp.commands.installed import document_of
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, Hang, Json, Reply, open_fake_api
@@ -89,7 +92,13 @@ class Report:
         assert "hunter22" not in out + err
         assert err == ""
         self.code = code
-        self.lines = out.splitlines()
+        self.shown = out.splitlines()
+        self.lines: list[str] = []
+        for line in self.shown:
+            if line.startswith(" " * 19):
+                self.lines[-1] += " " + line.lstrip()
+            else:
+                self.lines.append(line)
 
     def line(self, status: str, check: str, *more: str) -> str:
         """Return the one line of a check with that status in which all of `more` stands."""
@@ -167,7 +176,7 @@ async def test_offline_asks_nobody(examine: Doctor) -> None:
         report = await examine("--offline", OPENAI_BASE_URL=api.base_url)
     assert (report.code, api.connections) == (0, 0)
     report.line("skip", "network", "--offline")
-    report.line("ok", "models", "was not asked")
+    report.line("ok", "models", "was not looked up")
 
 
 async def test_json_has_the_same_as_data_and_nothing_else_on_stdout(examine: Doctor) -> None:
@@ -230,7 +239,13 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
         ({"OPENAI_API_KEY": None}, None, ("FAIL", "key", "OPENAI_API_KEY is not set.", "Cure: set it in the `env` of")),
         ({"OPENAI_API_KEY": ""}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Cure: set it in the `env`")),
         ({"OPENAI_API_KEY": "  "}, None, ("FAIL", "key", "OPENAI_API_KEY is empty", "Cure: set it in the `env`")),
-        ({"OPENAI_API_KEY": f"{KEY}\r\n"}, None, ("FAIL", "key", "has white space or a line break", "Cure: remove it")),
+        ({"OPENAI_API_KEY": f" {KEY}\r\n"}, None, ("warn", "config", "blanks or a line break", "Cure: set it without")),
+        ({"OPENAI_API_KEY": "YOUR_KEY"}, None, ("FAIL", "key", "holds an example in place of", "Cure: put a key of your")),
+        ({"OPENAI_API_KEY": "sk-..."}, None, ("FAIL", "key", "holds an example in place of a key")),
+        ({"OPENAI_API_KEY": "<your-key>"}, None, ("FAIL", "key", "holds an example in place of a key")),
+        ({"OPENAI_API_KEY": "sk-your-api-key"}, None, ("FAIL", "key", "holds an example in place of a key")),
+        ({"OPENAI_API_KEY": "sk-xxxxxxxxxxxx"}, None, ("FAIL", "key", "holds an example in place of a key")),
+        ({"OPENAI_API_KEY": "sk-yourube1K.yours"}, None, ("ok", "key", "is set and well formed")),
         ({"OPENAI_API_KEY": f"{KEY} {KEY}"}, None, ("FAIL", "key", "has white space", "Cure: remove it")),
         ({"OPENAI_API_KEY": "${KEY}"}, None, ("FAIL", "key", "an unexpanded placeholder", "Cure: put the key itself")),
         ({"OPENAI_API_KEY": f'"{KEY}"'}, None, ("FAIL", "key", "has quotation marks around it", "Cure: remove them")),
@@ -362,14 +377,14 @@ async def test_an_unknown_model_fails_with_names_that_are_near(examine: Doctor) 
 @pytest.mark.parametrize(
     ("model", "today", "listed", "status", "found"),
     [
-        ("o3", date(2026, 9, 1), None, "ok", "no near end"),
+        ("o3", date(2026, 9, 1), None, "ok", "no end of it is near"),
         ("o3", date(2026, 11, 22), None, "warn", "ends on 2026-12-11"),
         ("o3", date(2026, 12, 11), {"o3"}, "warn", "ends on 2026-12-11"),
         ("o3", date(2026, 12, 12), None, "FAIL", "ended on 2026-12-11"),
         ("o3", date(2026, 12, 12), {"o3"}, "warn", "still listed"),
         ("o3", date(2026, 12, 12), {"gpt-5.5"}, "FAIL", "it ended on"),
         ("openai/gpt-5-2025-08-07", date(2026, 12, 12), None, "FAIL", "ended on 2026-12-11"),
-        ("gpt-5.4", date(2027, 12, 12), None, "ok", "no near end"),
+        ("gpt-5.4", date(2027, 12, 12), None, "ok", "no end of it is near"),
         ("gpt-5.2", date(2026, 12, 12), {"gpt-5.2"}, "ok", "is listed"),
     ],
 )
@@ -638,7 +653,13 @@ async def test_a_server_that_hangs_is_ended_within_a_bound(deaf: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "lost"), [(0.9, []), (1.3, ["codex"]), (31, ["codex", "claude-code"]), (60, [*CLIENT_LIMITS])]
+    ("seconds", "lost"),
+    [
+        (0.9, []),
+        (1.3, ["codex"]),
+        (31, ["codex", "claude-code"]),
+        (60, ["codex", "claude-code", "claude-desktop", "typescript-sdk"]),
+    ],
 )
 def test_the_slower_the_start_the_more_clients_are_lost(seconds: float, lost: list[str]) -> None:
     [start, *_] = check_handshake(
@@ -665,6 +686,142 @@ def test_install_writes_what_doctor_names() -> None:
     entry = CLIENTS["codex"].entry(Server(command=("x",), answer_ms=100_000))
     told = check_time_outs(100_000, [CLIENTS["codex"]])
     assert f"tool_timeout_sec = {entry['tool_timeout_sec']} in" in str(told.cure)
+
+
+# The entries of clients
+
+
+def put(client: str, tmp_path: Path, entry: dict[str, Any], name: str = "openai-responses") -> Path:
+    """Write the file of a client in the user's home with one entry."""
+    machine = Machine(system="linux", home=tmp_path, folder=tmp_path, environ={}, command=("x",))
+    path = Path(CLIENTS[client].user_file(machine))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    change = document_of("", CLIENTS[client], name).changed(entry)
+    path.write_text(change.text, encoding="utf-8")
+    return path
+
+
+def small_server(tmp_path: Path, before: str = "") -> str:
+    """Return the path of a server that clients can be told to start."""
+    script = tmp_path / "bin/openai-responses-mcp"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(f"#!/bin/sh\n{before}\n{SMALLEST}", encoding="utf-8")
+    script.chmod(0o755)
+    return str(script)
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the server")
+
+
+async def test_without_entries_nobody_s_time_limit_is_told_and_with_one_what_it_says_counts(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    report = await examine("--offline")
+    report.line("ok", "clients", "none has an entry of this server")
+    report.line("ok", "time-outs")
+    put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": 100})
+    report = await examine("--offline")
+    assert "Claude" not in report.line(
+        "warn", "time-outs", "Codex (100 s)", "Cure: for Codex set tool_timeout_sec = 330"
+    )
+    put("codex", tmp_path, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": "50000"}})
+    report = await examine("--offline")
+    report.line("ok", "time-outs")
+
+
+@posix_only
+async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_was_asked_for(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    cursor = put(
+        "cursor", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}}
+    )
+    gemini = put("gemini", tmp_path, {"command": "/gone/openai-responses-mcp"}, "mine")
+    report = await examine("--offline")
+    report.line("ok", "clients", f"Cursor starts {tmp_path}/bin/openai-responses-mcp, by openai-responses in {cursor}.")
+    gone = ("Gemini CLI is told to start /gone/openai-responses-mcp, which is not there", f"by mine in {gemini}.")
+    report.line("warn", "clients", *gone, 'Cure: run "openai-responses-mcp install gemini --write" again')
+    assert report.code == 0
+    report = await examine("--offline", "--client", "gemini")
+    report.line("FAIL", "clients", *gone)
+    assert (report.code, [line for line in report.lines if "Cursor" in line]) == (1, [])
+    report = await examine("--offline", "--client", "codex")
+    report.line("warn", "clients", "Codex has no entry of this server", 'Cure: run "openai-responses-mcp install codex')
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("client", "entry", "seen"),
+    [
+        ("codex", {"env_vars": ["OPENAI_API_KEY"], "env": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, "),
+        ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, $NO_SUCH, x"),
+        ("claude-code", {}, f"{KEY}, , x"),
+        ("claude-desktop", {"env": {"OPENAI_API_KEY": "canary of Desktop"}}, "canary of Desktop, , "),
+    ],
+)
+async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_passes_on(
+    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any], seen: str
+) -> None:
+    record = tmp_path / "seen"
+    says = f'printf "%s" "$OPENAI_API_KEY, $MODEL_ANSWER, $ELSE" > {record}; printf " %s" "$*" >> {record}'
+    put(client, tmp_path, {"command": small_server(tmp_path, says), "args": ["--stdio", "-x"], **entry})
+    report = await examine("--offline", "--client", client, start=None, ELSE="x")
+    report.line("ok", "start", "lists the tools answer.")
+    report.line("ok", "clients")
+    assert record.read_text(encoding="utf-8") == f"{seen} --stdio -x"
+
+
+@pytest.mark.parametrize(
+    ("client", "entry"),
+    [
+        ("codex", {}),
+        ("gemini", {}),
+        ("cursor", {"env": {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}}),
+        ("claude-desktop", {}),
+    ],
+)
+async def test_a_client_that_does_not_pass_the_key_on_is_told(
+    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any]
+) -> None:
+    put(client, tmp_path, {"command": sys.executable, "args": ["-m", "responses_mcp"], **entry})
+    report = await examine("--offline")
+    report.line("warn", "clients", f"{CLIENTS[client].title} does not pass OPENAI_API_KEY on", "Cure: ")
+    report = await examine("--offline", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    report.line("ok", "clients")
+
+
+async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, tmp_path: Path) -> None:
+    path = put("cursor", tmp_path, {})
+    path.write_text("{", encoding="utf-8")
+    report = await examine("--offline")
+    report.line("warn", "clients", f"{path} of Cursor was not read: it is not valid JSON (line 1", "Cure: correct that")
+
+
+async def test_every_client_that_install_knows_can_be_judged_for() -> None:
+    assert CLIENTS.keys() <= CLIENT_LIMITS.keys()
+
+
+# What it looks like
+
+
+async def test_lines_fit_a_terminal_but_for_what_is_copied_and_the_last_one_sums_up(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    put("codex", tmp_path, {"command": "/gone/openai-responses-mcp"})
+    report = await examine("--offline", OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
+    assert [line for line in report.shown if len(line) > 80 and len(line.split()) > 1] == []
+    assert all(line.startswith(" " * 19 + "Cure: ") for line in report.shown if "Cure: " in line)
+    last = report.lines[-1] if report.lines[-1][0].isdigit() else " ".join(report.lines[-2:])
+    told = re.fullmatch(r"\d+ checks: 1 failed \(key\); \d to look at \((.*)\); not checked: network\.", last)
+    assert told is not None, last
+    assert {"models", "clients"} <= {*told[1].split(", ")}
+
+
+async def test_who_has_one_profile_only_is_told_how_to_have_three(examine: Doctor) -> None:
+    report = await examine("--offline")
+    report.line("ok", "profiles", "'openai-responses-mcp install --write --profiles' writes an example.")
+    report = await examine("--offline", MODEL_QUICK="gpt-5.4-mini")
+    assert not [line for line in report.lines if "profiles:" in line]
 
 
 # The command line

@@ -101,16 +101,28 @@ def test_credentials_in_the_address_are_a_problem_that_points_to_headers(tmp_pat
 
 
 def test_the_key_comes_from_the_variable_that_the_setting_names(tmp_path: Path) -> None:
-    environ = {"OPENAI_API_KEY": "one", "TEAM_KEY": " two\n"}
+    environ = {"OPENAI_API_KEY": "one", "TEAM_KEY": "two"}
     loaded = clean(load(tmp_path, environ=environ))
     assert loaded.settings.openai.api_key == "one"
     assert loaded.sources["openai.api_key_present"] == "env:OPENAI_API_KEY"
     loaded = clean(load(tmp_path, "openai: {api_key_env: TEAM_KEY}\n", environ))
-    assert loaded.settings.openai.api_key == " two\n"
+    assert loaded.settings.openai.api_key == "two"
     assert loaded.sources["openai.api_key_present"] == "env:TEAM_KEY"
     loaded = clean(load(tmp_path, environ={**environ, "TEAM_KEY": ""}))
     assert loaded.settings.openai.api_key is None
     assert loaded.sources["openai.api_key_present"] == "default"
+
+
+@pytest.mark.parametrize(("given", "key"), [(" one", "one"), ("one\r\n", "one"), ("\tone ", "one")])
+def test_what_is_around_a_key_is_left_out_with_a_warning(tmp_path: Path, given: str, key: str) -> None:
+    loaded = load(tmp_path, environ={"OPENAI_API_KEY": given})
+    assert loaded.settings.openai.api_key == key
+    told = "OPENAI_API_KEY: the key has blanks or a line break around it, which are left out (from env OPENAI_API_KEY)"
+    assert (loaded.problems, loaded.warnings) == ((), (f"{told}; set it without them.",))
+
+
+def test_a_key_of_blanks_alone_is_none_that_could_be_cut(tmp_path: Path) -> None:
+    assert clean(load(tmp_path, environ={"OPENAI_API_KEY": "  "})).settings.openai.api_key == "  "
 
 
 @pytest.mark.parametrize(

@@ -5,32 +5,37 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from textwrap import wrap
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import CLIENT_LIMITS, command_of, this_executable
+from responses_mcp.commands.clients import CLIENT_LIMITS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import (
     address_is_wrong,
     check_configuration,
     check_program,
-    check_time_outs,
 )
+from responses_mcp.commands.doctor.entries import check_entries, check_time_outs
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail_by, skip
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
+from responses_mcp.commands.installed import Installed, Unreadable, find_installed
 from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say, say_json, write
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.load import LoadedSettings, load_settings
 
 _COLOURS: Final = {"ok": "32", "warn": "33", "FAIL": "1;31", "skip": "2"}
+_COLUMNS: Final = 80
+_INDENT: Final = 19  # columns of status and check
 _NAMES_OF_THE_USER: Final = ".azure.com"  # where deployments have names that the list of models does not know
 _EXAMPLE: Final = """\
 example:
@@ -50,7 +55,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
     clients = ", ".join(CLIENT_LIMITS)
-    parser.add_argument("--client", metavar="NAME", choices=CLIENT_LIMITS, help=f"judge for one client: {clients}")
+    told = f"judge for one client, and start the server as its entry says: {clients}"
+    parser.add_argument("--client", metavar="NAME", choices=CLIENT_LIMITS, help=told)
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     parser.add_argument("--json", action="store_true", help="write one JSON document")
     return parser
@@ -59,16 +65,18 @@ def build_parser() -> argparse.ArgumentParser:
 def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code. `server` is the command to shake hands with, if not this program's."""
     options = build_parser().parse_args(argv)
-    # What a client would start: the module would be looked for in the working directory first.
-    return run_command(lambda: _run(options, server or [*command_of(this_executable()), "--stdio"]))
+    return run_command(lambda: _run(options, server))
 
 
-def _run(options: argparse.Namespace, server: Sequence[str]) -> None:
+def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     loaded = load_settings(os.environ, config_path=options.config)
-    server_command = [*server, *([] if options.config is None else ["--config", options.config])]
     openai = loaded.settings.openai
+    found: list[Installed | Unreadable] = []
+    with suppress(Stop):  # a user without a home has no files of clients there
+        found = [each for each in find_installed(this_machine()) if options.client in {None, each.client}]
+    start = _Start.of(options, found, server, openai.api_key_env)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
-    redact = Redactor([openai.api_key, *openai.headers.values(), *proxy_secrets()])
+    redact = Redactor([openai.api_key, *openai.headers.values(), *proxy_secrets(), start.key])
     findings: list[Finding] = []
 
     def tell(finding: Finding) -> None:
@@ -78,20 +86,56 @@ def _run(options: argparse.Namespace, server: Sequence[str]) -> None:
         if not options.json:
             _say(shown)
 
-    trio.run(_check, options, loaded, partial(shake_hands, server_command, redact), tell)
+    shaking = partial(shake_hands, start.command, redact, environ=start.environ)
+    trio.run(_check, options, loaded, found, shaking, tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
         checks = [{name: value for name, value in each._asdict().items() if value is not None} for each in findings]
         say_json({"version": __version__, "ok": not failed, "checks": checks})
+    else:
+        for line in _wrapped(_summary(findings), indent=0):
+            say(line)
     if failed:
         raise Stop(code=FAILED)
 
 
+class _Start(NamedTuple):
+    """What to shake hands with: its command, its environment (None for that of this process), and a key in that."""
+
+    command: Sequence[str]
+    environ: Mapping[str, str] | None = None
+    key: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        options: argparse.Namespace,
+        found: Sequence[Installed | Unreadable],
+        server: Sequence[str] | None,
+        key: str,
+    ) -> _Start:
+        """Return what the one client that is judged for would start; without an entry, the server as it is here."""
+        if server is None and options.client is not None:
+            for each in found:
+                if isinstance(each, Installed) and each.program() is not None:
+                    environ = each.variables((key,))
+                    return cls(each.command, environ, environ.get(key))
+        # What a client would start: the module would be looked for in the working directory first.
+        command = server or [*command_of(this_executable()), "--stdio"]
+        return cls([*command, *([] if options.config is None else ["--config", options.config])])
+
+
 async def _check(
-    options: argparse.Namespace, loaded: LoadedSettings, start: Callable[[], Awaitable[Handshake]], tell: Tell
+    options: argparse.Namespace,
+    loaded: LoadedSettings,
+    found: Sequence[Installed | Unreadable],
+    start: Callable[[], Awaitable[Handshake]],
+    tell: Tell,
 ) -> None:
     settings = loaded.settings
-    clients = list(CLIENT_LIMITS.values()) if options.client is None else [CLIENT_LIMITS[options.client]]
+    entries = [each for each in found if isinstance(each, Installed)]
+    chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
+    having = list(dict.fromkeys(each.client for each in entries))
     for finding in (*check_program(), *check_configuration(loaded)):
         tell(finding)
     listed = await _network(loaded, tell, offline=options.offline)
@@ -99,12 +143,15 @@ async def _check(
     today = datetime.now(UTC).date()
     for finding in check_models(settings.model_profiles, listed, today, all_listed=not own_names):
         tell(finding)
+    for finding in check_entries(found, settings.openai, options.client):
+        tell(finding)
+    judged = chosen or [CLIENT_LIMITS[client] for client in having] or list(CLIENT_LIMITS.values())
     try:
-        for finding in check_handshake(await start(), clients):
+        for finding in check_handshake(await start(), judged):
             tell(finding)
     except OSError as error:
         tell(fail_by(error, "start", f"the server cannot be started ({error.strerror})", "install this program again"))
-    tell(check_time_outs(settings.request.timeout_ms, clients))
+    tell(check_time_outs(settings.request.timeout_ms, [] if entries else chosen, entries))
 
 
 async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> frozenset[str] | None:
@@ -129,8 +176,37 @@ async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> froz
 def _say(finding: Finding) -> None:
     status = f"{finding.status:<4}"
     write(f"\x1b[{_COLOURS[finding.status]}m{status}\x1b[0m" if _in_colour() else status)
-    say(f" {finding.check + ':':<13} {finding.found}." + ("" if finding.cure is None else f" Cure: {finding.cure}."))
+    lines = _wrapped(f"{finding.found}.", indent=_INDENT)
+    lines[0] = f" {finding.check + ':':<13} {lines[0][_INDENT:]}"
+    if finding.cure is not None:
+        lines += _wrapped(f"Cure: {finding.cure}.", indent=_INDENT)
+    for line in lines:
+        say(line)
     sys.stdout.flush()
+
+
+def _wrapped(text: str, *, indent: int) -> list[str]:
+    """Return lines that fit a terminal; a path or URL stays in one piece, so that it can be copied."""
+    blank = " " * indent
+    return wrap(
+        text,
+        _COLUMNS,
+        initial_indent=blank,
+        subsequent_indent=blank,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    """Return how it stands, in a line."""
+    bad = {status: [each.check for each in findings if each.status == status] for status in ("FAIL", "warn", "skip")}
+    told = [
+        f"{len(bad['FAIL'])} failed ({', '.join(dict.fromkeys(bad['FAIL']))})" if bad["FAIL"] else "nothing failed",
+        f"{len(bad['warn'])} to look at ({', '.join(dict.fromkeys(bad['warn']))})" if bad["warn"] else "",
+        f"not checked: {', '.join(dict.fromkeys(bad['skip']))}" if bad["skip"] else "",
+    ]
+    return f"{len(findings)} checks: {'; '.join(filter(None, told))}."
 
 
 def _in_colour() -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import ClientLimits, client_limit, this_executable
+from responses_mcp.commands.clients import this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn, with_cure
+from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import AuthenticationFailed
 from responses_mcp.manuals.embeddings.provider import what_is_sent
@@ -28,6 +30,11 @@ from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Settings
 
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
+
+# As pages and files write a key that is to be replaced.
+_EXAMPLE_KEY: Final = re.compile(
+    r"^(sk-)?(your|my|insert|paste)[-_]|^<.*>$|\.{3}|…|\*{3}|x{4}|^sk-?$|change[-_]?me|^(api[-_]?)?key$", re.IGNORECASE
+)
 
 # Environments that uvx, `uv run --with` and `pipx run` throw away when they like.
 _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
@@ -48,6 +55,8 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
     yield from findings
     openai = loaded.settings.openai
     yield check_key(openai)
+    if not has_profiles(loaded.settings):
+        yield ok("profiles", PROFILES_HINT.removesuffix("."))
     if openai.headers:
         names = ", ".join(f"{header} (from {name})" for header, name in openai.headers_env.items())
         yield ok("headers", f"also sent: {names}; the values are not shown")
@@ -75,6 +84,8 @@ def check_key(openai: OpenAISettings) -> Finding:
     except AuthenticationFailed as error:
         message = error.message.removesuffix(" Then restart the server.")
         return fail("key", *with_cure(f"{name} {message.rpartition(f'variable {name} ')[2]}"))
+    if openai.api_key and _EXAMPLE_KEY.search(openai.api_key):
+        return fail("key", f"{name} holds an example in place of a key", "put a key of your own into it")
     if "authorization" in headers and openai.api_key:
         return ok("key", f"{name} is set and well formed; it is not shown")
     why = "the headers of openai.headers_env stand in for it" if openai.headers else "base_url is on this machine"
@@ -147,21 +158,6 @@ def _embeddings(settings: Settings) -> Iterator[Finding]:
         )
     elif provider == "wordllama":
         yield ok("embeddings", "made by wordllama on this machine; nothing is sent")
-
-
-def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits]) -> Finding:
-    """Compare the time limit of a call with those of the clients, which would discard a billed answer."""
-    seconds = timeout_ms / 1000
-    within = f"a call may take {seconds:g} s (request.timeout_ms)"
-    if seconds < 1:
-        cure = "set it to milliseconds in which an answer comes, such as OPENAI_API_TIMEOUT=300000"
-        return warn("time-outs", f"{within}, in which hardly any answer comes", cure)
-    hasty = [client for client in clients if client.call is not None and client.call <= seconds]
-    if not hasty:
-        return ok("time-outs", within)
-    waits = ", ".join(f"{client.title} ({client.call:g} s)" for client in hasty)
-    cures = (each.call_cure.format(limit=client_limit(timeout_ms)) for each in hasty)
-    return warn("time-outs", f"{within}, longer than some wait: {waits}", "; ".join(cures))
 
 
 def check_program() -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, cast
@@ -46,16 +46,22 @@ class Handshake:
 
 
 async def shake_hands(
-    command: Sequence[str], redact: Callable[[str], str], *, answers: float = _ANSWERS, ends: float = _ENDS
+    command: Sequence[str],
+    redact: Callable[[str], str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    answers: float = _ANSWERS,
+    ends: float = _ENDS,
 ) -> Handshake:
     """Start a server, shake hands, end its input; takes at most `answers` + `ends` seconds.
 
-    `redact` takes secrets out of a line that the server wrote. Raises OSError for a command that cannot be started.
+    `environ` is its environment, None for that of this process. `redact` takes secrets out of a line that the server
+    wrote. Raises OSError for a command that cannot be started.
     """
     with tempfile.TemporaryFile() as stderr:
         began = trio.current_time()
         process = await trio.lowlevel.open_process(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr.fileno()
+            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr.fileno(), env=environ
         )
         try:
             if process.stdin is None or process.stdout is None:

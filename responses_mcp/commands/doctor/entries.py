@@ -1,0 +1,90 @@
+"""What clients have been told: their entries of this server, what these start and pass on, and how long they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from responses_mcp.commands.client_files import as_table
+from responses_mcp.commands.clients import CLIENTS, ClientLimits, client_limit
+from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
+from responses_mcp.commands.installed import Installed, Unreadable
+from responses_mcp.commands.terminal import NAME
+from responses_mcp.settings.address import is_loopback, is_placeholder
+from responses_mcp.settings.model import OpenAISettings
+
+_TIMEOUT: Final = "OPENAI_API_TIMEOUT"
+_RAISE: Final = f'run "{NAME} install CLIENT --write" again'
+
+
+def check_entries(
+    found: Sequence[Installed | Unreadable], openai: OpenAISettings, client: str | None
+) -> Iterator[Finding]:
+    """Say of each entry whether it starts something, and whether the key gets there.
+
+    `client` is the one that is judged for, None for all; what is found is of that client only.
+    """
+    if not found and client is not None and client in CLIENTS:
+        cure = f'run "{NAME} install {client} --write", and "{NAME} install --list" to see all'
+        yield warn("clients", f"{CLIENTS[client].title} has no entry of this server", cure)
+    elif not found:
+        yield ok("clients", f'none has an entry of this server; "{NAME} install CLIENT --write" adds one')
+    for each in found:
+        title = CLIENTS[each.client].title
+        if isinstance(each, Unreadable):
+            yield warn("clients", f"{each.file} of {title} was not read: {each.why}", "correct that file")
+            continue
+        where = f"by {each.name} in {each.file}"
+        again = f'run "{NAME} install {each.client} --write" again'
+        if each.program() is None:
+            verdict = warn if client is None else fail
+            gone = f"{title} is told to start {each.command[0]}, which is not there, {where}"
+            yield verdict("clients", gone, f'{again}, or "{NAME} install --remove {each.client}"')
+        elif _lacks_key(each, openai):
+            name = openai.api_key_env
+            cure = f'add "{name}" with its value to "env" there' if CLIENTS[each.client].writes_values else again
+            yield warn("clients", f"{title} does not pass {name} on, {where}", cure)
+        else:
+            yield ok("clients", f"{title} starts {each.command[0]}, {where}")
+
+
+def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:
+    """Tell whether the key does not reach the server; a key that is set nowhere is told of elsewhere."""
+    if openai.headers or is_loopback(urlsplit(openai.base_url).hostname or ""):
+        return False
+    if openai.api_key is None and not CLIENTS[entry.client].writes_values:
+        return False
+    value = entry.variables((openai.api_key_env,)).get(openai.api_key_env, "")
+    return not value.strip() or is_placeholder(value)
+
+
+def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: Sequence[Installed] = ()) -> Finding:
+    """Compare the time limit of a call with those of the clients, which would discard a billed answer.
+
+    Of a client with an entry, what the entry says counts; `clients` have none, or it is not known.
+    """
+    seconds = timeout_ms / 1000
+    within = f"a call may take {seconds:g} s (request.timeout_ms)"
+    if seconds < 1:
+        cure = f"set it to milliseconds in which an answer comes, such as {_TIMEOUT}=300000"
+        return warn("time-outs", f"{within}, in which hardly any answer comes", cure)
+    hasty = [(client, client.call) for client in clients if client.call is not None and client.call <= seconds]
+    for each in entries:
+        client, waits = CLIENTS[each.client], CLIENTS[each.client].waits(each.entry)
+        if waits is not None and waits <= _own_limit(each, seconds):
+            hasty.append((client, waits))
+    if not hasty:
+        return ok("time-outs", within)
+    told = ", ".join(f"{client.title} ({limit:g} s)" for client, limit in hasty)
+    cures = [client.call_cure.format(limit=client_limit(timeout_ms)) for client, _ in hasty]
+    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(filter(None, cures)) or _RAISE)
+
+
+def _own_limit(entry: Installed, seconds: float) -> float:
+    """Return how many seconds a call may take where the entry has a word in it."""
+    given = as_table(entry.entry.get("env")) or {}
+    try:
+        return int(str(given[_TIMEOUT])) / 1000
+    except (KeyError, ValueError):
+        return seconds
