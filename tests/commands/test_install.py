@@ -126,6 +126,18 @@ def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothin
     assert "has this entry already" in install(client).err
 
 
+@every_client
+def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, install: Install) -> None:
+    page = (ROOT / f"docs/clients/{client}.md").read_text(encoding="utf-8")
+    more = ["--trust"] if CLIENTS[client].trust else []
+    done = install(client, *more, command="/absolute/path/to/.venv/bin/openai-responses-mcp", OPENAI_API_KEY=KEY)
+    assert f"\n{done.out}```\n" in page
+    assert f"](clients/{client}.md)" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert f"]({client}.md) | `install {client} --write`" in (ROOT / "docs/clients/README.md").read_text(
+        encoding="utf-8"
+    )
+
+
 def test_who_has_to_add_the_key_is_told(install: Install) -> None:
     done = install("claude-desktop")
     assert "OPENAI_API_KEY" not in done.out
