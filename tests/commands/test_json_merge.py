@@ -175,3 +175,17 @@ def test_removing_one_of_two_entries_of_the_name_is_refused_because_the_other_wo
 def test_comments_that_go_with_an_entry_are_told(comment: str, lost: bool) -> None:
     change = document(f'{{"mcpServers": {{"ours": [{comment}]}}}}').removed()
     assert change.drops_comments is lost
+
+
+@given(files(), entries)
+def test_in_any_file_only_the_entry_is_removed(
+    file: tuple[dict[str, Any], str, Dialect], entry: dict[str, Any]
+) -> None:
+    root, text, dialect = file
+    with_it = text if document(text, dialect).entry is not None else merged(text, dialect, entry)
+    after = document(with_it, dialect).removed().text
+    others = {name: each for name, each in root.get("mcpServers", {}).items() if name != "ours"}
+    found = document(after, dialect)
+    assert (found.entry, found.entries) == (None, others)
+    if dialect == "json":
+        assert json.loads(after) == {**root, "mcpServers": others}

@@ -166,3 +166,15 @@ def test_tables_below_it_go_too_and_comments_above_the_next_one_stay() -> None:
 def test_an_entry_that_is_no_table_of_its_own_is_left_to_its_owner(text: str) -> None:
     with pytest.raises(Unmergeable, match="remove the entry by hand"):
         document(text).removed()
+
+
+@given(st.lists(pieces, max_size=8, unique=True), st.booleans())
+def test_in_any_file_only_the_table_is_removed(parts: list[str], crlf: bool) -> None:
+    text = "top = 1\n" + "".join(parts)
+    text = text.replace("\n", "\r\n") if crlf else text
+    root, with_it = tomllib.loads(text), document(merged(text))
+    after = with_it.removed().text
+    others = {name: each for name, each in root.get("mcp_servers", {}).items() if name != "ours"}
+    assert {"mcp_servers": {}, **tomllib.loads(after)} == {**root, "mcp_servers": others}
+    if document(text).entry is None:
+        assert after == text
