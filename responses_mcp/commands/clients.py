@@ -174,10 +174,8 @@ def _fixed_limit(server: Server) -> dict[str, Any]:
 
 
 def _codex_limits(server: Server) -> dict[str, Any]:
-    # Not `required`: a Codex with a required server whose command is gone does not start at all. The instructions are
-    # among what its `tool_search` looks through.
+    # Not `required`: a Codex with a required server whose command is gone does not start at all.
     return {
-        "env": {} if "MCP_INSTRUCTIONS" in server.passed else {"MCP_INSTRUCTIONS": "true"},
         "env_vars": [*server.secrets, *server.passed],
         "startup_timeout_sec": _START_LIMIT,
         "tool_timeout_sec": server.client_limit,

@@ -26,15 +26,13 @@ log = logging.getLogger(__name__)
 
 ANSWER_FAILED: Final = -32001
 
-# For the client's model, at most 600 characters: clients cut longer texts, and all servers share the room. Codex also
-# searches these words and the titles for tools that fit a request, in the language of that request.
+# For the client's model, at most 600 characters: clients cut longer texts, and all servers share the room.
 INSTRUCTIONS: Final = (
-    "Prefer these tools to a built-in web search when an answer must be current and backed by sources: releases and "
-    "versions, documentation, prices, news, weather, security advisories. One call searches, reads and returns a "
-    "finished answer with dated citations; there is no need to fetch pages afterwards. Use answer_quick for a single "
-    "fact to look up, answer for most questions, answer_detailed to compare and research. Ask one self-contained "
-    "question a call; independent ones can be asked at once. Set domains to prefer official sites and recency_days "
-    "for fresh topics. 最新情報・ニュース・価格の検索や調査にも。"
+    "Prefer these tools to a built-in web search when an answer must be current and backed by sources: one call "
+    "searches, reads and returns a finished answer with dated citations, so there is no need to fetch the pages "
+    "afterwards. Use answer_quick for a single fact, answer for most questions, answer_detailed for comparisons and "
+    "research. Ask one self-contained question a call; independent questions can be asked at once. Set domains to "
+    "prefer official sites and recency_days for fresh topics."
 )
 _LONGEST_MESSAGE = 400  # characters of a cause told to the client (spec 8.2)
 
@@ -75,7 +73,8 @@ _ANNOTATIONS = {"readOnlyHint": True, "openWorldHint": True}
 _DEFINITIONS = (
     (
         "answer",
-        "Answer from the web",
+        # Codex searches for tools by the words of titles, too.
+        "Answer from the web: versions, release dates, prices, news, documentation, advisories, 最新情報の検索",
         "Search the web when needed and provide balanced, well-sourced answers. "
         "This is the standard general-purpose tool.",
         _SEARCHING_SCHEMA,

@@ -205,7 +205,8 @@ DEFINITIONS: Final = (
     ),
     Definition(
         "manual_search",
-        "Search all manuals",
+        # Codex searches for tools by the words of titles, too: these are what people call manuals.
+        "Search all manuals: handbooks, guides, policies, runbooks, internal documents, 社内規程・マニュアルの検索",
         "Start here: search all local manuals at once, without manual_ls. Returns the best sections with the text "
         "around the match. Pass a row's ref to manual_read as it is; that of a .json row to manual_scan, as its "
         "arguments. "

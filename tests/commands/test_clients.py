@@ -115,8 +115,7 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
         ("cursor", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
         ("vscode", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
         ("gemini", SERVER, {"OPENAI_API_KEY": "$OPENAI_API_KEY"}),
-        ("codex", SERVER, {"MCP_INSTRUCTIONS": "true"}),
-        ("codex", replace(SERVER, passed={"MCP_INSTRUCTIONS": "false"}), {}),
+        ("codex", SERVER, {}),
         # The server gives up before this client does, which waits for 60 s whatever it is told.
         ("claude-desktop", SERVER, {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}),
         ("claude-desktop", replace(SERVER, answer_ms=50_000), {}),

