@@ -24,13 +24,17 @@ _ON_WINDOWS: Final = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE
 
 
 class Installed(NamedTuple):
-    """An entry of this server: whose it is, the file that it stands in, its name, what it says, and where that is."""
+    """An entry of this server: whose it is, the file that it stands in, its name, what it says, and where that is.
+
+    `of_project` is true for a file of the working directory, which somebody else may have written.
+    """
 
     client: str
     file: Path
     name: str
     entry: Mapping[str, Any]
     machine: Machine
+    of_project: bool
 
     @property
     def command(self) -> list[str]:
@@ -77,10 +81,10 @@ def document_of(text: str, client: Client, name: str) -> JsonDocument | TomlDocu
 def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
     """Yield the entries of this server in the files of all clients: those of the user, and of the working directory."""
     for key, client in CLIENTS.items():
-        files = [Path(client.user_file(machine))]
-        if client.project_file is not None and Path(machine.folder / client.project_file) not in files:
-            files.append(Path(machine.folder / client.project_file))
-        for file in files:
+        files = {Path(client.user_file(machine)): False}
+        if client.project_file is not None:
+            files.setdefault(Path(machine.folder / client.project_file), True)
+        for file, of_project in files.items():
             try:
                 entries = document_of(ClientFile(file).text, client, ENTRY).entries
             except Unmergeable as problem:
@@ -90,7 +94,7 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
             else:
                 for name, each in entries.items():
                     if (entry := as_table(each)) and _is_ours(entry):
-                        yield Installed(key, file, name, entry, machine)
+                        yield Installed(key, file, name, entry, machine, of_project)
 
 
 def _is_ours(entry: Mapping[str, Any]) -> bool:

@@ -790,6 +790,25 @@ async def test_a_client_that_does_not_pass_the_key_on_is_told(
     report.line("ok", "clients")
 
 
+@posix_only
+async def test_nothing_is_started_because_a_file_of_the_working_directory_says_so(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, home = tmp_path / "cloned", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    monkeypatch.chdir(folder)
+    evil = small_server(tmp_path, f"touch {tmp_path}/started")
+    (folder / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"x": {"command": evil, "env": {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}}}}),
+        encoding="utf-8",
+    )
+    report = await examine("--offline", "--client", "claude-code", start=None, HOME=str(home))
+    report.line("ok", "clients", f"Claude Code starts {evil}, by x in ", "it is not started here")
+    report.line("ok", "start", "answer_quick")
+    assert sorted(os.listdir(tmp_path)) == ["bin", "cloned", "home"]
+
+
 async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, tmp_path: Path) -> None:
     path = put("cursor", tmp_path, {})
     path.write_text("{", encoding="utf-8")

@@ -114,10 +114,13 @@ class _Start(NamedTuple):
         server: Sequence[str] | None,
         key: str,
     ) -> _Start:
-        """Return what the one client that is judged for would start; without an entry, the server as it is here."""
+        """Return what the one client that is judged for would start; without an entry, the server as it is here.
+
+        A file of the working directory starts nothing: clients ask first whether it is trusted.
+        """
         if server is None and options.client is not None:
             for each in found:
-                if isinstance(each, Installed) and each.program() is not None:
+                if isinstance(each, Installed) and not each.of_project and each.program() is not None:
                     environ = each.variables((key,))
                     return cls(each.command, environ, environ.get(key))
         # What a client would start: the module would be looked for in the working directory first.

@@ -46,7 +46,8 @@ def check_entries(
             cure = f'add "{name}" with its value to "env" there' if CLIENTS[each.client].writes_values else again
             yield warn("clients", f"{title} does not pass {name} on, {where}", cure)
         else:
-            yield ok("clients", f"{title} starts {each.command[0]}, {where}")
+            unstarted = "; it is not started here, because that file is of this folder" if each.of_project else ""
+            yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}")
 
 
 def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:
