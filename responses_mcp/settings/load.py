@@ -118,8 +118,13 @@ def _config_file(
         if found is not None:
             return found
     if config_path is not None:
-        where = ("from --config, ", Raw(str(places[0]), quoted=False, limit=300))
-        findings.warning("config file: there is no such file, so none is used", where=where, cure="correct the path")
+        shown = Raw(str(places[0]), quoted=False, limit=300)
+        findings.problem(
+            "config file: expected a YAML file, got no such file at ",
+            shown,
+            where=("from --config",),
+            cure="correct the path",
+        )
     return ConfigFile(Path(), {})
 
 

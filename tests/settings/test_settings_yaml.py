@@ -2,13 +2,14 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from responses_mcp.settings import Settings, load_settings
 
-from .loading import clean, load, problem, usual_place, warning
+from .loading import clean, load, problem, usual_place
 
 
 @pytest.mark.parametrize("kind", [str, Path])
@@ -26,12 +27,13 @@ def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(
 
 
 @pytest.mark.parametrize("name", ["absent.yaml", "absent/deep.yaml", "nul\0.yaml", "file/below.yaml"])
-def test_an_asked_file_that_is_not_there_is_a_warning_and_no_other_file_is_read(name: str, tmp_path: Path) -> None:
+def test_an_asked_file_that_is_not_there_is_a_problem_and_no_other_file_is_read(name: str, tmp_path: Path) -> None:
     load(tmp_path, "request: {max_retries: 1}\n")
     (tmp_path / "file").write_text("")
     loaded = load_settings({}, config_path=str(tmp_path / name), home=tmp_path, windows=False)
-    assert warning(loaded).startswith("config file: there is no such file, so none is used (from --config, ")
-    assert loaded.settings == Settings()
+    assert problem(loaded).startswith("config file: expected a YAML file, got no such file at ")
+    assert problem(loaded).endswith(" (from --config); correct the path.")
+    assert replace(loaded.settings, problems=()) == Settings()
 
 
 def test_windows_looks_below_appdata_when_the_usual_place_has_no_file(tmp_path: Path) -> None:
