@@ -13,11 +13,13 @@ from functools import partial
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.parameters import model_traits
-from responses_mcp.responses_api.request.payload import Question, request_body, today_in_tokyo
+from responses_mcp.responses_api.request.payload import Question, request_body
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
+from responses_mcp.settings.system_policy import instructions_for
+from responses_mcp.settings.time_zone import today_in
 
 __all__ = ["Answer", "Answers", "Citation", "open_answers"]
 
@@ -28,15 +30,15 @@ class Answers:
     """Asks the Responses API on behalf of a person or an agent.
 
     Connections are opened by the first question and kept until `aclose`. Any number of questions may run at once;
-    cancelling one closes its socket and nothing else. `today` gives the date in Asia/Tokyo.
+    cancelling one closes its socket and nothing else. `today` gives the date, by default that in `locale.time_zone`.
     """
 
     def __init__(
-        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] = today_in_tokyo
+        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] | None = None
     ) -> None:
         self._settings = settings
         self._api = api or ResponsesApi(settings.openai, settings.request)
-        self._today = today
+        self._today = today or partial(today_in, settings.locale.time_zone)
         self.redact = self._api.redact
 
     async def answer(
@@ -72,8 +74,9 @@ class Answers:
         body = request_body(
             question,
             chosen,
-            instructions=self._instructions(),
+            instructions=instructions_for(self._settings.policy, self._settings.locale.time_zone),
             today=date,
+            time_zone=self._settings.locale.time_zone,
             strict_domains=self._settings.search.strict_domains,
         )
         _log_request(profile, chosen)
@@ -89,14 +92,6 @@ class Answers:
         if chosen is None or "answer" not in profiles:
             raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
         return chosen
-
-    def _instructions(self) -> str:
-        text = self._settings.policy.instructions
-        if text is None:
-            from responses_mcp.settings.system_policy import SYSTEM_POLICY  # noqa: PLC0415  # read on the first call
-
-            text = SYSTEM_POLICY
-        return text
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -13,13 +13,13 @@ from functools import partial
 
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.request.payload import today_in_tokyo
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.response.search_list import SearchResult
 from responses_mcp.responses_api.response.search_results import SearchResults, read_results
 from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
+from responses_mcp.settings.time_zone import today_in
 
 __all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]
 
@@ -32,16 +32,16 @@ class WebSearch:
     """Searches the web with the Responses API on behalf of a person or an agent.
 
     Connections are opened by the first search and kept until `aclose`. Any number of searches may run at once;
-    cancelling one closes its socket and nothing else. `today` gives the date in Asia/Tokyo.
+    cancelling one closes its socket and nothing else. `today` gives the date, by default that in `locale.time_zone`.
     """
 
     def __init__(
-        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] = today_in_tokyo
+        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] | None = None
     ) -> None:
         self._settings = settings
         self._api = api or ResponsesApi(settings.openai, settings.request)
         self._policy = retry_policy(settings.search)
-        self._today = today
+        self._today = today or partial(today_in, settings.locale.time_zone)
         self.redact = self._api.redact
 
     async def search(
@@ -67,7 +67,12 @@ class WebSearch:
         today = self._today()
         search = self._settings.search
         body = search_body(
-            asked, profile, today=today, domains=search.defaults.domains, strict_domains=search.strict_domains
+            asked,
+            profile,
+            today=today,
+            time_zone=self._settings.locale.time_zone,
+            domains=search.defaults.domains,
+            strict_domains=search.strict_domains,
         )
         bounds = (asked.limit, asked.language, asked.timeframe)
         log.debug("search: model=%s limit=%d language=%s timeframe=%s", profile.model, *bounds)

@@ -35,11 +35,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "runtime": {"errors", "json_types", "room", "protocol", "settings.model", "toolsets.base"},
     "responses_api.http": {"errors"},
-    "responses_api.request": {"errors", "json_types", "responses_api.parameters", "settings.model", "settings.address"},
+    "responses_api.request": {
+        *("errors", "json_types", "responses_api.parameters"),
+        *("settings.model", "settings.address", "settings.time_zone"),
+    },
     "responses_api.response": {"errors", "json_types", "redaction", "responses_api.retry"},
     "responses_api": {*BASE, "settings.model", "responses_api.http", "responses_api.request", "responses_api.response"},
-    "answers": {"errors", "room", "responses_api", "settings.model", "settings.system_policy"},
-    "websearch": {"errors", "room", "responses_api", "settings.model"},
+    "answers": {"errors", "room", "responses_api", "settings.model", "settings.system_policy", "settings.time_zone"},
+    "websearch": {"errors", "room", "responses_api", "settings.model", "settings.time_zone"},
     "manuals.requests": {"manuals.errors", "manuals.words"},
     "manuals.files": {
         *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),

@@ -12,9 +12,9 @@ import trio
 
 from responses_mcp.answers import Answers, open_answers
 from responses_mcp.errors import BadArgument, ConfigError
-from responses_mcp.responses_api.request import payload as dates
-from responses_mcp.responses_api.request.payload import today_in_tokyo
+from responses_mcp.settings import time_zone
 from responses_mcp.settings.model import (
+    LocaleSettings,
     OpenAISettings,
     PolicySettings,
     Profile,
@@ -24,6 +24,7 @@ from responses_mcp.settings.model import (
     Settings,
 )
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
+from responses_mcp.settings.time_zone import today_in
 from responses_mcp.testing import FakeApi, Json, Sse, as_stream, bodies, open_fake_api, stream_events
 from responses_mcp.testing.client import McpClient, connected_client
 from tests.debug_lines import configured
@@ -199,8 +200,31 @@ def test_today_is_the_date_in_tokyo(monkeypatch: pytest.MonkeyPatch, utc: dateti
         def now(zone: Any) -> datetime:
             return utc.astimezone(zone)
 
-    monkeypatch.setattr(dates, "datetime", Clock)
-    assert today_in_tokyo() == date
+    monkeypatch.setattr(time_zone, "datetime", Clock)
+    assert today_in("Asia/Tokyo") == date
+
+
+async def test_the_day_is_that_of_the_time_zone_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        @staticmethod
+        def now(zone: Any) -> datetime:
+            return datetime(2026, 11, 21, 20, 0, tzinfo=UTC).astimezone(zone)
+
+    monkeypatch.setattr(time_zone, "datetime", Clock)
+    api, stub = stub_api(ok(bodies.searched()))
+    result = await Answers(Settings(locale=LocaleSettings(time_zone="UTC")), api=api).answer("When?")
+    assert "[Hints] today=2026-11-21 (UTC), " in sent(stub)["input"]
+    assert sent(stub)["instructions"] == SYSTEM_POLICY.replace("Asia/Tokyo", "UTC")
+    assert result.citations[0].published_at == "2026-11-21"
+    assert result.text.endswith(" (2026-11-21)")
+
+
+async def test_a_time_zone_that_there_is_not_fails_before_anything_is_sent() -> None:
+    api, stub = stub_api(ok(bodies.searched()))
+    for name in ("Mars/Base", "Europe", "", "../../etc/passwd", "a\0b"):
+        with pytest.raises(ConfigError, match=r"locale\.time_zone"):
+            await Answers(Settings(locale=LocaleSettings(time_zone=name)), api=api).answer("When?")
+    assert stub.sent == []
 
 
 # The log

@@ -276,7 +276,7 @@ def test_a_file_of_settings_is_read_in_time_in_proportion_to_its_text(tmp_path: 
         path = tmp_path / "a file"
         path.write_text(text.encode("utf-8", "replace").decode(), newline="")
         read_config(path, Findings())
-        instructions_from(path, "append", (), Findings())
+        instructions_from(path, "append", "built in", (), Findings())
 
     # At brackets PyYAML looks back over a thousand characters, which would hide all else.
     texts = [Hostile("a: ", each, "\n") for each in REPEATED if not {*each} & {*"[{"}]

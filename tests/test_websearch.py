@@ -12,7 +12,14 @@ from responses_mcp.errors import (
     ConfigError,
     ConnectionFailed,
 )
-from responses_mcp.settings.model import OpenAISettings, Profile, SearchDefaults, SearchSettings, Settings
+from responses_mcp.settings.model import (
+    LocaleSettings,
+    OpenAISettings,
+    Profile,
+    SearchDefaults,
+    SearchSettings,
+    Settings,
+)
 from responses_mcp.testing import Json, as_stream, open_fake_api
 from responses_mcp.websearch import WebSearch, open_search
 from tests.debug_lines import configured
@@ -47,6 +54,13 @@ async def test_a_query_gets_the_pages_that_were_found() -> None:
     assert "at most 5 pages" in sent(stub)["instructions"]
     assert "the language ja" in sent(stub)["instructions"]
     assert "from 2026-11-15 to 2026-11-22" in sent(stub)["instructions"]
+
+
+async def test_the_day_is_that_of_the_time_zone_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("responses_mcp.websearch.today_in", {"UTC": TODAY}.__getitem__)
+    api, stub = stub_api(ok(PAGES))
+    await WebSearch(Settings(locale=LocaleSettings(time_zone="UTC")), api=api).search("q", timeframe="past_week")
+    assert f"Today is {TODAY} (UTC)." in sent(stub)["instructions"]
 
 
 async def test_open_search_asks_a_server_and_closes_its_connections() -> None:

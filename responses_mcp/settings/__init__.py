@@ -12,6 +12,7 @@ from responses_mcp.settings.model import CacheSettings as CacheSettings
 from responses_mcp.settings.model import EmbeddingsSettings as EmbeddingsSettings
 from responses_mcp.settings.model import FindSettings as FindSettings
 from responses_mcp.settings.model import LexicalSettings as LexicalSettings
+from responses_mcp.settings.model import LocaleSettings as LocaleSettings
 from responses_mcp.settings.model import ManualsSettings as ManualsSettings
 from responses_mcp.settings.model import OpenAISettings as OpenAISettings
 from responses_mcp.settings.model import PolicySettings as PolicySettings

@@ -86,6 +86,7 @@ def load_settings(
         search=model.SearchSettings(
             defaults=model.SearchDefaults(**layers.section("search.defaults")), **layers.section("search")
         ),
+        locale=model.LocaleSettings(**layers.section("locale")),
         manuals=manuals,
         server=model.ServerSettings(**layers.section("server")),
         problems=problems,
@@ -295,9 +296,13 @@ def _policy(layers: Layers) -> model.PolicySettings:
         )
         layers.problem("policy.system.path", bad, layers.given("policy.system.source") or "default")
     elif given is not None and system.path is not None and system.source == "file":
-        from responses_mcp.settings.system_policy import instructions_from  # noqa: PLC0415 - few starts need the text
+        from responses_mcp.settings import system_policy  # noqa: PLC0415 - few starts need the text
 
-        instructions = instructions_from(Path(system.path), system.merge, layers.where(given), layers.findings)
+        built_in = system_policy.built_in(layers.values["locale.time_zone"])
+        where = layers.where(given)
+        instructions = system_policy.instructions_from(
+            Path(system.path), system.merge, built_in, where, layers.findings
+        )
     elif given is not None and system.path is not None:
         layers.findings.warning(
             "policy.system.path: this file is not used, because policy.system.source is builtin",

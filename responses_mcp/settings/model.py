@@ -103,6 +103,13 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LocaleSettings:
+    """Where the people are who ask: the name of the time zone in which a day is today."""
+
+    time_zone: str = "Asia/Tokyo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalSettings:
     """Weights of the parts of a manual search's score; 0 leaves a part out."""
 
@@ -214,6 +221,7 @@ class Settings:
     model_profiles: Mapping[str, Profile] = field(default_factory=_answer_only)
     policy: PolicySettings = field(default_factory=PolicySettings)
     search: SearchSettings = field(default_factory=SearchSettings)
+    locale: LocaleSettings = field(default_factory=LocaleSettings)
     manuals: ManualsSettings = field(default_factory=ManualsSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     problems: tuple[str, ...] = ()

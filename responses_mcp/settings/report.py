@@ -7,7 +7,7 @@ from typing import Any
 
 from responses_mcp.settings.findings import masked, printable
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import PolicySettings, Settings
+from responses_mcp.settings.model import Settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.settings.setting import value_of
 
@@ -52,16 +52,17 @@ def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]
     for key in sources:
         if key.startswith("model_profiles.") and key.count(".") == 1:
             _put(effective, key, None)
-    effective["policy"]["instructions"] = _instructions(settings.policy)
+    effective["policy"]["instructions"] = _instructions(settings)
     return effective
 
 
-def _instructions(policy: PolicySettings) -> dict[str, Any]:
+def _instructions(settings: Settings) -> dict[str, Any]:
     from hashlib import sha256  # noqa: PLC0415 - one command needs it
 
     from responses_mcp.settings.system_policy import SYSTEM_POLICY_REV, instructions_for  # noqa: PLC0415
 
-    text = instructions_for(policy)
+    policy = settings.policy
+    text = instructions_for(policy, settings.locale.time_zone)
     whole = policy.instructions is not None and policy.system.merge == "replace"
     return {
         "revision": None if whole else SYSTEM_POLICY_REV,

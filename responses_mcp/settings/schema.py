@@ -145,6 +145,12 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "Tries of `chatgpt_o3_search` in all, for rate limits, lost connections and tries that took too long.",
         ),
     ),
+    Setting(
+        "locale.time_zone",
+        "time_zone",
+        "Time zone in which a day is today: in the hints, in what the model is told, and in dates of access.",
+        "MCP_TIME_ZONE",
+    ),
     *section(
         "manuals",
         "MANUALS",

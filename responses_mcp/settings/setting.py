@@ -20,6 +20,7 @@ Kind = Literal[
     "choice",
     "text",
     "env_name",
+    "time_zone",
     "url",
     "path",
     "folder",
@@ -43,6 +44,8 @@ _ENV_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]{0,254}"
 _DOMAIN: Final = r"[^\s,\x00-\x1f\x7f]{1,253}"
 ON: Final = frozenset({"1", "true", "yes", "on"})
 OFF: Final = frozenset({"0", "false", "no", "off"})
+
+_ZONES_OF_WINDOWS: Final = "; on Windows, names are known once the Python package tzdata is installed beside this one"
 
 _LONGEST_TEXT: Final = 256
 _LONGEST_PATH: Final = 4096
@@ -92,6 +95,7 @@ _EXPECTED: Final[dict[str, str]] = {
     "debug": "true or false",
     "text": "text without blanks",
     "env_name": "the name of an environment variable",
+    "time_zone": "the name of a time zone, such as Europe/Berlin or UTC",
     "url": "an absolute https URL with a host and without query or fragment",
     "path": "the path of a file",
     "folder": "the path of a folder",
@@ -267,7 +271,15 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
         fits = len(text) <= _LONGEST_PATH and not any(char < " " or char == "\x7f" for char in text)
     else:
         fits = _plain_word(text)
+        if fits and setting.kind == "time_zone" and not _is_time_zone(text):
+            return BadValue((Raw(text),), cure=f"correct it or leave it out{_ZONES_OF_WINDOWS}")
     return text if fits else _bad(text, findings)
+
+
+def _is_time_zone(text: str) -> bool:
+    from responses_mcp.settings.time_zone import zone_of  # noqa: PLC0415 - few have one
+
+    return zone_of(text) is not None
 
 
 def _unfilled(text: str) -> bool:

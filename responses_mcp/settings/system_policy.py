@@ -12,6 +12,7 @@ from typing import Final
 from responses_mcp.settings.files import Unread, read_text
 from responses_mcp.settings.findings import Findings, Part, Raw
 from responses_mcp.settings.model import PolicySettings
+from responses_mcp.settings.time_zone import TOKYO
 
 LIMIT: Final = 256 * 1024
 """Bytes that a policy file may have."""
@@ -73,15 +74,20 @@ Sources:
 - A short true answer is better than a long doubtful one."""
 
 
-def instructions_for(policy: PolicySettings) -> str:
+def built_in(time_zone: str) -> str:
+    """Return the built-in text for people in that time zone."""
+    return SYSTEM_POLICY.replace(TOKYO, time_zone)
+
+
+def instructions_for(policy: PolicySettings, time_zone: str = TOKYO) -> str:
     """Return what the model is told: the text resolved at load, or the built-in one."""
-    return SYSTEM_POLICY if policy.instructions is None else policy.instructions
+    return built_in(time_zone) if policy.instructions is None else policy.instructions
 
 
-def instructions_from(path: Path, merge: str, where: tuple[Part, ...], findings: Findings) -> str | None:
+def instructions_from(path: Path, merge: str, built_in: str, where: tuple[Part, ...], findings: Findings) -> str | None:
     """Return the text for the model, or None after adding a problem: a policy file never falls back silently.
 
-    `replace` takes the file as it is; `prepend` and `append` put one blank line between it and the built-in text.
+    `replace` takes the file as it is; `prepend` and `append` put one blank line between it and `built_in`.
     """
     text = read_text(path, LIMIT)
     if not isinstance(text, Unread) and not text.strip():
@@ -97,4 +103,4 @@ def instructions_from(path: Path, merge: str, where: tuple[Part, ...], findings:
     if merge == "replace":
         return text
     own = text.strip("\r\n")
-    return f"{own}\n\n{SYSTEM_POLICY}" if merge == "prepend" else f"{SYSTEM_POLICY}\n\n{own}"
+    return f"{own}\n\n{built_in}" if merge == "prepend" else f"{built_in}\n\n{own}"

@@ -14,16 +14,14 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.responses_api.request.payload import today_in_tokyo
+from responses_mcp.settings.time_zone import today_in
 from tests.interop.node import Node
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs signals and a terminal of POSIX")
 
 # It reports searches, but neither sources nor annotations, so the tool stands for what was consulted.
-ANSWER = (
-    f"Python 3.14 came out on 7 October 2025, says its release schedule.\n\nSources:\n- web_search ({today_in_tokyo()})"
-)
+ANSWER = f"Python 3.14 came out on 7 October 2025, says its release schedule.\n\nSources:\n- web_search ({today_in('Asia/Tokyo')})"
 
 
 @dataclass

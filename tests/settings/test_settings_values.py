@@ -6,6 +6,7 @@ import pytest
 
 from responses_mcp.settings import Settings
 from responses_mcp.settings.setting import value_of
+from responses_mcp.settings.time_zone import zone_of
 
 from .loading import clean, load, problem, usual_place, warning
 
@@ -234,3 +235,21 @@ def test_a_limit_of_messages_that_no_call_fits_into_is_raised(text: str, value: 
 def test_the_setting_and_the_argument_of_results_have_one_range(tmp_path: Path) -> None:
     loaded = clean(load(tmp_path, environ={"SEARCH_MAX_RESULTS": "100"}))
     assert loaded.settings.search.defaults.max_results == 100
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "Europe/Berlin", "America/Argentina/Buenos_Aires"])
+def test_a_time_zone_goes_by_its_name(zone: str, tmp_path: Path) -> None:
+    if zone_of(zone) is None:
+        pytest.skip("this system has no time zone data")
+    loaded = clean(load(tmp_path, f"locale: {{time_zone: {zone}}}\n"))
+    assert loaded.settings.locale.time_zone == zone
+    assert clean(load(tmp_path, environ={"MCP_TIME_ZONE": zone})).settings.locale.time_zone == zone
+
+
+@pytest.mark.parametrize("zone", ["Tokio", "Europe", "../UTC", "+09:00", "a b", "x" * 300])
+def test_a_time_zone_that_nobody_knows_is_a_problem(zone: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, environ={"MCP_TIME_ZONE": zone})
+    assert problem(loaded).startswith(
+        "locale.time_zone: expected the name of a time zone, such as Europe/Berlin or UTC"
+    )
+    assert loaded.settings.locale.time_zone == "Asia/Tokyo"

@@ -5,23 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.parameters import clamp_effort, model_traits
 from responses_mcp.settings.model import Profile
+from responses_mcp.settings.time_zone import TOKYO
 
 MAX_DOMAINS = 100  # what the search tool takes
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
-
-
-# Japan has had no daylight saving time since 1951, so the offset needs no time zone data (design: Windows has none).
-TOKYO = timezone(timedelta(hours=9), "Asia/Tokyo")
-
-
-def today_in_tokyo() -> str:
-    """Return today's date in Asia/Tokyo as YYYY-MM-DD."""
-    return datetime.now(TOKYO).date().isoformat()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +26,21 @@ class Question:
 
 
 def request_body(
-    question: Question, profile: Profile, *, instructions: str, today: str, strict_domains: bool = False
+    question: Question,
+    profile: Profile,
+    *,
+    instructions: str,
+    today: str,
+    time_zone: str = TOKYO,
+    strict_domains: bool = False,
 ) -> JsonObject:
     """Build the body: the query and a line of hints as input, only parameters that the model takes, and nothing null.
 
-    `today` is the date in Asia/Tokyo. With `strict_domains` the domains also become a filter of the search tool.
+    `today` is the date in the time zone of that name. With `strict_domains` the domains also become a filter of the
+    search tool.
     """
     hints = [
-        f"today={today} (Asia/Tokyo)",
+        f"today={today} ({time_zone})",
         f"recency_days={question.recency_days}",
         f"max_results={question.max_results}",
     ]

@@ -60,7 +60,7 @@ class Answer:
 def read_answer(response: JsonObject, *, model: str, max_citations: int, date: str, redact: Redact) -> Answer:
     """Read the answer out of a finished Response, whose texts pass `redact`.
 
-    `model` is the configured id, which the answer names; `date` is the access date in Asia/Tokyo. Raises
+    `model` is the configured id, which the answer names; `date` is the access date. Raises
     `UpstreamError` when there is no answer in it, retryable when asking again may help.
     """
     model = replace_lone_surrogates(model)  # the environment may hold some

@@ -47,7 +47,7 @@ class SearchResults:
 def read_results(response: JsonObject, *, limit: int, today: str, redact: Redact) -> SearchResults:
     """Read at most `limit` results out of a finished Response: those the model lists, then cited, then other sources.
 
-    `today` is the date in Asia/Tokyo; what the API said passes `redact`. Finding nothing is no error. Raises
+    `today` is the date of access; what the API said passes `redact`. Finding nothing is no error. Raises
     `UpstreamError` when the model declined or said nothing at all, and when no search came through.
     """
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
