@@ -47,6 +47,7 @@ async def _demo() -> None:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=_environment(api.base_url),
+            start_new_session=True,  # Ctrl-C is for this process, which then ends the server
         )
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a process opened with pipes has none")
@@ -62,6 +63,10 @@ async def _demo() -> None:
                     await client.end_input()
                     code = await process.wait()
                     say(f"5. End of input: the server exits with code {code}.")
+            except (EOFError, trio.BrokenResourceError) as error:
+                raise Stop("the server ended early; 'openai-responses-mcp doctor' says why.") from error
+            except trio.TooSlowError as error:
+                raise Stop(f"nothing came for {BOUND:.0f} s; try again on a less busy machine.") from error
             finally:
                 if process.returncode is None:
                     process.kill()

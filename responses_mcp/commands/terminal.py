@@ -71,6 +71,7 @@ def run_command(work: Callable[[], None]) -> int:
                 remark(sentence)
             return stop.code
         except KeyboardInterrupt:
+            remark("interrupted.", begin="\r" if _is_terminal(sys.stderr) else "")  # over what it shows of Ctrl-C
             return INTERRUPTED
     return OK
 
@@ -126,9 +127,9 @@ def write(text: str) -> None:
         raise _unwritten(error) from error
 
 
-def remark(sentence: str) -> None:
-    """Write a sentence to stderr; a stderr that is closed or fails is ignored."""
-    _to_stderr(f"{NAME}: {_CONTROL.sub(' ', sentence)}\n")
+def remark(sentence: str, *, begin: str = "") -> None:
+    """Write a sentence to stderr, after `begin`; a stderr that is closed or fails is ignored."""
+    _to_stderr(f"{begin}{NAME}: {_CONTROL.sub(' ', sentence)}\n")
 
 
 def columns(text: str) -> int:

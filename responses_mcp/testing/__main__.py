@@ -22,7 +22,7 @@ from .fake_api import EventName, Observer, RecordedRequest, answer_by_echo, open
 from .replies import Error, Hang, Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +34,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             # One line is one write, so that a reader who waits for an event does not wait for a buffer.
             record = stack.enter_context(Path(options.record).open("a", buffering=1, encoding="utf-8"))
             observer = partial(_record, record)
-        trio.run(_serve, options, observer)
+        try:
+            trio.run(_serve, options, observer)
+        except OSError as error:
+            sys.stderr.write(f"port {options.port} cannot be listened on ({error.strerror}); choose another.\n")
+            return 1
     return 0
 
 
@@ -43,11 +47,15 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m responses_mcp.testing",
         description="Serve a fake of OpenAI's Responses API on 127.0.0.1 until SIGTERM or SIGINT.",
     )
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
-    parser.add_argument("--latency", type=float, default=0, metavar="SECONDS", help="silence before each reply")
+    parser.add_argument(
+        "--port", type=_number(int, 0, 65_535), default=0, help="port to listen on (default: any free one)"
+    )
+    parser.add_argument(
+        "--latency", type=_number(float, 0, 86_400), default=0, metavar="SECONDS", help="silence before each reply"
+    )
     parser.add_argument(
         "--status",
-        type=int,
+        type=_number(int, 200, 599),
         default=200,
         metavar="N",
         help="answer with this error status instead of an echo",
@@ -59,6 +67,19 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help="append a JSON line for each request, answer and hang-up; times are time.monotonic()",
     )
     return parser.parse_args(argv)
+
+
+def _number(kind: type[int | float], least: int, most: int) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            number = kind(text)
+        except ValueError:
+            number = -1
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"must be a number from {least} to {most}, got {text!r}")
+        return number
+
+    return read
 
 
 async def _serve(options: argparse.Namespace, observer: Observer | None) -> None:

@@ -277,7 +277,7 @@ async def test_a_wrong_command_line_exits_2_with_the_usage(
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-async def test_ctrl_c_exits_130_without_a_word(
+async def test_ctrl_c_exits_130_with_one_line(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, wrapped: bool
 ) -> None:
     async def interrupted(*_: object, **__: object) -> None:
@@ -285,7 +285,7 @@ async def test_ctrl_c_exits_130_without_a_word(
         raise BaseExceptionGroup("of a nursery", [KeyboardInterrupt()]) if wrapped else KeyboardInterrupt
 
     monkeypatch.setattr(Answers, "answer", interrupted)
-    assert await command("ask", "Why?") == (130, "", "")
+    assert await command("ask", "Why?") == (130, "", "openai-responses-mcp: interrupted.\n")
 
 
 # A terminal
@@ -360,12 +360,13 @@ async def test_a_signal_ends_it_and_the_api_sees_the_connection_close(
         await api.wait_hang_ups(1)
         assert await process.wait() == code
         assert process.stdout is not None
-        assert await process.stdout.receive_some() == b""
+        said = b"openai-responses-mcp: interrupted.\n" if code == 130 else b""
+        assert await process.stdout.receive_some() == said
         await process.stdout.aclose()
 
 
 @POSIX
-async def test_ctrl_c_at_a_terminal_leaves_a_clean_line(api: FakeApi, shell: dict[str, str]) -> None:
+async def test_ctrl_c_at_a_terminal_leaves_one_clean_line(api: FakeApi, shell: dict[str, str]) -> None:
     import pty
     import termios
 
@@ -389,5 +390,5 @@ async def test_ctrl_c_at_a_terminal_leaves_a_clean_line(api: FakeApi, shell: dic
     os.close(follower)
     os.close(leader)
     assert re.match(r"\r +\d+ s  asking gpt-5\.2", shown)
-    assert shown.endswith(" \r")
-    assert "\n" not in shown
+    assert shown.endswith(" \r\ropenai-responses-mcp: interrupted.\r\n")
+    assert shown.count("\n") == 1

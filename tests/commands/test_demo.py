@@ -1,11 +1,13 @@
 """`openai-responses-mcp demo`, beside what the README shows of it: who stops reading is no failure."""
 
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.processes import COMMAND, ROOT, WAIT
+from tests.processes import COMMAND, MAIN, ROOT, WAIT, python, run
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way there")
@@ -18,3 +20,31 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
         running.stdout.close()
         assert running.stderr.read() == b""
         assert running.wait(WAIT) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+def test_ctrl_c_reaches_the_demo_alone_and_ends_it_in_one_line() -> None:
+    command = [COMMAND[0], "-u", *COMMAND[1:], "demo"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        while not running.stdout.readline().startswith(b"2. Tools"):
+            pass
+        others = subprocess.run(
+            ["pgrep", "-g", str(running.pid)], capture_output=True, text=True, check=True, timeout=WAIT
+        )
+        assert others.stdout.split() == [str(running.pid)]
+        running.send_signal(signal.SIGINT)
+        assert running.stderr.read() == b"openai-responses-mcp: interrupted.\n"
+        assert running.wait(WAIT) == 130
+
+
+@pytest.mark.skipif(not Path("/bin/false").exists(), reason="needs a program that ends at once")
+def test_a_server_that_ends_early_is_told_in_one_line(tmp_path: Path) -> None:
+    done = run(tmp_path, "demo", command=python("import sys\nsys.executable = '/bin/false'" + MAIN))
+    assert (done.returncode, done.stderr) == (
+        1,
+        "openai-responses-mcp: the server ended early; 'openai-responses-mcp doctor' says why.\n",
+    )

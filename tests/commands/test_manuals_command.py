@@ -728,7 +728,7 @@ def test_ctrl_c_ends_a_build_at_once_and_what_is_done_is_kept(root: Path, tmp_pa
         assert running.stderr.readline() == b"stuck\n"
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=WAIT)
-    assert (running.returncode, out, err) == (130, b"", b"")
+    assert (running.returncode, out, err) == (130, b"", b"openai-responses-mcp: interrupted.\n")
     again = re.match(r"guide: 14 files, (\d+) of them", output(manuals("index", "guide")))
     assert again is not None
     assert 0 < int(again[1]) < 14

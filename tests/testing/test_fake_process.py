@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -15,6 +16,7 @@ import pytest
 import trio
 
 import responses_mcp
+from responses_mcp.testing.__main__ import main
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(responses_mcp.__file__).parent.parent)}
 
@@ -74,6 +76,22 @@ async def test_it_answers_with_the_status_that_was_asked_for() -> None:
     async with process("--status", "503", "--latency", "0.01") as (_, url):
         status, body = await trio.to_thread.run_sync(ask, url)
         assert (status, body["error"]["type"]) == (503, "server_error")
+
+
+@pytest.mark.parametrize(
+    "option", ["--port=99999", "--port=-1", "--port=x", "--status=0", "--status=99999", "--latency=-1", "--latency=nan"]
+)
+def test_a_number_that_cannot_be_meant_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([option])
+    assert "must be a number from" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["--port", str(port)]) == 1
+    assert capsys.readouterr().err.startswith(f"port {port} cannot be listened on (")
 
 
 async def test_a_hanging_fake_records_the_hang_up_and_still_ends_on_a_signal(tmp_path: Path) -> None:
