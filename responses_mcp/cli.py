@@ -12,7 +12,7 @@ from importlib import import_module
 
 from responses_mcp import __version__
 from responses_mcp.debuglog import configure
-from responses_mcp.errors import AuthenticationFailed, exhausted
+from responses_mcp.errors import KeyUnusable, exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
 
@@ -97,8 +97,8 @@ def configuration_shown(loaded: LoadedSettings) -> str:
     why = None
     try:
         credential_headers(loaded.settings.openai)
-    except AuthenticationFailed as error:
-        why = str(error)
+    except KeyUnusable as error:
+        why = error.cause
     return show_config(loaded, __version__, key_problem=why)
 
 

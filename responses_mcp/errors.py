@@ -82,6 +82,27 @@ class AuthenticationFailed(UpstreamError):
     """There is no usable API key, or the API refused it."""
 
 
+class KeyUnusable(AuthenticationFailed):
+    """There is no key that could be sent, so nothing was.
+
+    `cause` is what is wrong, and `variable` the environment variable that the key comes from. `remedy` is what to do
+    about a value that is there; None means that the variable is not filled in. The message is for who embeds this
+    package; whoever shows the error to somebody else words the cure for them.
+    """
+
+    def __init__(self, cause: str, *, variable: str, remedy: str | None = None) -> None:
+        unset = "Set it before the settings are loaded, or give `OpenAISettings` an `api_key`."
+        super().__init__(f"{cause} {remedy or unset}")
+        self.cause = cause
+        self.variable = variable
+        self.remedy = remedy
+
+    @property
+    def command(self) -> str:
+        """Return the command that fills in the variable, in a shell of this system."""
+        return f'$env:{self.variable} = "…"' if os.name == "nt" else f"export {self.variable}=…"
+
+
 class RequestRefused(UpstreamError):
     """The API will not serve this request, however often it is asked."""
 

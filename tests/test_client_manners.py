@@ -220,6 +220,52 @@ async def test_a_client_that_does_not_say_who_it_is_gets_the_error_of_the_contra
         assert (await call(client, {}))["error"]["message"] == "answer failed"
 
 
+EXPORTED = "OPENAI_API_KEY is not set where {0} was started. Set it there ("
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("claude-code", EXPORTED.format("Claude Code")),
+        ("codex-mcp-client", EXPORTED.format("Codex")),
+        ("gemini-cli-mcp-client", EXPORTED.format("Gemini CLI")),
+        ("another", "Set it in the `env` of this server's entry in your MCP client's configuration"),
+        (None, "Set it in the `env` of this server's entry in your MCP client's configuration"),
+    ],
+)
+@pytest.mark.parametrize("key", [None, "", "${OPENAI_API_KEY}"])
+@pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(
+    name: str | None, told: str, key: str | None, tool: str, modern: bool
+) -> None:
+    settings = Settings(
+        openai=OpenAISettings(api_key=key), server=ServerSettings(toolsets=("answer", "search"), tool_errors="result")
+    )
+    info = {"name": name, "version": "1"} if name else None
+    meta = {**ENVELOPE, "io.modelcontextprotocol/clientInfo": info}
+    async with connected_client(settings) as client:
+        if not modern:
+            await ask(client, "initialize", {"clientInfo": info})
+        params = {"name": tool, "arguments": {"query": "q"}}
+        if modern:
+            params["_meta"] = {each: value for each, value in meta.items() if value is not None}
+        answer = await ask(client, "tools/call", params)
+    text = answer["result"]["content"][0]["text"]
+    assert told in text
+    assert len(text) <= 400
+    assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "another"])
+async def test_a_key_that_is_there_but_cannot_be_sent_is_told_alike_to_every_client(name: str) -> None:
+    settings = Settings(openai=OpenAISettings(api_key='"sk-test-0123456789"'))
+    async with connected_client(settings) as client:
+        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
+        answer = json.dumps(await call(client, {"query": "q"}))
+    assert "has quotation marks around it. Remove them. Then restart the server." in answer
+
+
 # End
 
 

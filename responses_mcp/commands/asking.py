@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import trio
 
 from responses_mcp.commands.terminal import FAILED, NAME, WRONG, StatusLine, Stop, columns, remark
-from responses_mcp.errors import AuthenticationFailed, BadArgument, ConfigError, UpstreamError
+from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, UpstreamError
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.model import Settings
 
@@ -58,7 +58,7 @@ def call(settings: Settings, ask: Callable[[Tell], Awaitable[T]]) -> T:
     except ConfigError as error:
         raise Stop(*error.problems, code=WRONG) from error
     except UpstreamError as error:
-        if isinstance(error, AuthenticationFailed) and error.status is None:  # nothing was sent
+        if isinstance(error, KeyUnusable):
             raise Stop(_for_a_shell(error), code=WRONG) from error
         raise Stop(redact(str(error)), code=FAILED) from error
 
@@ -83,10 +83,9 @@ async def _watched(ask: Callable[[Tell], Awaitable[T]], status: StatusLine) -> T
     return await ask(tell)
 
 
-def _for_a_shell(error: AuthenticationFailed) -> str:
+def _for_a_shell(error: KeyUnusable) -> str:
     """Return what is wrong with a key, with a cure for those who have no MCP client before them."""
-    cause = error.message.partition(". ")[0].partition(": your MCP client")[0]
-    return f"{cause}. Set the variable right in the shell that you run this in; '{NAME} doctor' checks it."
+    return f"{error.cause} {error.remedy or f'Set it in this shell: {error.command}.'} '{NAME} doctor' checks it."
 
 
 # Stdin

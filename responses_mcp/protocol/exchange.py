@@ -39,6 +39,7 @@ class Call(Pending):
     arguments: JsonObject
     revision: Revision
     progress_token: RequestId | None
+    client: str | None = None  # what it calls itself
 
 
 class Subscription(Pending):

@@ -35,6 +35,8 @@ _DROP_ERROR_DATA: Final = frozenset({"claude-code", "gemini-cli-mcp-client"})
 _LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
+_LONGEST_NAME: Final = 100  # characters of what a client calls itself
+
 _BUG: Final = RpcError(INTERNAL_ERROR, "Internal error")
 
 
@@ -123,6 +125,11 @@ def _call_result(outcome: Outcome) -> JsonObject | RpcError:
     return result
 
 
+def _client_name(info: object) -> str | None:
+    name = as_object(info).get("name")
+    return name[:_LONGEST_NAME] if isinstance(name, str) else None
+
+
 class LegacyRevision:
     """Shapes results for clients that began with `initialize`. Nothing of a later revision is in them.
 
@@ -138,12 +145,13 @@ class LegacyRevision:
         self._by_client = errors_as_results is None
         self._errors_as_results = bool(errors_as_results)
         self._instructions = instructions
+        self._client: str | None = None
 
     def initialize(self, params: Mapping[str, Any]) -> JsonObject:
         """Answer `initialize`; the version is pinned, whatever the client asks for (spec 11)."""
+        self._client = _client_name(params.get("clientInfo"))
         if self._by_client:
-            name = as_object(params.get("clientInfo")).get("name")
-            self._errors_as_results = isinstance(name, str) and name in _DROP_ERROR_DATA
+            self._errors_as_results = self._client in _DROP_ERROR_DATA
         result: JsonObject = {
             "protocolVersion": LEGACY_VERSION,
             "capabilities": {"tools": {}},
@@ -152,6 +160,10 @@ class LegacyRevision:
         if self._instructions is not None:
             result["instructions"] = self._instructions
         return result
+
+    def client(self, params: Mapping[str, Any]) -> str | None:  # noqa: ARG002  # it has said so in the handshake
+        """Return what the client calls itself, None if it did not say."""
+        return self._client
 
     def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
         """Answer `tools/list`, in one page: some clients read no second one."""
@@ -183,6 +195,10 @@ class ModernRevision:
         if self._instructions is not None:
             result["instructions"] = self._instructions
         return self._cacheable(result)
+
+    def client(self, params: Mapping[str, Any]) -> str | None:
+        """Return what the client of a request calls itself, None if it did not say."""
+        return _client_name(as_object(params.get("_meta")).get(_CLIENT_KEY))
 
     def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
         """Answer `tools/list`."""

@@ -263,6 +263,7 @@ class Session:
             arguments=cast(JsonObject, arguments or {}),
             revision=revision,
             progress_token=_progress_token(request.params),
+            client=revision.client(request.params),
         )
         refusal = self._no_room()
         self._hold(call)

@@ -206,7 +206,7 @@ class _Shell:
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
         report = None if reporter is None else reporter.report
         memory = self._memory if call.revision.remembers else None
-        context = CallContext(call.id, report, memory, trio.current_effective_deadline, self._room)
+        context = CallContext(call.id, report, memory, trio.current_effective_deadline, self._room, call.client)
         with wake:
             try:
                 with scope:

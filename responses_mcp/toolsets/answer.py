@@ -18,6 +18,7 @@ from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
     from responses_mcp.answers import Answers
@@ -144,19 +145,19 @@ class AnswerToolset:
             hints = _read_hints({key: arguments.get(key) for key in schema["properties"]})
             answer = await answers.answer(text, profile=name, on_phase=context.report, room=context.room, **hints)
         except ResponsesMcpError as error:
-            raise ToolError(self._failure(error, answers.redact)) from error
+            text = answers.redact(for_client(error, context.client))
+            raise ToolError(answer_failed(text, self._details(error))) from error
         result = answer.as_json()
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result)
 
-    def _failure(self, error: ResponsesMcpError, redact: Callable[[str], str]) -> ToolFailure:
+    def _details(self, error: ResponsesMcpError) -> JsonObject:
         details: JsonObject = {}
         if self._debug:
             details["name"] = type(error).__name__
             if isinstance(error, UpstreamError):
                 details["status"] = error.status if error.status is not None else error.code
                 details["type"] = error.type
-            details = {key: value for key, value in details.items() if value is not None}
-        return answer_failed(redact(str(error)), details)
+        return {key: value for key, value in details.items() if value is not None}
 
 
 def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:

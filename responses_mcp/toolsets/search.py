@@ -13,6 +13,7 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from responses_mcp.responses_api.request.search import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.toolsets.base import CallContext, Crash, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
     from responses_mcp.websearch import WebSearch
@@ -103,7 +104,7 @@ class SearchToolset:
         try:
             found = await search.search(**asked, on_phase=context.report, room=context.room)
         except ResponsesMcpError as error:
-            raise ToolError(search_failed(error, search.redact(str(error)))) from error
+            raise ToolError(search_failed(error, search.redact(for_client(error, context.client)))) from error
         result = found.as_json()
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result)
 

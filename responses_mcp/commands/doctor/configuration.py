@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 from responses_mcp import __version__
 from responses_mcp.commands.clients import this_executable
-from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn, with_cure
+from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles
 from responses_mcp.commands.terminal import NAME
-from responses_mcp.errors import AuthenticationFailed
+from responses_mcp.errors import KeyUnusable
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
@@ -81,9 +81,10 @@ def check_key(openai: OpenAISettings) -> Finding:
     name = openai.api_key_env
     try:
         headers = credential_headers(openai)
-    except AuthenticationFailed as error:
-        message = error.message.removesuffix(" Then restart the server.")
-        return fail("key", *with_cure(f"{name} {message.rpartition(f'variable {name} ')[2]}"))
+    except KeyUnusable as error:
+        found = f"{name} {error.cause.rstrip('.').rpartition(f'variable {name} ')[2]}"
+        cure = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
+        return fail("key", found, cure[0].lower() + cure[1:].rstrip("."))
     if openai.api_key and _EXAMPLE_KEY.search(openai.api_key):
         return fail("key", f"{name} holds an example in place of a key", "put a key of your own into it")
     if "authorization" in headers and openai.api_key:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from responses_mcp.errors import AuthenticationFailed
+from responses_mcp.errors import KeyUnusable
 from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings
 
@@ -13,7 +13,7 @@ from responses_mcp.settings.model import OpenAISettings
 def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     """Return the headers with the key and with the values of `openai.headers_env`; names are lower-case.
 
-    Raises `AuthenticationFailed` for a key that no server can accept, before it is sent anywhere, and for no key at
+    Raises `KeyUnusable` for a key that no server can accept, before it is sent anywhere, and for no key at
     all, unless the server is on this machine or other headers stand in for it. No secret is ever quoted.
     """
     headers: dict[str, str] = {}
@@ -23,31 +23,25 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
         headers["authorization"] = f"Bearer {key}"
     elif not openai.headers and not _on_this_machine(openai.base_url):
         state = "is empty" if key is not None else "is not set"
-        raise AuthenticationFailed(
-            f"There is no API key: the environment variable {name} {state}. Set it in the `env` of this server's "
-            "entry in your MCP client's configuration, then restart the server."
-        )
+        raise KeyUnusable(f"There is no API key: the environment variable {name} {state}.", variable=name)
     headers.update(_checked_extra(openai.headers, openai.headers_env))
     return headers
 
 
 def _check(key: str, name: str) -> None:
-    problem = None
     if is_placeholder(key):
-        problem = (
-            "holds an unexpanded placeholder, not a key: your MCP client does not expand variables there; "
-            "put the key itself into the `env` of this server's entry"
+        raise KeyUnusable(
+            f"There is no API key: the environment variable {name} holds an unexpanded placeholder.", variable=name
         )
-    elif any(character.isspace() for character in key):
-        problem = "has white space or a line break in it: remove it"
+    if any(character.isspace() for character in key):
+        problem, remedy = "has white space or a line break in it", "Remove it."
     elif key[0] in "\"'`" or key[-1] in "\"'`":
-        problem = "has quotation marks around it: remove them"
+        problem, remedy = "has quotation marks around it", "Remove them."
     elif not (key.isascii() and key.isprintable()):
-        problem = "has characters that no API key has: copy the key again"
-    if problem is not None:
-        raise AuthenticationFailed(
-            f"The API key in the environment variable {name} {problem}. Then restart the server."
-        )
+        problem, remedy = "has characters that no API key has", "Copy the key again."
+    else:
+        return
+    raise KeyUnusable(f"The API key in the environment variable {name} {problem}.", variable=name, remedy=remedy)
 
 
 def _checked_extra(headers: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
@@ -55,9 +49,10 @@ def _checked_extra(headers: Mapping[str, str], variables: Mapping[str, str]) -> 
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             variable = variables.get(name, "that openai.headers_env names for it")
-            raise AuthenticationFailed(
-                f"The value of the header {name} cannot be sent: it has control or non-ASCII characters. "
-                f"Correct the environment variable {variable}, then restart the server."
+            raise KeyUnusable(
+                f"The value of the header {name} cannot be sent: it has control or non-ASCII characters.",
+                variable=variable,
+                remedy=f"Correct the environment variable {variable}.",
             )
     return {name.lower(): value for name, value in headers.items()}
 

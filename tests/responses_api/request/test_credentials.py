@@ -29,11 +29,10 @@ def test_the_key_is_sent_as_a_bearer_token() -> None:
 
 
 @pytest.mark.parametrize(("key", "state"), [(None, "is not set"), ("", "is empty"), ("  \n", "is empty")])
-def test_no_key_is_told_with_the_name_of_the_variable_and_where_to_set_it(key: str | None, state: str) -> None:
+def test_no_key_is_told_with_the_name_of_the_variable_and_where_a_program_sets_it(key: str | None, state: str) -> None:
     text = complaint(api_key=key, api_key_env="MY_KEY")
     assert f"MY_KEY {state}" in text
-    assert "`env`" in text
-    assert "restart" in text
+    assert text.endswith("Set it before the settings are loaded, or give `OpenAISettings` an `api_key`.")
 
 
 @pytest.mark.parametrize(
@@ -58,10 +57,10 @@ def test_no_key_is_told_with_the_name_of_the_variable_and_where_to_set_it(key: s
         (f"{KEY}\u3000", "white space"),
         (f'"{KEY}"', "quotation marks"),
         (f"'{KEY}'", "quotation marks"),
-        (f"{KEY}é", "copy the key again"),
-        (f"{KEY}\u200b", "copy the key again"),
-        (f"{KEY}\x00", "copy the key again"),
-        (f"{KEY}\udcff", "copy the key again"),
+        (f"{KEY}é", "Copy the key again"),
+        (f"{KEY}\u200b", "Copy the key again"),
+        (f"{KEY}\x00", "Copy the key again"),
+        (f"{KEY}\udcff", "Copy the key again"),
     ],
 )
 def test_a_key_that_no_server_can_accept_is_told_before_it_is_sent(key: str, words: str) -> None:
