@@ -11,9 +11,11 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 
 from responses_mcp.errors import BadArgument, ConfigError
+from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.parameters import model_traits
-from responses_mcp.responses_api.request.payload import Question, request_body
+from responses_mcp.responses_api.request.payload import request_body
+from responses_mcp.responses_api.request.question import read_question
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.room import Room
@@ -22,6 +24,11 @@ from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.settings.time_zone import today_in
 
 __all__ = ["Answer", "Answers", "Citation", "open_answers"]
+
+TOOLS = ("answer", "answer_detailed", "answer_quick")
+"""The tools, and the profiles that are theirs."""
+
+_LONGEST_VALUE = 60  # characters of a wrong argument that are repeated
 
 log = logging.getLogger(__name__)
 
@@ -47,29 +54,23 @@ class Answers:
         *,
         recency_days: int | None = None,
         max_results: int | None = None,
-        domains: Sequence[str] | None = None,
+        domains: Sequence[str] | str | None = None,
         profile: str = "answer",
         on_phase: Callable[[str], None] | None = None,
         room: Room | None = None,
     ) -> Answer:
         """Answer `query`, searching the web when the model sees fit.
 
-        Hints left out come from `search.defaults`. `profile` names an entry of `model_profiles`; one that is not
-        configured stands for `answer`. `on_phase` is told what is going on ("searching", "writing", a retry), in words
-        for a person; it must not wait. Raises `ConfigError`, `BadArgument` or `UpstreamError`.
+        Hints left out come from `search.defaults`; all arguments are read as those of the tools are (`read_question`).
+        `profile` names an entry of `model_profiles`; one of `TOOLS` that is not configured stands for `answer`.
+        `on_phase` is told what is going on ("searching", "writing", a retry), in words for a person; it must not wait.
+        Raises `ConfigError`, `BadArgument` or `UpstreamError`.
         """
+        asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
+        question = read_question(asked, self._settings.search.defaults)
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
-        if not query.strip():
-            raise BadArgument("query is empty; put the question into it.")
         chosen = self._profile(profile)
-        defaults = self._settings.search.defaults
-        question = Question(
-            query=query,
-            recency_days=defaults.recency_days if recency_days is None else recency_days,
-            max_results=defaults.max_results if max_results is None else max_results,
-            domains=defaults.domains if domains is None else tuple(domains),
-        )
         date = self._today()
         body = request_body(
             question,
@@ -86,8 +87,12 @@ class Answers:
         read = partial(read_answer, model=chosen.model, max_citations=most, date=date, redact=self.redact.known)
         return await self._api.create(body, read, on_phase=on_phase, room=room)
 
-    def _profile(self, name: str) -> Profile:
+    def _profile(self, name: object) -> Profile:
         profiles = self._settings.model_profiles
+        known = sorted({*TOOLS, *profiles})
+        if not isinstance(name, str) or name not in known:
+            given = replace_lone_surrogates(repr(name))[:_LONGEST_VALUE]
+            raise BadArgument(f"profile is {given}; it must be one of {', '.join(known)}.")
         chosen = profiles.get(name) or profiles.get("answer")
         if chosen is None or "answer" not in profiles:
             raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])

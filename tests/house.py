@@ -41,7 +41,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "responses_api.response": {"errors", "json_types", "redaction", "responses_api.retry"},
     "responses_api": {*BASE, "settings.model", "responses_api.http", "responses_api.request", "responses_api.response"},
-    "answers": {"errors", "room", "responses_api", "settings.model", "settings.system_policy", "settings.time_zone"},
+    "answers": {
+        "errors",
+        "json_types",
+        "room",
+        "responses_api",
+        "settings.model",
+        "settings.system_policy",
+        "settings.time_zone",
+    },
     "websearch": {"errors", "room", "responses_api", "settings.model", "settings.time_zone"},
     "manuals.requests": {"manuals.errors", "manuals.words"},
     "manuals.files": {

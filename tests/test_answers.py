@@ -1,6 +1,7 @@
 """Questions in, answers out, without MCP: profiles, defaults, dates, and what goes to the log (spec 6, 8.1)."""
 
 import json
+import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -82,6 +83,12 @@ async def test_the_answer_is_read_with_todays_date_the_models_id_and_the_limit_o
         ({"max_results": 9}, "recency_days=7, max_results=9, domains=a.jp b.jp"),
         ({"domains": ["c.jp"]}, "recency_days=7, max_results=2, domains=c.jp"),
         ({"domains": []}, "recency_days=7, max_results=2"),
+        ({"domains": "python.org"}, "recency_days=7, max_results=2, domains=python.org"),
+        ({"domains": "c.jp, d.jp"}, "recency_days=7, max_results=2, domains=c.jp d.jp"),
+        ({"domains": ("c.jp", "c.jp")}, "recency_days=7, max_results=2, domains=c.jp"),
+        ({"domains": ()}, "recency_days=7, max_results=2"),
+        ({"max_results": 1000, "recency_days": -3}, "recency_days=0, max_results=100, domains=a.jp b.jp"),
+        ({"recency_days": "5"}, "recency_days=5, max_results=2, domains=a.jp b.jp"),
     ],
 )
 async def test_hints_left_out_come_from_the_settings(asked: dict[str, Any], hints: str) -> None:
@@ -90,6 +97,34 @@ async def test_hints_left_out_come_from_the_settings(asked: dict[str, Any], hint
     await answers.answer("q", **asked)
     assert sent(stub)["input"] == f"q\n\n[Hints] today={TODAY} (Asia/Tokyo), {hints}"
     assert sent(stub)["tools"] == [{"type": "web_search"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"recency_days": "x"}, "recency_days is not a number"),
+        ({"max_results": math.nan}, "max_results is not a number"),
+        ({"max_results": [3]}, "max_results is not a number"),
+        ({"domains": [1]}, "domains is not a list of strings"),
+        ({"domains": {"a.jp": 1}}, "domains is not a list of strings"),
+        ({"query": None}, "query is missing"),
+        ({"query": b"q"}, "query is missing"),
+        ({"query": " \n"}, "query is empty"),
+        ({"profile": "quick"}, "profile is 'quick'; it must be one of answer, answer_detailed, answer_quick"),
+        ({"profile": "x" * 1_000_000}, "profile is 'xxxx"),
+        ({"profile": "search"}, "profile is 'search'"),
+        ({"profile": ["answer"]}, "profile is "),
+    ],
+)
+async def test_an_argument_that_makes_no_sense_is_refused_with_its_name_and_nothing_is_sent(
+    asked: dict[str, Any], told: str
+) -> None:
+    answers, stub = asking()
+    with pytest.raises(BadArgument) as caught:
+        await answers.answer(**{"query": "q", **asked})
+    assert str(caught.value).startswith(told)
+    assert len(str(caught.value)) < 300
+    assert stub.sent == []
 
 
 async def test_strict_domains_filter_whichever_way_the_domains_came() -> None:

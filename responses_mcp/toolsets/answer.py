@@ -1,20 +1,17 @@
 """The tools `answer`, `answer_detailed` and `answer_quick` (spec 3).
 
-Names, descriptions and input schemas are the contract's, word for word. Arguments are read leniently, because clients
-and models send numbers as strings and lists as JSON text, and nonsense is never sent on.
+Names, descriptions and input schemas are the contract's, word for word.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
@@ -140,10 +137,10 @@ class AnswerToolset:
             len(query) if isinstance(query, str) else 0,
         )
         answers = self._answers = self._answers or self._open_answers()
+        # As they came: `answer` checks them.
+        asked: dict[str, Any] = {key: arguments.get(key) for key in schema["properties"]}
         try:
-            text = _read_query(query)
-            hints = _read_hints({key: arguments.get(key) for key in schema["properties"]})
-            answer = await answers.answer(text, profile=name, on_phase=context.report, room=context.room, **hints)
+            answer = await answers.answer(**asked, profile=name, on_phase=context.report, room=context.room)
         except ResponsesMcpError as error:
             text = answers.redact(for_client(error, context.client))
             raise ToolError(answer_failed(text, self._details(error))) from error
@@ -165,48 +162,3 @@ def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:
     text = replace_lone_surrogates(text)
     data: JsonObject = {"message": text[:_LONGEST_MESSAGE], **(details or {})}
     return ToolFailure(text, RpcError(ANSWER_FAILED, "answer failed", data))
-
-
-def _read_query(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value in (math.inf, -math.inf):
-        raise BadArgument("query is missing or is not a text; pass the question as the string argument `query`.")
-    return str(value)
-
-
-def _read_hints(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "recency_days": _read_number("recency_days", arguments.get("recency_days"), least=0, most=36_500),
-        "max_results": _read_number("max_results", arguments.get("max_results"), least=1, most=100),
-        "domains": _read_domains(arguments.get("domains")),
-    }
-
-
-def _read_number(name: str, value: object, *, least: int, most: int) -> int | None:
-    """Return a hint as a whole number within bounds; None, a blank text and absent mean the default."""
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    number = math.nan
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        with suppress(ValueError, OverflowError):
-            number = float(value)
-    if not math.isfinite(number):
-        raise BadArgument(f"{name} is not a number; pass a whole number from {least} to {most}, or leave it out.")
-    return max(least, min(most, round(number)))
-
-
-def _read_domains(value: object) -> tuple[str, ...] | None:
-    """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
-
-    None is absent, and so is a blank text. A list without a name in it is none, whatever the settings prefer.
-    """
-    if isinstance(value, str) and value.lstrip().startswith(("[", '"')):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
-    listed = cast(list[object], value) if isinstance(value, list) else [value]
-    words = [each for each in listed if each is not None]
-    if not all(isinstance(each, str) for each in words):
-        raise BadArgument(
-            'domains is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
-        )
-    domains = " ".join(cast(list[str], words)).replace(",", " ").split()
-    return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list) else None

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.parameters import clamp_effort, model_traits
+from responses_mcp.responses_api.request.question import Question
 from responses_mcp.settings.model import Profile
 from responses_mcp.settings.time_zone import TOKYO
 
 MAX_DOMAINS = 100  # what the search tool takes
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked, with the hints that go along: days, number of results, domains to prefer (bare hosts or URLs)."""
-
-    query: str
-    recency_days: int
-    max_results: int
-    domains: Sequence[str] = ()
 
 
 def request_body(

@@ -1,0 +1,87 @@
+"""A question with its hints, read from what a caller gave (spec 6, step 2).
+
+Leniently, because clients and models send numbers as strings and lists as JSON text; but nonsense is never sent on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, cast
+
+from responses_mcp.errors import BadArgument
+from responses_mcp.settings.model import SearchDefaults
+
+MOST_DAYS: Final = 36_500
+MOST_RESULTS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, with the hints that go along: days, number of results, domains to prefer (bare hosts or URLs)."""
+
+    query: str
+    recency_days: int
+    max_results: int
+    domains: Sequence[str] = ()
+
+
+def read_question(arguments: Mapping[str, object], defaults: SearchDefaults) -> Question:
+    """Return the question that the arguments ask; hints that are absent come from `defaults`.
+
+    "5" is 5, a list may come as JSON text or as words, None and "" are absent, numbers are brought into range, and
+    other arguments are ignored. An empty list of domains is none. Raises `BadArgument`, which names the argument.
+    """
+    query = _query(arguments.get("query"))
+    days = _number("recency_days", arguments.get("recency_days"), least=0, most=MOST_DAYS)
+    results = _number("max_results", arguments.get("max_results"), least=1, most=MOST_RESULTS)
+    domains = _domains(arguments.get("domains"))
+    return Question(
+        query=query,
+        recency_days=defaults.recency_days if days is None else days,
+        max_results=defaults.max_results if results is None else results,
+        domains=defaults.domains if domains is None else domains,
+    )
+
+
+def _query(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value in (math.inf, -math.inf):
+        raise BadArgument("query is missing or is not a text; pass the question as the string argument `query`.")
+    text = str(value)
+    if not text.strip():
+        raise BadArgument("query is empty; put the question into it.")
+    return text
+
+
+def _number(name: str, value: object, *, least: int, most: int) -> int | None:
+    """Return a hint as a whole number within bounds; None, a blank text and absent mean the default."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    number = math.nan
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            number = float(value)
+    if not math.isfinite(number):
+        raise BadArgument(f"{name} is not a number; pass a whole number from {least} to {most}, or leave it out.")
+    return max(least, min(most, round(number)))
+
+
+def _domains(value: object) -> tuple[str, ...] | None:
+    """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
+
+    None is absent, and so is a blank text. A list without a name in it is none, whatever the settings prefer.
+    """
+    if isinstance(value, str) and value.lstrip().startswith(("[", '"')):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    listed = list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
+    words = [each for each in listed if each is not None]
+    if not all(isinstance(each, str) for each in words):
+        raise BadArgument(
+            'domains is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
+        )
+    domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
+    return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
