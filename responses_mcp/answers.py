@@ -57,14 +57,17 @@ class Answers:
         domains: Sequence[str] | str | None = None,
         profile: str = "answer",
         on_phase: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         room: Room | None = None,
     ) -> Answer:
         """Answer `query`, searching the web when the model sees fit.
 
         Hints left out come from `search.defaults`; all arguments are read as those of the tools are (`read_question`).
         `profile` names an entry of `model_profiles`; one of `TOOLS` that is not configured stands for `answer`.
-        `on_phase` is told what is going on ("searching", "writing", a retry), in words for a person; it must not wait.
-        Raises `ConfigError`, `BadArgument` or `UpstreamError`.
+        `on_phase` is told what is going on ("searching", "writing", a retry), in words for a person. `on_text` is told
+        the text while it is written, in pieces, after "" for its beginning, which comes again where an answer broke
+        off; what is returned may end in other sources. Neither may wait. Raises `ConfigError`, `BadArgument` or
+        `UpstreamError`.
         """
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
         question = read_question(asked, self._settings.search.defaults)
@@ -85,7 +88,7 @@ class Answers:
             on_phase(f"asking {chosen.model}")
         most = self._settings.policy.max_citations
         read = partial(read_answer, model=chosen.model, max_citations=most, date=date, redact=self.redact.known)
-        return await self._api.create(body, read, on_phase=on_phase, room=room)
+        return await self._api.create(body, read, on_phase=on_phase, on_text=on_text, room=room)
 
     def _profile(self, name: object) -> Profile:
         profiles = self._settings.model_profiles

@@ -113,7 +113,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets.base",
     },
     "commands": {
-        *(*BASE, "answers", "websearch", "manuals", "settings"),
+        *(*BASE, "answers", "websearch", "manuals", "settings", "debuglog"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.demo": {"testing", "commands.terminal"},

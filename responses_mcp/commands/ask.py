@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
-from responses_mcp.answers import open_answers
-from responses_mcp.commands.asking import Tell, call, for_reading, question
-from responses_mcp.commands.terminal import configured, parser_of, run_command, say_json, say_text
+from responses_mcp.answers import TOOLS, open_answers
+from responses_mcp.commands.asking import Watch, call, for_reading, question, run_asking
+from responses_mcp.commands.terminal import configured, on_terminal, parser_of, say_json, say_text
+from responses_mcp.commands.written_answer import WrittenAnswer
 from responses_mcp.responses_api.response.parser import Answer
+from responses_mcp.settings.model import EFFORTS, Settings
 
 _EXAMPLES: Final = """\
 examples:
   openai-responses-mcp ask "What is new in Python 3.13?" --domains python.org
-  git diff | openai-responses-mcp ask --quick "Does this use a retired API?"
+  git diff | openai-responses-mcp ask --quick "Does this use a retired API?" -
 """
 
 
@@ -24,20 +29,23 @@ def build_parser() -> argparse.ArgumentParser:
     parser = parser_of(
         "ask",
         usage='%(prog)s "QUESTION" [options]',
-        description="Answer a question, with a search of the web when needed, and name the sources.\n"
-        "Piped text goes along with the question, or is the question if there is none.",
+        description="Answer a question, with a search of the web when needed, and name the sources.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to ask; - is what stdin says")
+    parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to ask; - adds what stdin says")
     profile = parser.add_mutually_exclusive_group()
     for name, summary in (("detailed", "thorough, for comparisons and research"), ("quick", "fast and short")):
         profile.add_argument(
             f"--{name}", dest="profile", action="store_const", const=f"answer_{name}", default="answer", help=summary
         )
+    profile.add_argument("--profile", metavar="NAME", help="the profile of that name, such as answer_quick")
+    parser.add_argument("--model", metavar="ID", help="another model than the profile's")
+    parser.add_argument("--effort", metavar="LEVEL", choices=EFFORTS, help="reasoning effort, such as low or high")
     parser.add_argument("--domains", metavar="A,B", action="append", help="sites to prefer")
     parser.add_argument("--recency-days", metavar="N", type=_whole(0, 36_500), help="prefer pages of the last N days")
     parser.add_argument("--max-results", metavar="N", type=_whole(1, 100), help="how many pages to look at")
     parser.add_argument("--json", action="store_true", help="write one JSON document, as the tools return it")
+    parser.add_argument("--debug", action="store_true", help="log all but secrets to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     return parser
 
@@ -45,15 +53,22 @@ def build_parser() -> argparse.ArgumentParser:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     options = build_parser().parse_intermixed_args(argv)
-    return run_command(lambda: _ask(options))
+    return run_asking(lambda: _ask(options), as_json=options.json)
 
 
 def _ask(options: argparse.Namespace) -> None:
-    settings = configured(os.environ, options.config)
-    query = question(options.question, with_context=True)
+    settings = configured(os.environ, options.config, debug=options.debug or None)
+    settings = _with_model(settings, options.profile, options.model, options.effort)
+    query = question(options.question)
     domains = None if options.domains is None else " ".join(options.domains).replace(",", " ").split()
+    written = WrittenAnswer() if on_terminal(sys.stdout) and not options.json else None
 
-    async def ask(tell: Tell) -> Answer:
+    async def ask(watch: Watch) -> Answer:
+        def show(text: str) -> None:
+            watch.end()
+            if written is not None:
+                written.take(text)
+
         async with open_answers(settings) as answers:
             return await answers.answer(
                 query,
@@ -61,14 +76,27 @@ def _ask(options: argparse.Namespace) -> None:
                 recency_days=options.recency_days,
                 max_results=options.max_results,
                 domains=domains,
-                on_phase=tell,
+                on_phase=watch.tell,
+                on_text=None if written is None else show,
             )
 
     answer = call(settings, ask)
-    if options.json:
+    if written is not None:
+        written.end(answer.text)
+    elif options.json:
         say_json(answer.as_json())
     else:
         say_text(for_reading(answer.text))
+
+
+def _with_model(settings: Settings, name: str, model: str | None, effort: str | None) -> Settings:
+    """Return the settings with another model or effort in the profile of that name."""
+    profiles = settings.model_profiles
+    profile = profiles.get(name) or (profiles.get(TOOLS[0]) if name in TOOLS else None)
+    if profile is None or (model is None and effort is None):
+        return settings
+    changed = replace(profile, model=model or profile.model, reasoning_effort=effort or profile.reasoning_effort)
+    return replace(settings, model_profiles=MappingProxyType({**profiles, name: changed}))
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:

@@ -3,84 +3,150 @@
 from __future__ import annotations
 
 import locale
+import logging
 import os
 import re
 import shutil
 import stat
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Timer
 from typing import Final, TypeVar
 
 import trio
 
-from responses_mcp.commands.terminal import FAILED, NAME, WRONG, StatusLine, Stop, columns, remark
-from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, UpstreamError
+from responses_mcp.commands.terminal import (
+    FAILED,
+    NAME,
+    OK,
+    WRONG,
+    StatusLine,
+    Stop,
+    columns,
+    on_terminal,
+    remark,
+    run_command,
+    say_json,
+)
+from responses_mcp.debuglog import configure
+from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError
 from responses_mcp.redaction import Redactor
-from responses_mcp.settings.model import Settings
+from responses_mcp.settings.model import ServerSettings, Settings
 
 T = TypeVar("T")
-Tell = Callable[[str], None]
 
+# What an error may tell beside its message.
+_DETAILS: Final = ("status", "code", "param", "request_id", "retry_after")
 _STDIN: Final = "-"
 _MOST_STDIN: Final = 2**20  # bytes; about 250,000 tokens
 _REMARK_AFTER: Final = 3.0  # seconds, after which somebody may wonder what is waited for
 _WIDEST: Final = 100  # columns; longer lines are hard to read
-_MARK: Final = re.compile(r"\s*(?:(?:[-*+•>]|[0-9]{1,3}[.)])\s+)?")  # of a list or a quotation
+LIST_MARK: Final = re.compile(r"\s*(?:(?:[-*+•>]|[0-9]{1,3}[.)])\s+)?")  # of a list or a quotation
+"""What a line of a list or a quotation begins with."""
 
 
-def question(words: Sequence[str], *, with_context: bool = False) -> str:
+def question(words: Sequence[str]) -> str:
     """Return what is asked: the words, and stdin where `-` is one of them or where there are no words.
 
-    `with_context` adds a pipe or file at stdin to words that do not ask for it. Raises Stop if there is nothing.
+    Nobody else's input is taken: a loop may read its questions from the same stdin. Raises Stop if there is nothing.
     """
     said = " ".join(word for word in words if word != _STDIN).strip()
     asked_for = _STDIN in words or (not said and not _is_terminal())
-    given = _read_stdin() if asked_for or (with_context and said and _is_pipe_or_file()) else ""
+    given = _read_stdin() if asked_for else ""
+    if said and not asked_for and on_terminal(sys.stderr) and _is_pipe():
+        remark("stdin was not read; add - to the question to pass it along.")
     text = "\n\n".join(filter(None, (said, given)))
     if not text:
         raise Stop("There is nothing to ask; give it in quotation marks, or on stdin.", code=WRONG)
     return text
 
 
-def call(settings: Settings, ask: Callable[[Tell], Awaitable[T]]) -> T:
-    """Run one call with its phases shown on stderr, and return its result; `ask` gets the function to tell phases to.
+def run_asking(work: Callable[[], None], *, as_json: bool) -> int:
+    """Do the work of `ask` or `search` and return the exit code; with `as_json` a failure is a JSON document, too."""
+
+    def told() -> None:
+        try:
+            work()
+        except Stop as stop:
+            if as_json and stop.code != OK:
+                say_json({"error": {"message": " ".join(stop.sentences), **stop.details}})
+            raise
+
+    return run_command(told)
+
+
+def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:
+    """Run one call with its phases shown on stderr, and return its result; `ask` gets what to tell phases to.
 
     Raises Stop for what goes wrong on purpose, and KeyboardInterrupt after Ctrl-C, when the socket is closed.
     """
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
+    server = settings.server
     try:
-        with StatusLine() as status:
+        with debug_log(server, redact), StatusLine(on=not server.debug or server.debug_file is not None) as status:
             return trio.run(_watched, ask, status)
-    except BadArgument as error:
-        raise Stop(str(error), code=WRONG) from error
-    except ConfigError as error:
-        raise Stop(*error.problems, code=WRONG) from error
-    except UpstreamError as error:
+    except ResponsesMcpError as error:
+        details = {name: getattr(error, name, None) for name in _DETAILS}
+        told = {"type": type(error).__name__, **{name: value for name, value in details.items() if value is not None}}
         if isinstance(error, KeyUnusable):
-            raise Stop(_for_a_shell(error), code=WRONG) from error
-        raise Stop(redact(str(error)), code=FAILED) from error
+            raise Stop(_for_a_shell(error), code=WRONG, details=told) from error
+        if isinstance(error, ConfigError):
+            raise Stop(*error.problems, code=WRONG, details=told) from error
+        code = WRONG if isinstance(error, BadArgument) else FAILED
+        raise Stop(redact(str(error)), code=code, details=told) from error
 
 
-async def _watched(ask: Callable[[Tell], Awaitable[T]], status: StatusLine) -> T:
-    phase, began = "", trio.current_time()
+@contextmanager
+def debug_log(server: ServerSettings, redact: Redactor) -> Generator[None]:
+    """Log what the settings want to be logged, as the server does."""
+    if not server.debug:
+        yield
+        return
+    log = logging.getLogger("responses_mcp")
+    level, propagate = log.level, log.propagate
+    handler = configure(debug=True, debug_file=server.debug_file, redact=redact)
+    try:
+        yield
+    finally:
+        handler.close()
+        log.setLevel(level)
+        log.propagate = propagate
 
-    def tell(text: str) -> None:
-        nonlocal phase
-        phase = text
-        show()
 
-    def show() -> None:
-        status.show(f"{trio.current_time() - began:3.0f} s  {phase}")
+class Watch:
+    """What a call may tell while it runs: its phase, and that its answer is being written."""
+
+    def __init__(self, status: StatusLine) -> None:
+        self._status = status
+        self._began = trio.current_time()
+        self._phase = ""
+
+    def tell(self, phase: str) -> None:
+        """Show a phase."""
+        self._phase = phase
+        self.show()
+
+    def show(self) -> None:
+        """Show the phase, and since how many seconds the call runs."""
+        self._status.show(f"{trio.current_time() - self._began:3.0f} s  {self._phase}")
+
+    def end(self) -> None:
+        """Show nothing more: something better is to be seen."""
+        self._status.end()
+
+
+async def _watched(ask: Callable[[Watch], Awaitable[T]], status: StatusLine) -> T:
+    watch = Watch(status)
 
     async def tick() -> None:
         while True:
             await trio.sleep(1)
-            show()
+            watch.show()
 
     trio.lowlevel.spawn_system_task(tick)  # not in a nursery, which would wrap the errors of the call
-    return await ask(tell)
+    return await ask(watch)
 
 
 def _for_a_shell(error: KeyUnusable) -> str:
@@ -95,13 +161,11 @@ def _is_terminal() -> bool:
     return sys.stdin is None or sys.stdin.isatty()
 
 
-def _is_pipe_or_file() -> bool:
-    """Tell whether stdin was given on purpose: programs that start us often leave a socket there that never ends."""
+def _is_pipe() -> bool:
     try:
-        mode = os.fstat(sys.stdin.fileno()).st_mode
+        return stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode)
     except (AttributeError, OSError, ValueError):  # closed, or replaced by something that is no file
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def _read_stdin() -> str:
@@ -135,9 +199,14 @@ def _read_stdin() -> str:
 def for_reading(text: str, indent: str = "") -> str:
     """Return a text as lines; on a terminal long ones are broken between words, but code and tables stay."""
     lines = text.split("\n")
-    if sys.stdout is not None and sys.stdout.isatty():
-        lines = list(_broken(lines, min(shutil.get_terminal_size().columns, _WIDEST) - len(indent)))
+    if on_terminal(sys.stdout):
+        lines = list(_broken(lines, width_of_lines() - len(indent)))
     return "".join(f"{indent}{line}\n" for line in lines)
+
+
+def width_of_lines() -> int:
+    """Return how many columns a line of text should take at most."""
+    return min(shutil.get_terminal_size().columns, _WIDEST)
 
 
 def _broken(lines: Sequence[str], width: int) -> Iterator[str]:
@@ -148,7 +217,7 @@ def _broken(lines: Sequence[str], width: int) -> Iterator[str]:
         if in_code or len(line) <= width or line.lstrip().startswith("|") or columns(line) != len(line):
             yield line
         else:
-            mark = _MARK.match(line)
+            mark = LIST_MARK.match(line)
             hanging = " " * (mark.end() if mark else 0)
             yield from textwrap.wrap(
                 line,

@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from responses_mcp.commands.asking import Tell, call, for_reading, question
-from responses_mcp.commands.terminal import configured, parser_of, remark, run_command, say, say_json, say_text
+from responses_mcp.commands.asking import Watch, call, for_reading, question, run_asking
+from responses_mcp.commands.terminal import configured, parser_of, remark, say, say_json, say_text
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.websearch import SearchResults, open_search
 
@@ -41,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--timeframe", metavar="WHEN", choices=TIMEFRAMES, help=f"age of the pages: {', '.join(TIMEFRAMES)}"
     )
     parser.add_argument("--json", action="store_true", help="write one JSON document, as the tool returns it")
+    parser.add_argument("--debug", action="store_true", help="log all but secrets to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     return parser
 
@@ -48,17 +49,17 @@ def build_parser() -> argparse.ArgumentParser:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     options = build_parser().parse_intermixed_args(argv)
-    return run_command(lambda: _search(options))
+    return run_asking(lambda: _search(options), as_json=options.json)
 
 
 def _search(options: argparse.Namespace) -> None:
-    settings = configured(os.environ, options.config)
+    settings = configured(os.environ, options.config, debug=options.debug or None)
     query = question(options.query)
 
-    async def ask(tell: Tell) -> SearchResults:
+    async def ask(watch: Watch) -> SearchResults:
         async with open_search(settings) as search:
             return await search.search(
-                query, limit=options.limit, language=options.language, timeframe=options.timeframe, on_phase=tell
+                query, limit=options.limit, language=options.language, timeframe=options.timeframe, on_phase=watch.tell
             )
 
     found = call(settings, ask)

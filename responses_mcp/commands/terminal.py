@@ -35,12 +35,16 @@ _USUAL_WIDTH: Final = 80
 
 
 class Stop(Exception):  # not always an error
-    """Ends a command: the sentences go to stderr, and `code` is the exit code."""
+    """Ends a command: the sentences go to stderr, and `code` is the exit code.
 
-    def __init__(self, *sentences: str, code: int = FAILED) -> None:
+    `details` are what programs may want to know of it, JSON.
+    """
+
+    def __init__(self, *sentences: str, code: int = FAILED, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(*sentences)
         self.sentences = sentences
         self.code = code
+        self.details = details or {}
 
 
 def parser_of(
@@ -71,7 +75,7 @@ def run_command(work: Callable[[], None]) -> int:
                 remark(sentence)
             return stop.code
         except KeyboardInterrupt:
-            remark("interrupted.", begin="\r" if _is_terminal(sys.stderr) else "")  # over what it shows of Ctrl-C
+            remark("interrupted.", begin="\r" if on_terminal(sys.stderr) else "")  # over what it shows of Ctrl-C
             return INTERRUPTED
     return OK
 
@@ -106,7 +110,7 @@ def say(line: str = "") -> None:
 
 def say_text(text: str) -> None:
     """Write text from the API or a file, as it is; on a terminal, with control characters replaced."""
-    write(_CONTROL_IN_TEXT.sub("\ufffd", text) if _is_terminal(sys.stdout) else text)
+    write(_CONTROL_IN_TEXT.sub("\ufffd", text) if on_terminal(sys.stdout) else text)
 
 
 def say_json(document: Any) -> None:
@@ -115,6 +119,11 @@ def say_json(document: Any) -> None:
     if sys.stdout is not None and not _can_write(text, sys.stdout):
         text = json.dumps(document, indent=2)
     write(text + "\n")
+
+
+def show_now() -> None:
+    """Let a reader see what was written so far."""
+    _flush()
 
 
 def write(text: str) -> None:
@@ -140,20 +149,25 @@ def columns(text: str) -> int:
 class StatusLine:
     """A line on stderr that shows the current state and is overwritten; nothing where stderr is no terminal.
 
-    Use it as a context manager: at the end the line is gone.
+    Use it as a context manager: at the end the line is gone. With `on` False nothing is shown.
     """
 
-    def __init__(self) -> None:
-        self._on = _is_terminal(sys.stderr)
+    def __init__(self, *, on: bool = True) -> None:
+        self._on = on and on_terminal(sys.stderr)
         self._shown = 0  # columns
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Take the line away, and show none any more."""
         if self._shown:
             _to_stderr("\r" + " " * self._shown + "\r")
             self._shown = 0
+        self._on = False
 
     def show(self, text: str) -> None:
         """Show a text in place of the one before."""
@@ -191,7 +205,8 @@ def _width(stream: TextIO) -> int:
         return _USUAL_WIDTH
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def on_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a stream leads to a terminal."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed

@@ -20,6 +20,7 @@ from responses_mcp.responses_api.http.pool import Connect, Connections, Request,
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
+from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.room import Room
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
@@ -66,6 +67,7 @@ class ResponsesApi:
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
         self._budget = ReplyBudget()
         self._large_reply = trio.Lock()
+        self._blanks = any(" " in value for value in openai.headers.values())
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
 
     async def create(
@@ -74,6 +76,7 @@ class ResponsesApi:
         read: Callable[[JsonObject], T],
         *,
         on_phase: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
         room: Room | None = None,
     ) -> T:
@@ -82,8 +85,9 @@ class ResponsesApi:
         `read` is called in the step that decodes the reply, so that of all calls one such object exists at a time.
         Takes at most `request.timeout_ms`, retries and waits included. `policy` says what is asked again; without one,
         what may pass and is not paid for twice, `request.max_retries` times at most. `on_phase` is told the phases of
-        the response, in words for a person. With `room` the API is asked, and a large reply read, only while the
-        client's answers leave some. Raises `UpstreamError`. Cancelling closes the socket.
+        the response, in words for a person, and `on_text` its text, as `WrittenText` tells it. With `room` the API is
+        asked, and a large reply read, only while the client's answers leave some. Raises `UpstreamError`. Cancelling
+        closes the socket.
         """
         # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and
         # what they cut may have been paid for.
@@ -95,7 +99,8 @@ class ResponsesApi:
             log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
             return read(response)
 
-        return await self._ask("/responses", body, answer, on_phase=on_phase, policy=policy, room=room)
+        written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
+        return await self._ask("/responses", body, answer, on_phase=on_phase, on_text=written, policy=policy, room=room)
 
     async def post(
         self, path: str, body: JsonObject, read: Callable[[JsonObject], T], *, policy: RetryPolicy | None = None
@@ -119,6 +124,7 @@ class ResponsesApi:
         read: Callable[[ReplyReader], T],
         *,
         on_phase: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
         room: Room | None = None,
     ) -> T:
@@ -141,7 +147,9 @@ class ResponsesApi:
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body), ensure_ascii=False)).encode()
                 try:
                     request = Request("POST", self._url + path, headers, data)
-                    answer = await self._attempt(request, read, on_phase and tell, policy, room)
+                    answer = await self._attempt(
+                        request, read, on_phase=on_phase and tell, on_text=on_text, policy=policy, room=room
+                    )
                 except UpstreamError as error:
                     self._log_failure(retries + 1, error)
                     learnt = fallback.after(error, body)
@@ -178,12 +186,16 @@ class ResponsesApi:
         self,
         request: Request,
         read: Callable[[ReplyReader], T],
+        *,
         on_phase: Callable[[str], None] | None,
+        on_text: Callable[[str], None] | None,
         policy: RetryPolicy,
         room: Room | None,
     ) -> T:
         most = self._request.max_reply_bytes
-        reader = ReplyReader(most_bytes=most, budget=self._budget, redact=self.redact, on_phase=on_phase)
+        reader = ReplyReader(
+            most_bytes=most, budget=self._budget, redact=self.redact, on_phase=on_phase, on_text=on_text
+        )
         with trio.move_on_after(policy.try_seconds), reader:
             connections = self._connections or await self._open()
             async with AsyncExitStack() as reserved:

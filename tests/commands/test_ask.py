@@ -18,9 +18,10 @@ from responses_mcp.answers import Answers
 from responses_mcp.commands import asking, terminal
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
-from responses_mcp.testing import Error, FakeApi, Hang, Json, as_stream, bodies
+from responses_mcp.testing import Error, FakeApi, Hang, Json, Reply, Sse, as_stream, bodies, stream_events
+from responses_mcp.testing.event_stream import TERMINAL
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output
-from tests.processes import COMMAND, environment
+from tests.processes import COMMAND, environment, run
 
 __all__ = ["api", "command"]
 
@@ -112,14 +113,14 @@ async def test_the_configuration_is_that_of_the_server(api: FakeApi, command: Co
         ([], "\ufeff天気は？\r\n", "天気は？"),
         (["-"], "天気は？\n", "天気は？"),
         (["--quick", "-"], "天気は？", "天気は？"),
-        (["What fails?"], "  line 1\nError: 42\n\n", "What fails?\n\n  line 1\nError: 42"),
-        (["What fails?", "-"], "Error: 42", "What fails?\n\nError: 42"),
+        (["What fails?"], "Error: 42", "What fails?"),
+        (["What fails?", "-"], "  line 1\nError: 42\n\n", "What fails?\n\n  line 1\nError: 42"),
         (["-", "What", "fails?"], "Error: 42", "What fails?\n\nError: 42"),
-        (["What fails?"], " \n", "What fails?"),
+        (["What fails?", "-"], " \n", "What fails?"),
     ],
 )
 @pytest.mark.parametrize("pipe", [True, False])
-async def test_stdin_is_the_question_or_goes_along_behind_it(  # noqa: PLR0917
+async def test_stdin_is_the_question_or_goes_along_behind_it_where_it_is_asked_for(  # noqa: PLR0917
     api: FakeApi, command: Command, tmp_path: Path, arguments: list[str], stdin: str, question: str, pipe: bool
 ) -> None:
     (tmp_path / "text").write_bytes(stdin.encode())
@@ -166,7 +167,7 @@ async def test_who_waits_for_an_end_of_stdin_is_told(
     done: list[tuple[int, str, str]] = []
 
     async def ask() -> None:
-        done.append(await command("ask", "Why?"))
+        done.append(await command("ask", "Why?", "-"))
 
     with at_stdin(monkeypatch, reading), trio.fail_after(WAIT):
         async with trio.open_nursery() as nursery:
@@ -206,6 +207,79 @@ async def test_stdin_that_cannot_be_sent_is_refused(  # noqa: PLR0917
     assert api.requests == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
+@pytest.mark.parametrize("feed", ["cat questions |", ""])
+def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None:
+    (tmp_path / "questions").write_text("one\ntwo\nthree\n")
+    loop = f'{feed} while read q; do {" ".join(COMMAND)} ask "$q"; done {"" if feed else "< questions"}'
+    done = run(tmp_path, command=["/bin/sh", "-c", loop], OPENAI_API_KEY="${X}")  # which none of them can use
+    assert done.stderr.count("OPENAI_API_KEY holds an unexpanded placeholder") == 3
+
+
+async def test_a_person_whose_pipe_is_not_read_is_told_how(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    assert (await command("ask", "Why?", stdin=b"because"))[0] == 0
+    assert "stdin was not read; add - to the question to pass it along." in shown.text
+    assert asked(api) == "Why?"
+
+
+# Model, profile, debug log
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "effort"),
+    [
+        (["--model", "gpt-x"], "gpt-x", "medium"),
+        (["--effort", "high"], "gpt-5.2", "high"),
+        (["--quick", "--model", "gpt-5.4", "--effort", "low"], "gpt-5.4", "low"),
+        (["--profile", "answer_quick"], "gpt-q", "medium"),
+        (["--profile", "answer_quick", "--effort", "low"], "gpt-q", "low"),
+        (["--profile", "search"], "gpt-s", "low"),
+    ],
+)
+async def test_model_effort_and_profile_can_be_chosen(  # noqa: PLR0917
+    api: FakeApi,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    model: str,
+    effort: str,
+) -> None:
+    if "--profile" in options:
+        monkeypatch.setenv("MODEL_QUICK", "gpt-q")
+        monkeypatch.setenv("MODEL_SEARCH", "gpt-s")
+    assert (await command("ask", "Why?", *options))[0] == 0
+    assert sent(api)["model"] == model
+    assert sent(api).get("reasoning", {"effort": effort})["effort"] == effort
+
+
+@pytest.mark.parametrize("more", [[], ["--model", "m"]])
+async def test_a_profile_that_there_is_not_exits_2_and_names_those_that_there_are(
+    api: FakeApi, command: Command, more: list[str]
+) -> None:
+    code, out, err = await command("ask", "Why?", "--profile", "quick", *more)
+    assert (code, out, api.requests) == (2, "", [])
+    assert "profile is 'quick'; it must be one of answer, answer_detailed, answer_quick." in err
+
+
+@pytest.mark.parametrize("name", ["ask", "search"])
+@pytest.mark.parametrize("how", ["option", "variable", "file"])
+async def test_the_debug_log_can_be_had_and_has_no_key(  # noqa: PLR0917
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, how: str
+) -> None:
+    log = tmp_path / "debug.log"
+    if how != "option":
+        monkeypatch.setenv("DEBUG", "1" if how == "variable" else str(log))
+    monkeypatch.setattr("os.dup", lambda _: os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+    api.script(as_stream(bodies.unsearched()))
+    await command(name, *(["--debug"] if how == "option" else []), "Why?")
+    text = log.read_text()
+    assert "openai(client): ok status=200" in text
+    assert KEY not in text
+
+
 # Failures
 
 
@@ -220,13 +294,17 @@ async def test_stdin_that_cannot_be_sent_is_refused(  # noqa: PLR0917
     ],
 )
 async def test_what_goes_wrong_upstream_is_one_sentence_and_exits_1(
-    api: FakeApi, command: Command, reply: Error, said: str
+    api: FakeApi, command: Command, reply: Reply, said: str
 ) -> None:
     api.script(reply)
     code, out, err = await command("ask", "Why?", "--json")
-    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert (code, err.count("\n")) == (1, 1)
     assert err.startswith("openai-responses-mcp: ")
     assert said.lower() in err.lower()
+    told = json.loads(out)["error"]
+    assert err == f"openai-responses-mcp: {told['message']}\n"
+    assert told["type"] in {"AuthenticationFailed", "RateLimited", "ServiceFailed", "RequestRefused"}
+    assert told.get("status") == (reply.status if isinstance(reply, Error) else None)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +341,8 @@ async def test_problems_of_the_configuration_exit_2_before_anything_is_sent(
     "arguments",
     [
         ["--quick", "--detailed", "x"], ["x", "--recency-days", "-1"], ["x", "--max-results", "0"],
-        ["x", "--max-results", "few"], ["x", "--nonsense"], ["x", "--js"],
+        ["x", "--max-results", "few"], ["x", "--nonsense"], ["x", "--js"], ["x", "--effort", "much"],
+        ["x", "--quick", "--profile", "answer"],
     ],
 )  # fmt: skip
 async def test_a_wrong_command_line_exits_2_with_the_usage(
@@ -302,6 +381,41 @@ async def test_a_terminal_sees_the_phases_and_then_only_the_answer(
     # On a busy machine a phase lasts for a tick of the clock, which shows it again.
     assert [phase for phase, _ in groupby(line.partition(" s  ")[2] for line in shown if line)] == phases
     assert terminal.text.endswith(" \r")
+
+
+async def test_a_terminal_sees_the_text_while_it_is_written_and_never_the_key(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("OPENAI_API_TIMEOUT", "1000")
+    text = f"The first sentence, which says that {KEY} was sent to it by somebody. And the second one is still to"
+    events = stream_events(bodies.answer(text))
+    last = max(number for number, event in enumerate(events) if event["type"] == "response.output_text.delta")
+    api.script(Sse(events[: last + 1], ending="hang"))
+    code, _, err = await command("ask", "Why?")
+    assert code == 1
+    assert "No answer within 1 s" in err
+    assert " ".join(terminal.text.split()).startswith(
+        "The first sentence, which says that [redacted] was sent to it by"
+    )
+    assert "canary" not in terminal.text
+
+
+STREAMED = [name for name, body in bodies.WELL_FORMED.items() if body().get("status", "completed") in TERMINAL]
+
+
+@pytest.mark.parametrize("name", STREAMED)
+async def test_a_terminal_has_the_same_answer_as_a_pipe(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "2000")
+    monkeypatch.setattr(asking, "_WIDEST", 2000)
+    api.script(*[as_stream(bodies.WELL_FORMED[name]())] * 2)
+    code, out, _ = await command("ask", "Why?")
+    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+    assert (await command("ask", "Why?"))[0] == code
+    assert [line.rstrip() for line in shown.text.splitlines()] == [line.rstrip() for line in out.splitlines()]
 
 
 LONG = "A sentence with words that is much longer than the terminal is wide, and so it is broken."

@@ -50,7 +50,7 @@ class ReplyReader:
     """Reads one reply: `begin`, then `feed` until it has enough or the body ends, then `finish`.
 
     What it holds counts against `budget` until its `with` block ends. What errors quote has passed `redact`.
-    `on_phase`, if given, is told the phases of a stream.
+    `on_phase`, if given, is told the phases of a stream, and `on_text` its text as it is written (`ResponseStream`).
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class ReplyReader:
         budget: ReplyBudget,
         redact: Redact,
         on_phase: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
     ) -> None:
         self._most_bytes = most_bytes
         self._budget = budget
@@ -70,7 +71,7 @@ class ReplyReader:
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
         self._body_bytes = 0
         self._events: EventStream | None = None
-        self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes)
+        self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes, on_text=on_text)
         self._declared = 0
         self._named = False  # an event stream
         self._sure = False  # of what kind it is

@@ -143,10 +143,20 @@ class ResponseStream:
     """Collects the events of one streamed response, of which it keeps at most `most_bytes`.
 
     `on_phase`, if given, is told the phases, in words for a person; `redact` is for what they quote only in part.
+    `on_text`, if given, is told the text of the answer as it is written, secrets and all, after "" for its beginning.
     """
 
-    def __init__(self, on_phase: Callable[[str], None] | None, redact: Redact, *, most_bytes: int) -> None:
+    def __init__(
+        self,
+        on_phase: Callable[[str], None] | None,
+        redact: Redact,
+        *,
+        most_bytes: int,
+        on_text: Callable[[str], None] | None = None,
+    ) -> None:
         self._on_phase = on_phase
+        self._on_text = on_text
+        self._asides = set[int]()  # messages that are not the final answer, by their place in the output
         self._redact = redact
         self._most_bytes = most_bytes
         self._kept: list[tuple[str, bytes]] = []
@@ -154,6 +164,7 @@ class ResponseStream:
         self._end: tuple[str, bytes] | None = None
         self._events_bytes = 0
         self._writing = False
+        self._told = False  # text has been told
 
     def take(self, event: Event) -> bool:
         """Take the next event and tell whether it was the last of the response."""
@@ -165,6 +176,8 @@ class ResponseStream:
             self._keep(kind, event.data)
         if self._on_phase is not None and (phase := self._phase(kind, event.data)) is not None:
             self._on_phase(phase)
+        if self._on_text is not None:
+            self._tell_text(self._on_text, kind, event.data)
         return False
 
     def response(self) -> JsonObject:
@@ -201,6 +214,19 @@ class ResponseStream:
         elif kind in _KEPT and len(self._kept) < _MOST_KEPT:
             self._kept.append((kind, data))
             self._events_bytes += len(data)
+
+    def _tell_text(self, on_text: Callable[[str], None], kind: str, data: bytes) -> None:
+        if kind == "response.output_item.added" and len(self._asides) < _MOST_KEPT:
+            event = _object(data)
+            if as_object(event.get("item")).get("phase") not in (None, "final_answer"):
+                self._asides.add(_index(event, "output_index"))
+        elif kind == _DELTA:
+            event = _object(data)
+            if (delta := text_at(event, "delta")) and _index(event, "output_index") not in self._asides:
+                if not self._told:
+                    on_text("")
+                self._told = True
+                on_text(delta)
 
     def _phase(self, kind: str, data: bytes) -> str | None:
         if kind == _DELTA:

@@ -1,0 +1,111 @@
+"""An answer on a terminal while it is written: lines broken between words, and in the end what is missing of it.
+
+The sources stand at the end and are put in order when the answer is whole, so from where they seem to begin nothing is
+shown before that.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from responses_mcp.commands.asking import LIST_MARK, width_of_lines
+from responses_mcp.commands.terminal import columns, say_text, show_now
+
+_HEAD: Final = 60  # characters of a line, by which it is known what it is
+_SOURCES: Final = re.compile(
+    r"[\W_]{0,12}(?:\w{1,20} ){0,2}(?:sources?|references?|citations?)[\W_]{0,9}?[:\n]"
+    r"|[\W_]{0,12}\w{0,5}(?:出典|出所|情報源|参考|引用|参照|ソース)\w{0,5}[\W_]{0,9}?[:：\n]",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[ \t]*[^ \t]+|[ \t]+")
+
+
+class WrittenAnswer:
+    """Shows an answer on stdout: `take` its pieces, of which an empty one says that it begins, then `end` it."""
+
+    def __init__(self) -> None:
+        self._width = width_of_lines()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._shown: list[str] = []  # as it was given, without line breaks of ours
+        self._at_sources = False
+        self._in_code = False
+        self._begin_line()
+
+    def _begin_line(self) -> None:
+        self._head: str | None = ""  # until it is known what the line is, and nothing of it is shown
+        self._as_it_is = False
+        self._column = 0
+        self._hanging = ""
+
+    def take(self, piece: str) -> None:
+        """Show the next piece of the text, as far as it is known how."""
+        if not piece and self._shown:
+            say_text("\n\n--- it broke off; once more: ---\n\n")
+            self._begin()
+        if not self._shown and not self._head:
+            piece = piece.lstrip()
+        self._show(piece, until_sources=True)
+        show_now()
+
+    def end(self, text: str) -> None:
+        """Show what is missing of the whole `text`; all of it, below a line, if it is not what was shown."""
+        shown = "".join(self._shown)
+        if text.startswith(shown):
+            rest = text[len(shown) :]
+        elif text.startswith(bare := shown.rstrip()):  # with fewer blank lines
+            rest = text[len(bare) :]
+            for _ in range(shown.count("\n", len(bare))):
+                rest = rest.removeprefix("\n")
+        else:
+            rest = f"\n\n--- in its final form: ---\n\n{text}"
+        if self._head is not None:
+            self._head = ""  # what it held is in the rest
+        if rest or not shown.endswith("\n"):
+            self._show(rest if rest.endswith("\n") else f"{rest}\n", until_sources=False)
+
+    def _show(self, text: str, *, until_sources: bool) -> None:
+        lines = text.split("\n")
+        for number, body in enumerate(lines):
+            if until_sources and self._at_sources:
+                return
+            ends = number < len(lines) - 1
+            if self._head is None:
+                self._write(body)
+            else:
+                self._head += body
+                if not ends and len(self._head) <= _HEAD:
+                    return
+                if until_sources and _SOURCES.match(self._head + "\n" * ends):
+                    self._at_sources = True
+                    return
+                self._write_head(self._head)
+            if ends:
+                say_text("\n")
+                self._shown.append("\n")
+                self._begin_line()
+
+    def _write_head(self, head: str) -> None:
+        fence = head.lstrip().startswith("```")
+        self._as_it_is = self._in_code or fence or head.lstrip().startswith("|")
+        self._in_code ^= fence
+        mark = LIST_MARK.match(head)
+        self._hanging = " " * (mark.end() if mark else 0)
+        self._head = None
+        self._write(head)
+
+    def _write(self, text: str) -> None:
+        self._shown.append(text)
+        for found in _WORD.finditer(text):
+            word = found[0]
+            wide = columns(word)
+            # Words of Japanese have nothing between them: the terminal itself breaks such lines best.
+            self._as_it_is = self._as_it_is or wide != len(word)
+            if not self._as_it_is and self._column > len(self._hanging) and self._column + wide > self._width:
+                say_text(f"\n{self._hanging}")
+                word = word.lstrip()
+                self._column, wide = len(self._hanging), len(word)
+            say_text(word)
+            self._column += wide

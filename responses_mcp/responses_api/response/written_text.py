@@ -1,0 +1,68 @@
+"""The text of an answer while it is written, in pieces that may be shown: without secrets, and as `parser` has it.
+
+What comes from the API is cut anywhere, through a secret, an address or a character too. So a piece ends where none of
+them can go on: behind a blank, or in scripts without blanks behind a character of theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+
+# Not behind the first half of a surrogate pair, nor a mark of the model.
+_END: Final = re.compile(r"\s|[^\x00-\x7f\ud800-\udbff\ue200-\ue20f]")
+_ADDRESS_BEGINS: Final = re.compile(r"https?:")
+_LONGEST_WORD: Final = 4 * 1024  # characters; to put it together with each delta takes time
+_MARK: Final = "\ue200"
+
+
+class WrittenText:
+    """Takes the text as it comes and tells `on_text` what of it may be shown; "" says that it begins, maybe once more.
+
+    Text passes `redact`, which finds secrets of one word; with `lines` also those that have blanks in them. Behind a
+    word without an end no more is told.
+    """
+
+    def __init__(self, on_text: Callable[[str], None], redact: Redact, *, lines: bool = False) -> None:
+        self._on_text = on_text
+        self._redact = redact
+        self._lines = lines
+        self._waiting: list[str] = []
+        self._length = 0  # of what waits, in characters
+
+    def take(self, delta: str) -> None:
+        """Take the next piece from the API; an empty one says that an answer begins."""
+        if not delta:
+            self._waiting.clear()
+            self._length = 0
+            self._on_text("")
+        if self._length > _LONGEST_WORD:
+            return
+        self._waiting.append(delta)
+        self._length += len(delta)
+        if not ("\n" in delta if self._lines else _END.search(delta)):
+            return
+        text = "".join(self._waiting)
+        end = self._end(text)
+        self._waiting = [text[end:]]
+        self._length = len(text) - end
+        text = without_tracking(without_markers(self._redact(replace_lone_surrogates(text[:end]))))
+        if text:
+            self._on_text(text)
+
+    def _end(self, text: str) -> int:
+        """Return up to where a text may be shown."""
+        if self._lines:
+            return text.rfind("\n") + 1
+        word = max(text.rfind(blank) for blank in " \n\t") + 1
+        mark = text.rfind(_MARK, text.rfind("\n") + 1)
+        if mark >= 0 and "\ue201" not in text[mark:]:
+            return min(mark, word)  # which goes on, and may have blanks in it
+        if _ADDRESS_BEGINS.search(text, word):
+            return word
+        return max((found.end() for found in _END.finditer(text, word)), default=word)

@@ -1,0 +1,73 @@
+"""The text of an answer while it is written: no half of anything, no secret, and in the end what the answer has."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.redaction import Redactor
+from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+from responses_mcp.responses_api.response.written_text import WrittenText
+
+KEY = "sk-canary-0123456789abcdef"
+REDACT = Redactor([KEY]).known
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            *("word ", "two\n", "日本", "語。", "https://a.jp/?q=1&utm_source=openai", " ", ")", "\ue200cite", "\ue202turn0 x"),
+            *("\ue201", KEY, KEY[:9], KEY[9:], "é", "\ud83d", "\ude00", "utm_source=openai&b", "http", "\n\n", "。", "x" * 99),
+        ]
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+def told(deltas: list[str], *, lines: bool = False) -> list[str]:
+    pieces: list[str] = []
+    written = WrittenText(pieces.append, REDACT, lines=lines)
+    for delta in ["", *deltas]:
+        written.take(delta)
+    assert pieces.pop(0) == ""
+    return pieces
+
+
+@given(PIECES, st.booleans())
+def test_what_is_told_is_how_the_whole_text_begins_wherever_it_was_cut(deltas: list[str], lines: bool) -> None:
+    pieces = told([each for each in deltas if each], lines=lines)
+    assert all(pieces)  # an empty one would say that the answer begins anew
+    text = "".join(pieces)
+    whole = without_tracking(without_markers(REDACT(replace_lone_surrogates("".join(deltas)))))
+    assert whole.startswith(text)
+    assert "canary" not in text.replace(KEY[:9], "")
+
+
+def test_words_are_told_as_they_are_finished() -> None:
+    assert told(["It ra", "ins in T", "okyo."]) == ["It ", "rains in "]
+    assert told(["東京は", "雨です。", "See https://a.jp/雨", " x"]) == [
+        "東京は",
+        "雨です。",
+        "See ",
+        "https://a.jp/雨 ",
+    ]
+
+
+def test_a_secret_that_has_blanks_is_held_back_with_its_line() -> None:
+    pieces: list[str] = []
+    written = WrittenText(pieces.append, Redactor(["Basic abc def"]).known, lines=True)
+    for delta in ("", "It is Basic", " abc", " def\n", "More "):
+        written.take(delta)
+    assert pieces == ["", "It is [redacted]\n"]
+
+
+def test_an_answer_that_begins_once_more_takes_nothing_along() -> None:
+    assert told(["half a wo", "", "new word "]) == ["half a ", "", "new word "]
+
+
+@pytest.mark.parametrize("delta", ["x", "é", "\ue200 ", "https://é"])
+def test_a_word_without_an_end_costs_no_more_than_its_length(delta: str) -> None:
+    began = time.process_time()
+    pieces = told(["\ue200https://", *[delta] * 100_000])
+    assert sum(map(len, pieces)) < 10
+    assert time.process_time() - began < 20  # a bound against the square, which takes minutes
