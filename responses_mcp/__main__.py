@@ -12,9 +12,17 @@ _INTERRUPTED = 130
 PATIENCE = 0.2  # seconds for a thread that still loads certificates
 
 
+def _is_piped() -> bool:
+    """Tell whether stdin is a pipe or a socket, as a client has it that starts us without arguments."""
+    try:
+        return os.fstat(0).st_mode & 0o170000 in {0o010000, 0o140000}  # S_IFMT; S_IFIFO, S_IFSOCK
+    except OSError:
+        return False
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
-    argv = sys.argv[1:]
+    argv = sys.argv[1:] or (["--stdio"] if _is_piped() else [])
     serving = "--stdio" in argv and argv[0].startswith("-")  # a command may have it among its words
 
     def end_quietly(number: int, frame: object) -> None:  # noqa: ARG001  # the signature of a signal handler
@@ -37,8 +45,9 @@ def main() -> None:
 
     code = 1
     try:
-        from responses_mcp.cli import COMMANDS, run  # noqa: PLC0415
+        from responses_mcp.cli import COMMANDS, command_first, run  # noqa: PLC0415
 
+        argv = command_first(argv)
         if argv and argv[0] in COMMANDS:
             __import__(COMMANDS[argv[0]])
         if interruptible and not serving:

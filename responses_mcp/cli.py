@@ -28,6 +28,11 @@ COMMANDS = {
     "doctor": "responses_mcp.commands.doctor",
 }
 
+_WAITING = """\
+openai-responses-mcp: waiting for an MCP client, but stdin is a terminal; Ctrl-C ends this.
+To set up a client: openai-responses-mcp install claude-code (or codex, gemini and others).
+To ask a question: openai-responses-mcp ask 'What is new in Python?'"""
+
 _EPILOG = """\
 commands:
   ask       answer a question, with sources; text may be piped in
@@ -64,7 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="log all but secrets to stderr, and to PATH if given",
     )
     parser.add_argument("--toolsets", metavar="NAMES", help="toolsets, with commas between: answer, manuals, search")
-    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("-V", "--version", action="version", version=__version__)
     return parser
 
 
@@ -73,6 +78,7 @@ def run(argv: Sequence[str]) -> int:
 
     0 is success, 1 a failure while running, 2 a wrong command line or configuration.
     """
+    argv = command_first(argv)
     if argv and argv[0] in COMMANDS:
         command: Callable[[Sequence[str]], int] = import_module(COMMANDS[argv[0]]).run
         return command(argv[1:])
@@ -80,14 +86,45 @@ def run(argv: Sequence[str]) -> int:
     if not argv:
         parser.print_help()
         return 0
-    options = parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.error(_not_known(unknown, list(parser._option_string_actions)))  # noqa: SLF001  # it has no other name
     if not options.stdio and not options.show_config:
-        parser.error("nothing to do; add --stdio to serve, or --show-config to look at the configuration")
+        parser.error(f"nothing to do; add --stdio to serve, or a command: {', '.join(COMMANDS)}")
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
     if options.stdio:
         return _serve(loaded, show=options.show_config or loaded.settings.server.show_config_on_start)
     _tell(configuration_shown(loaded))
     return 2 if loaded.problems else 0
+
+
+def command_first(argv: Sequence[str]) -> list[str]:
+    """Return the command line with `--config FILE` behind a command that it stands before."""
+    option, rest = list(argv[:2]), list(argv[2:])
+    if option and option[0].startswith("--config="):
+        option, rest = list(argv[:1]), list(argv[1:])
+    if option and option[0].partition("=")[0] == "--config" and rest and rest[0] in COMMANDS:
+        return [*rest, *option]
+    return list(argv)
+
+
+def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
+    """Return what is wrong with words that are neither a command nor an option, and what may have been meant."""
+    from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
+
+    word = words[0]
+    if word.startswith("-"):
+        near = get_close_matches(word.partition("=")[0], options, 1)
+        return f"there is no option {word}" + (f"; did you mean {near[0]}?" if near else "")
+    near = get_close_matches(word, COMMANDS, 1)
+    if near and " " not in word:
+        return f"there is no command {word}; did you mean {near[0]}?"
+    question = " ".join(words)
+    if " " in question:
+        return (
+            f'to ask a question, write: openai-responses-mcp ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
+        )
+    return f"there is no command {word}; there are {', '.join(COMMANDS)}"
 
 
 def configuration_shown(loaded: LoadedSettings) -> str:
@@ -113,6 +150,8 @@ def _tell(text: str) -> None:
 
 def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     settings = loaded.settings
+    if sys.__stdin__ is not None and sys.__stderr__ is not None and os.isatty(0) and os.isatty(2):
+        _tell(_WAITING)
     handler = configure(
         debug=settings.server.debug,
         debug_file=settings.server.debug_file,

@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp import __version__
+from responses_mcp import __version__, cli
 from responses_mcp.protocol.framing import encode_frame
 from responses_mcp.testing import Error, Hang, answer_by_echo, open_fake_api
 from tests.processes import (
@@ -38,13 +40,18 @@ def write_config(home: Path, text: str) -> Path:
     return path
 
 
-def test_version_prints_only_the_version(tmp_path: Path) -> None:
-    done = run(tmp_path, "--version")
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version_prints_only_the_version(tmp_path: Path, option: str) -> None:
+    done = run(tmp_path, option)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 
 
-def test_no_arguments_print_the_help(tmp_path: Path) -> None:
-    bare, helped = run(tmp_path), run(tmp_path, "--help")
+@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, "file"])
+def test_no_arguments_print_the_help(tmp_path: Path, stdin: int | str) -> None:
+    (tmp_path / "file").write_text("")
+    with (tmp_path / "file").open("rb") as file:
+        bare = run(tmp_path, stdin=file if isinstance(stdin, str) else stdin)
+    helped = run(tmp_path, "--help")
     assert (bare.returncode, helped.returncode) == (0, 0)
     assert bare.stdout == helped.stdout
     assert bare.stdout.count("\n") <= 24
@@ -52,14 +59,60 @@ def test_no_arguments_print_the_help(tmp_path: Path) -> None:
         assert option in bare.stdout
 
 
+def test_no_arguments_and_a_pipe_or_a_socket_serve(tmp_path: Path) -> None:
+    assert run(tmp_path, stdin=PING).stdout == PONG
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(PING)
+        ours.shutdown(socket.SHUT_WR)
+        done = run(tmp_path, stdin=theirs)
+    assert (done.returncode, done.stdout, done.stderr) == (0, PONG, "")
+
+
+@posix
+def test_a_terminal_is_told_that_a_client_is_waited_for(tmp_path: Path) -> None:
+    import pty
+
+    leader, follower = pty.openpty()
+    os.write(leader, PING + b"\x04")  # Ctrl-D, the end of the input
+    done = run(tmp_path, "--stdio", stdin=follower, stderr=follower)
+    shown = os.read(leader, 4096).decode()
+    os.close(follower)
+    os.close(leader)
+    assert "openai-responses-mcp: waiting for an MCP client, but stdin is a terminal;" in shown
+    assert "openai-responses-mcp ask" in shown
+    assert done.stdout == PONG
+
+
 @pytest.mark.parametrize(
-    "arguments", [["--nonsense"], ["--config"], ["extra"], ["--debug"], ["--std"], ["demo", "extra"]]
+    ("arguments", "told"),
+    [
+        (["aks", "why"], "there is no command aks; did you mean ask?"),
+        (["serach"], "there is no command serach; did you mean search?"),
+        (["What is new in Python?"], 'to ask a question, write: openai-responses-mcp ask "What is new in Python?"'),
+        (["what", "is", "new"], 'to ask a question, write: openai-responses-mcp ask "what is new"'),
+        (["extra"], "there is no command extra; there are ask, search,"),
+        (["--stido"], "there is no option --stido; did you mean --stdio?"),
+        (["--stdio", "--toolset=a"], "there is no option --toolset=a; did you mean --toolsets?"),
+        (["--zzz"], "there is no option --zzz\n"),
+        (["--config", "c.yaml"], "nothing to do; add --stdio to serve, or a command: ask, search,"),
+    ],
 )
-def test_a_wrong_command_line_exits_2_and_says_why(tmp_path: Path, arguments: list[str]) -> None:
-    done = run(tmp_path, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "usage" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_mistake_in_the_command_line_is_told_with_what_was_meant(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.run(arguments)
+    assert f"openai-responses-mcp: error: {told}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [["--config", "missing.yaml"], ["--config=missing.yaml"]])
+@pytest.mark.parametrize("command", [["ask", "Why?"], ["search", "x"], ["manuals", "find", "x"]])
+def test_the_configuration_may_be_named_before_the_command(
+    capsys: pytest.CaptureFixture[str], option: list[str], command: list[str]
+) -> None:
+    assert cli.run([*option, *command]) == 2
+    assert "got no such file at missing.yaml (from --config)" in capsys.readouterr().err
 
 
 def test_the_default_list_of_tools_stays_under_4_kb(tmp_path: Path) -> None:
