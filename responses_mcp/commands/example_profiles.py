@@ -25,7 +25,7 @@ def has_profiles(settings: Settings) -> bool:
     return bool({"answer_detailed", "answer_quick"} & settings.model_profiles.keys())
 
 
-def offer_profiles(machine: Machine, config: str | None, *, writing: bool, shown: bool) -> None:
+def offer_profiles(machine: Machine, config: PurePath | None, *, writing: bool, shown: bool) -> None:
     """Write the example to `config`, by default to the file that is read without it, and say where.
 
     A file that is there stays as it is, also one in the second place where Windows looks. With `writing` false it is
@@ -35,7 +35,7 @@ def offer_profiles(machine: Machine, config: str | None, *, writing: bool, shown
     if machine.system == "windows":
         places.append(machine.app_data / FOLDER / FILE)
     if config is not None:
-        places = [machine.folder / config]
+        places = [config]
     there = next((place for place in places if Path(place).exists()), None)
     path = Path(places[0])
     if there is not None:

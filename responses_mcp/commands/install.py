@@ -81,7 +81,8 @@ def run(argv: Sequence[str], *, machine: Machine | None = None) -> int:
 
 def _install(options: argparse.Namespace, machine: Machine) -> None:
     if options.profiles:
-        offer_profiles(machine, options.config, writing=options.write, shown=options.client is None)
+        config = None if options.config is None else _absolute(options.config, machine)
+        offer_profiles(machine, config, writing=options.write, shown=options.client is None)
     if options.client is None:
         return
     client = CLIENTS[options.client]

@@ -533,8 +533,11 @@ def test_the_example_is_written_once_and_never_over_a_file(install: Install, mac
 
 
 def test_the_example_can_go_where_config_says(install: Install, machine: Machine) -> None:
-    assert install("cursor", "--write", "--profiles", "--config", "my.yaml").code == 0
-    assert (Path(machine.folder) / "my.yaml").exists()
+    path = Path(machine.home) / "deep/my.yaml"
+    assert install("cursor", "--write", "--profiles", "--config", str(path)).code == 0
+    assert path.exists()
+    assert "~/other.yaml was" not in install("--write", "--profiles", "--config", "~/other.yaml").out
+    assert (Path(machine.home) / "other.yaml").exists()
     assert not (Path(machine.home) / ".config").exists()
 
 
