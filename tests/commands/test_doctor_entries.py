@@ -1,0 +1,145 @@
+"""`openai-responses-mcp doctor` reads the entries of clients: what they start, what gets there, how long they wait."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, Machine
+from responses_mcp.commands.installed import document_of
+from tests.commands.test_doctor import KEY, SMALLEST, Doctor, bare_environment, examine, surroundings
+
+__all__ = ["bare_environment", "examine", "surroundings"]
+pytestmark = pytest.mark.usefixtures("surroundings")
+
+
+def put(client: str, tmp_path: Path, entry: dict[str, Any], name: str = "openai-responses") -> Path:
+    """Write the file of a client in the user's home with one entry."""
+    machine = Machine(system="linux", home=tmp_path, folder=tmp_path, environ={}, command=("x",))
+    path = Path(CLIENTS[client].user_file(machine))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    change = document_of("", CLIENTS[client], name).changed(entry)
+    path.write_text(change.text, encoding="utf-8")
+    return path
+
+
+def small_server(tmp_path: Path, before: str = "") -> str:
+    """Return the path of a server that clients can be told to start."""
+    script = tmp_path / "bin/openai-responses-mcp"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(f"#!/bin/sh\n{before}\n{SMALLEST}", encoding="utf-8")
+    script.chmod(0o755)
+    return str(script)
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the server")
+
+
+async def test_without_entries_nobody_s_time_limit_is_told_and_with_one_what_it_says_counts(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    report = await examine("--offline")
+    report.line("ok", "clients", "none has an entry of this server")
+    report.line("ok", "time-outs")
+    put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": 100})
+    report = await examine("--offline")
+    assert "Claude" not in report.line(
+        "warn", "time-outs", "Codex (100 s)", "Cure: for Codex set tool_timeout_sec = 330"
+    )
+    put("codex", tmp_path, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": "50000"}})
+    report = await examine("--offline")
+    report.line("ok", "time-outs")
+
+
+@posix_only
+async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_was_asked_for(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    cursor = put(
+        "cursor", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}}
+    )
+    gemini = put("gemini", tmp_path, {"command": "/gone/openai-responses-mcp"}, "mine")
+    report = await examine("--offline")
+    report.line("ok", "clients", f"Cursor starts {tmp_path}/bin/openai-responses-mcp, by openai-responses in {cursor}.")
+    gone = ("Gemini CLI is told to start /gone/openai-responses-mcp, which is not there", f"by mine in {gemini}.")
+    report.line("warn", "clients", *gone, 'Cure: run "openai-responses-mcp install gemini --write" again')
+    assert report.code == 0
+    report = await examine("--offline", "--client", "gemini")
+    report.line("FAIL", "clients", *gone)
+    assert (report.code, [line for line in report.lines if "Cursor" in line]) == (1, [])
+    report = await examine("--offline", "--client", "codex")
+    report.line("warn", "clients", "Codex has no entry of this server", 'Cure: run "openai-responses-mcp install codex')
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("client", "entry", "seen"),
+    [
+        ("codex", {"env_vars": ["OPENAI_API_KEY"], "env": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, "),
+        ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, $NO_SUCH, x"),
+        ("claude-code", {}, f"{KEY}, , x"),
+        ("claude-desktop", {"env": {"OPENAI_API_KEY": "canary of Desktop"}}, "canary of Desktop, , "),
+    ],
+)
+async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_passes_on(
+    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any], seen: str
+) -> None:
+    record = tmp_path / "seen"
+    says = f'printf "%s" "$OPENAI_API_KEY, $MODEL_ANSWER, $ELSE" > {record}; printf " %s" "$*" >> {record}'
+    put(client, tmp_path, {"command": small_server(tmp_path, says), "args": ["--stdio", "-x"], **entry})
+    report = await examine("--offline", "--client", client, start=None, ELSE="x")
+    report.line("ok", "start", "lists the tools answer.")
+    report.line("ok", "clients")
+    assert record.read_text(encoding="utf-8") == f"{seen} --stdio -x"
+
+
+@pytest.mark.parametrize(
+    ("client", "entry"),
+    [
+        ("codex", {}),
+        ("gemini", {}),
+        ("cursor", {"env": {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}}),
+        ("claude-desktop", {}),
+    ],
+)
+async def test_a_client_that_does_not_pass_the_key_on_is_told(
+    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any]
+) -> None:
+    put(client, tmp_path, {"command": sys.executable, "args": ["-m", "responses_mcp"], **entry})
+    report = await examine("--offline")
+    report.line("warn", "clients", f"{CLIENTS[client].title} does not pass OPENAI_API_KEY on", "Cure: ")
+    report = await examine("--offline", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    report.line("ok", "clients")
+
+
+@posix_only
+async def test_nothing_is_started_because_a_file_of_the_working_directory_says_so(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, home = tmp_path / "cloned", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    monkeypatch.chdir(folder)
+    evil = small_server(tmp_path, f"touch {tmp_path}/started")
+    (folder / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"x": {"command": evil, "env": {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}}}}),
+        encoding="utf-8",
+    )
+    report = await examine("--offline", "--client", "claude-code", start=None, HOME=str(home))
+    report.line("ok", "clients", f"Claude Code starts {evil}, by x in ", "it is not started here")
+    report.line("ok", "start", "answer_quick")
+    assert sorted(os.listdir(tmp_path)) == ["bin", "cloned", "home"]
+
+
+async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, tmp_path: Path) -> None:
+    path = put("cursor", tmp_path, {})
+    path.write_text("{", encoding="utf-8")
+    report = await examine("--offline")
+    report.line("warn", "clients", f"{path} of Cursor was not read: it is not valid JSON (line 1", "Cure: correct that")
+
+
+async def test_every_client_that_install_knows_can_be_judged_for() -> None:
+    assert CLIENTS.keys() <= CLIENT_LIMITS.keys()
