@@ -17,6 +17,7 @@ from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.payload import request_body
 from responses_mcp.responses_api.request.question import read_question
 from responses_mcp.responses_api.response.citations import Citation
+from responses_mcp.responses_api.response.error_mapping import naming_model
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
@@ -88,7 +89,9 @@ class Answers:
             on_phase(f"asking {chosen.model}")
         most = self._settings.policy.max_citations
         read = partial(read_answer, model=chosen.model, max_citations=most, date=date, redact=self.redact.known)
-        return await self._api.create(body, read, on_phase=on_phase, on_text=on_text, room=room)
+        used = profile if profile in self._settings.model_profiles else TOOLS[0]
+        with naming_model(chosen.model, used, self._settings.openai.base_url):
+            return await self._api.create(body, read, on_phase=on_phase, on_text=on_text, room=room)
 
     def _profile(self, name: object) -> Profile:
         profiles = self._settings.model_profiles

@@ -14,6 +14,7 @@ from functools import partial
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
+from responses_mcp.responses_api.response.error_mapping import naming_model
 from responses_mcp.responses_api.response.search_list import SearchResult
 from responses_mcp.responses_api.response.search_results import SearchResults, read_results
 from responses_mcp.responses_api.retry import RetryPolicy
@@ -79,7 +80,9 @@ class WebSearch:
         if on_phase is not None:
             on_phase(f"asking {profile.model}")
         read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known)
-        found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room)
+        used = "search" if "search" in self._settings.model_profiles else "answer"
+        with naming_model(profile.model, used, self._settings.openai.base_url):
+            found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
         return found
 

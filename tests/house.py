@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("answers", "websearch", "manuals", "responses_api.api", "responses_api.request"),
     },
     "runtime": {"errors", "json_types", "room", "protocol", "settings.model", "toolsets.base"},
-    "responses_api.http": {"errors"},
+    "responses_api.http": {"errors", "settings.address"},
     "responses_api.request": {
         *("errors", "json_types", "responses_api.parameters"),
         *("settings.model", "settings.address", "settings.time_zone"),

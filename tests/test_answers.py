@@ -4,15 +4,17 @@ import json
 import math
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from responses_mcp.answers import Answers, open_answers
-from responses_mcp.errors import BadArgument, ConfigError
+from responses_mcp.errors import BadArgument, ConfigError, DeadlineExceeded, RequestRefused
 from responses_mcp.settings import time_zone
 from responses_mcp.settings.model import (
     LocaleSettings,
@@ -31,7 +33,7 @@ from responses_mcp.testing.client import McpClient, connected_client
 from tests.debug_lines import configured
 from tests.processes import WAIT
 from tests.responses_api.http.network import gone
-from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
+from tests.responses_api.stub import KEY, Play, Reply, StubConnections, ok, refused, stub_api
 
 TODAY = "2026-11-22"
 
@@ -125,6 +127,40 @@ async def test_an_argument_that_makes_no_sense_is_refused_with_its_name_and_noth
     assert str(caught.value).startswith(told)
     assert len(str(caught.value)) < 300
     assert stub.sent == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ("answer", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
+        ("answer_quick", "The model is gpt-q, from model_profiles.answer_quick.model (MODEL_QUICK)."),
+        ("answer_detailed", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
+    ],
+)
+@pytest.mark.parametrize("base_url", ["https://gateway.example/v1", "https://gateway.example"])
+async def test_what_the_api_does_not_know_is_told_with_the_model_its_setting_and_the_end_of_the_address(
+    profile: str, told: str, base_url: str
+) -> None:
+    settings = replace(
+        profiles(answer=Profile(), answer_quick=Profile(model="gpt-q")), openai=OpenAISettings(base_url=base_url)
+    )
+    for code in ("model_not_found", None):
+        answers, _ = asking(settings, refused(404, code))
+        with pytest.raises(RequestRefused) as caught:
+            await answers.answer("q", profile=profile)
+        assert told in str(caught.value)
+        assert ("did you forget" in str(caught.value)) == (code is None and not base_url.endswith("/v1"))
+
+
+async def test_a_time_limit_below_a_second_is_told_in_milliseconds(autojump_clock: MockClock) -> None:
+    async def never() -> Reply:
+        await trio.sleep_forever()
+
+    api, _ = stub_api(never, timeout_ms=300)
+    with pytest.raises(
+        DeadlineExceeded, match=r"request\.timeout_ms \(OPENAI_API_TIMEOUT\) is in milliseconds, and is 300"
+    ):
+        await Answers(Settings(), api=api).answer("q")
 
 
 async def test_strict_domains_filter_whichever_way_the_domains_came() -> None:

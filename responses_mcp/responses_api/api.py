@@ -167,7 +167,7 @@ class ResponsesApi:
                 retries += 1
                 await trio.sleep(wait)
         raise DeadlineExceeded(
-            f"No answer within {seconds:g} s; raise request.timeout_ms (OPENAI_API_TIMEOUT), "
+            f"No answer within {seconds:g} s; {_more_time(self._request.timeout_ms)} "
             "lower reasoning_effort in the profile, or ask for less.",
             code="timeout",
         )
@@ -257,6 +257,12 @@ def _last_words(error: UpstreamError, body: JsonObject, retries: int, *, repeate
     if retries:
         message += f" ({retries + 1} requests were made.)"
     return message
+
+
+def _more_time(timeout_ms: int) -> str:
+    if timeout_ms >= 1000:  # a second
+        return "raise request.timeout_ms (OPENAI_API_TIMEOUT),"
+    return f"request.timeout_ms (OPENAI_API_TIMEOUT) is in milliseconds, and is {timeout_ms}: set it higher,"
 
 
 def _cause(error: UpstreamError) -> str:

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -166,7 +167,10 @@ async def test_only_those_who_trust_the_environment_follow_its_proxy_and_certifi
     monkeypatch.delenv(unset)
     async with open_fake_api() as api:
         for trust_env in (False, True):
-            upstream = ResponsesApi(settings_for(api).openai, RequestSettings(max_retries=0, trust_env=trust_env))
+            openai = settings_for(api).openai
+            if trust_env:  # this machine is reached without a proxy
+                openai = replace(openai, base_url=openai.base_url.replace("127.0.0.1", "api.example"))
+            upstream = ResponsesApi(openai, RequestSettings(max_retries=0, trust_env=trust_env))
             with (
                 trio.fail_after(WAIT),
                 pytest.raises(ConnectionFailed, match=complaint) if trust_env else contextlib.nullcontext(),

@@ -7,6 +7,7 @@ redirects, cookies and authentication, none of which is wanted, to the price of 
 
 from __future__ import annotations
 
+import os
 import ssl
 import threading
 from collections.abc import AsyncIterator, Mapping
@@ -21,8 +22,9 @@ import httpx
 import trio
 
 from responses_mcp.errors import ConnectionFailed, exhausted
-from responses_mcp.responses_api.http.network import Network
+from responses_mcp.responses_api.http.network import Network, Route
 from responses_mcp.responses_api.http.pool import ConnectionPool, MakeRoom, Reader, Request
+from responses_mcp.settings.address import is_loopback
 
 CHUNKS_AT_ONCE = 64  # of a reply between two looks at other tasks; one read from the socket may hold thousands
 LAST_BYTES = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
@@ -49,25 +51,45 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
         tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
         proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
     except OSError as error:  # ssl.SSLError is one
-        why = exhausted(error) or "check the files that SSL_CERT_FILE and SSL_CERT_DIR name."
+        why = exhausted(error) or f"correct it: {_certificates() or 'SSL_CERT_FILE and SSL_CERT_DIR are not set'}."
         raise ConnectionFailed(f"The CA certificates cannot be read ({type(error).__name__}); {why}") from error
-    return ConnectionPool(partial(connection, tls, proxy), limit=limit)
+    certificates_from = _certificates() if trust_env else None
+    route = Route(None if proxy is None else _proxy_variable(urlsplit(url).scheme), certificates_from)
+    return ConnectionPool(partial(connection, tls, proxy, route), limit=limit)
+
+
+def _certificates() -> str | None:
+    """Return what the environment says about certificates, None if it says nothing."""
+    named = [f"{name} is {os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
+    return " and ".join(named) or None
+
+
+def _proxy_variable(scheme: str) -> str:
+    """Return the name of the variable that names the proxy for a scheme, or what else does."""
+    for name in (f"{scheme}_proxy", "all_proxy"):
+        for variable in (name, name.upper()):
+            if os.environ.get(variable):
+                return variable
+    return "the configuration of this system"
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy through which `url` is reached, by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."""
+    """Return the proxy through which `url` is reached, by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+
+    This machine is reached without one: a proxy would look for the server on its own.
+    """
     parts = urlsplit(url)
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     host = parts.hostname or ""
-    if not proxy or proxy_bypass(host) or (parts.port and proxy_bypass(f"{host}:{parts.port}")):
+    if not proxy or is_loopback(host) or proxy_bypass(host) or (parts.port and proxy_bypass(f"{host}:{parts.port}")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def connection(tls: ssl.SSLContext, proxy: str | None) -> HttpConnection:
+def connection(tls: ssl.SSLContext, proxy: str | None, route: Route | None = None) -> HttpConnection:
     """Return a connection that goes through the proxy whose URL is `proxy`, if there is one."""
-    network = Network()
+    network = Network(route)
     try:
         transport = _Transport(tls, None if proxy is None else httpx.Proxy(proxy), network)
     except (ValueError, ImportError, httpx.InvalidURL) as error:
@@ -95,7 +117,7 @@ class HttpConnection:
             response = await self._transport.handle_async_request(_as_httpx(request))
             return await self._read(response, reader, make_room) and self._network.is_open
         except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:
-            raise _connection_failed(error) from error
+            raise _connection_failed(error, self._network.route) from error
 
     async def _read(self, response: httpx.Response, reader: Reader, make_room: MakeRoom) -> bool:
         """Give the reply to `reader` and return whether it was read to its end."""
@@ -125,13 +147,13 @@ class HttpConnection:
         self._network.close()
 
 
-def _connection_failed(error: Exception) -> ConnectionFailed:
+def _connection_failed(error: Exception, route: Route) -> ConnectionFailed:
     """Return what an error of httpx means, with a cure; `network` has raised its own for what comes before HTTP."""
     if isinstance(error, httpx.ProxyError):
         # The request itself was not sent yet, so an outage of the proxy is worth another try; a 4xx of it is not.
         return ConnectionFailed(
-            f"The proxy did not connect ({error}); check HTTPS_PROXY and HTTP_PROXY, "
-            "and NO_PROXY for hosts to reach directly.",
+            f"The proxy did not connect ({error}); check {route.proxy_from}, which names it, and NO_PROXY for hosts to "
+            "reach directly.",
             retryable=str(error).startswith("5"),
         )
     if isinstance(error, httpx.TransportError):

@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpcore
 import trio
@@ -28,10 +28,18 @@ MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 
 
+class Route(NamedTuple):
+    """What a way to the API is set by, for messages: the variable of its proxy, and where certificates are."""
+
+    proxy_from: str | None = None
+    certificates: str | None = None
+
+
 class Network(httpcore.AsyncNetworkBackend):
     """Opens the connection of one transport, and can close it in one step."""
 
-    def __init__(self) -> None:
+    def __init__(self, route: Route | None = None) -> None:
+        self.route = route or Route()
         self._socket: trio.SocketStream | None = None
         self._stream: NetworkStream | None = None
 
@@ -48,9 +56,9 @@ class Network(httpcore.AsyncNetworkBackend):
             with trio.fail_after(CONNECT_TIMEOUT):
                 self._socket = await trio.open_tcp_stream(host, port)
         except trio.TooSlowError as error:
-            raise _too_slow() from error
+            raise _too_slow(f"{host}:{port}", self.route) from error
         except OSError as error:
-            raise _unreachable(error) from error
+            raise _unreachable(error, f"{host}:{port}", self.route) from error
         # A router may drop an idle connection: so that is noticed before the next request is sent.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._stream = NetworkStream(self, self._socket, is_tls=False)
@@ -63,9 +71,9 @@ class Network(httpcore.AsyncNetworkBackend):
             with trio.fail_after(CONNECT_TIMEOUT):
                 await stream.do_handshake()
         except trio.TooSlowError as error:
-            raise _too_slow() from error
+            raise _too_slow(f"{host} (TLS)", self.route) from error
         except trio.BrokenResourceError as error:
-            raise _no_tls(error) from error
+            raise _no_tls(error, host or "the host", self.route) from error
         self._stream = NetworkStream(self, stream, is_tls=True)
         return self._stream
 
@@ -209,34 +217,39 @@ def tls_error(error: BaseException) -> ssl.SSLError | None:
     return next((each for each in causes(error) if isinstance(each, ssl.SSLError)), None)
 
 
-def _unreachable(error: OSError) -> ConnectionFailed:
+def _unreachable(error: OSError, place: str, route: Route) -> ConnectionFailed:
     """Return the error for a connection, or a look-up, that the system refused."""
     if (shortage := exhausted(error)) is not None:
         return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
+    why = str(error) or type(error).__name__
+    what = "API" if route.proxy_from is None else "proxy"
+    return ConnectionFailed(f"The {what} cannot be reached at {place} ({why}); {_cure(route)}", retryable=True)
+
+
+def _too_slow(place: str, route: Route) -> ConnectionFailed:
+    what = "API" if route.proxy_from is None else "proxy"
     return ConnectionFailed(
-        f"The API cannot be reached ({str(error) or type(error).__name__}); check the network, openai.base_url, "
-        "and HTTPS_PROXY if you need a proxy.",
-        retryable=True,
+        f"No connection to the {what} within {CONNECT_TIMEOUT:g} s, tried {place}; {_cure(route)}", retryable=True
     )
 
 
-def _too_slow() -> ConnectionFailed:
-    return ConnectionFailed(
-        f"No connection to the API within {CONNECT_TIMEOUT:g} s; check the network, openai.base_url, "
-        "and HTTPS_PROXY if you need a proxy.",
-        retryable=True,
-    )
+def _cure(route: Route) -> str:
+    if route.proxy_from is None:
+        return "check the network, openai.base_url (OPENAI_BASE_URL), and HTTPS_PROXY if you need a proxy."
+    return f"correct {route.proxy_from}, which names it, or name the API's host in NO_PROXY."
 
 
-def _no_tls(error: trio.BrokenResourceError) -> ConnectionFailed:
+def _no_tls(error: trio.BrokenResourceError, host: str, route: Route) -> ConnectionFailed:
     tls = tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
+        cure = "behind a company proxy, set SSL_CERT_FILE to the company's CA certificates."
+        if route.certificates is not None:
+            cure = f"{route.certificates}, where the CA that signed it is missing: add it."
         return ConnectionFailed(
-            f"The API's TLS certificate is not trusted (CERTIFICATE_VERIFY_FAILED: {tls.verify_message}); behind a "
-            "company proxy, set SSL_CERT_FILE to the company's CA certificates."
+            f"The TLS certificate of {host} is not trusted (CERTIFICATE_VERIFY_FAILED: {tls.verify_message}); {cure}"
         )
     why = (tls.reason or type(tls).__name__) if tls is not None else "the connection was closed"
-    return ConnectionFailed(
-        f"No TLS connection to the API ({why}); check openai.base_url, its port, and HTTPS_PROXY if you need a proxy.",
-        retryable=True,
-    )
+    cure = "check openai.base_url (OPENAI_BASE_URL), its port, and HTTPS_PROXY if you need a proxy."
+    if route.proxy_from is not None:
+        cure = f"check openai.base_url (OPENAI_BASE_URL), and the proxy that {route.proxy_from} names."
+    return ConnectionFailed(f"No TLS connection to {host} ({why}); {cure}", retryable=True)

@@ -6,8 +6,10 @@ What the API said is redacted before it is cut: half a key is still half a key.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -30,6 +32,13 @@ _LONGEST_ID = 100
 _LONGEST_BODY = 300  # characters of a body in the debug log (spec 8.1)
 LONGEST_READ = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
 _LONGEST_WAIT = 86_400  # seconds that are named; a header may have a number of 300 digits
+_VERSION = re.compile(r"/v[0-9]+[a-z0-9]*/?$|/openai/?$")
+_VARIABLES = {
+    "answer": "MODEL_ANSWER",
+    "answer_detailed": "MODEL_DETAILED",
+    "answer_quick": "MODEL_QUICK",
+    "search": "MODEL_SEARCH",
+}
 _MOST_WRITTEN = 1_000  # values and brackets of details that are no text
 # Statuses that a message may name; anything else could be a secret.
 _KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
@@ -61,6 +70,20 @@ def http_error(status: int, headers: Mapping[str, str], beginning: bytes, redact
         retry_after=wait,
         body=_excerpt(beginning, redact),
     )
+
+
+@contextmanager
+def naming_model(model: str, profile: str, base_url: str) -> Generator[None]:
+    """Let the error for what the API does not know name the model, its setting, and what the address may lack."""
+    try:
+        yield
+    except RequestRefused as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            variable = f" ({_VARIABLES[profile]})" if profile in _VARIABLES else ""
+            error.message += f" The model is {model[:_LONGEST_WORD]}, from model_profiles.{profile}.model{variable}."
+            if error.code is None and not _VERSION.search(base_url):
+                error.message += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?"
+        raise
 
 
 def not_an_object(status: int, headers: Mapping[str, str], body: bytes, redact: Redact, why: str) -> UnusableReply:

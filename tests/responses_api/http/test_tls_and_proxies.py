@@ -12,6 +12,7 @@ from responses_mcp.responses_api.http.client import open_connections, proxy_for
 from responses_mcp.testing import open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import (
+    REMOTE,
     bare_environment,
     open_proxy,
     post,
@@ -71,7 +72,9 @@ async def test_a_certificate_of_another_host_is_not_accepted(
 async def test_a_server_that_does_not_speak_tls_is_told_as_such() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, real_api(fake.base_url.replace("http:", "https:")) as api:
-            with pytest.raises(ConnectionFailed, match=r"No TLS connection to the API \(\w+\); check openai\.base_url"):
+            with pytest.raises(
+                ConnectionFailed, match=r"No TLS connection to 127\.0\.0\.1 \(\w+\); check openai\.base_url"
+            ):
                 await api.create(BODY, dict)
 
 
@@ -84,7 +87,7 @@ async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     with trio.fail_after(WAIT):
         async with real_api("http://127.0.0.1:9/v1") as api:
-            with pytest.raises(ConnectionFailed, match=r"CA certificates cannot be read.*SSL_CERT_FILE"):
+            with pytest.raises(ConnectionFailed, match=r"CA certificates cannot be read.*SSL_CERT_FILE is .*ca\.pem"):
                 await api.create(BODY, dict)
 
 
@@ -110,7 +113,12 @@ async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
         ({"HTTPS_PROXY": "http://p", "NO_PROXY": "notopenai.com"}, "https://api.openai.com/v1", "http://p"),
         ({"HTTP_PROXY": "http://p", "NO_PROXY": "localhost,127.0.0.1"}, "http://127.0.0.1:8080/v1", None),
         ({"HTTP_PROXY": "http://p", "NO_PROXY": "127.0.0.1:8080"}, "http://127.0.0.1:8080/v1", None),
-        ({"HTTP_PROXY": "http://p", "NO_PROXY": "127.0.0.1:8081"}, "http://127.0.0.1:8080/v1", "http://p"),
+        ({"HTTP_PROXY": "http://p", "NO_PROXY": "gateway.example:8081"}, "http://gateway.example:8080/v1", "http://p"),
+        ({"HTTP_PROXY": "http://p", "NO_PROXY": "gateway.example:8080"}, "http://gateway.example:8080/v1", None),
+        ({"HTTP_PROXY": "http://p"}, "http://127.0.0.1:8080/v1", None),
+        ({"ALL_PROXY": "http://p"}, "http://localhost:8080/v1", None),
+        ({"HTTPS_PROXY": "http://p"}, "https://[::1]/v1", None),
+        ({"HTTPS_PROXY": "http://p"}, "https://127.9.9.9/v1", None),
         ({"HTTP_PROXY": "http://p", "NO_PROXY": "::1"}, "http://[::1]:8080/v1", None),
     ],
 )
@@ -122,6 +130,43 @@ def test_the_environment_names_the_proxy(
     assert proxy_for(url) == proxy
 
 
+# What errors name
+
+
+async def test_a_proxy_that_cannot_be_reached_is_named_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("https_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+        with monkeypatch.context() as patch, trio.fail_after(WAIT):
+            patch.setenv(variable, "http://user:canary-0123@127.0.0.1:9")
+            async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
+                with pytest.raises(ConnectionFailed) as caught:
+                    await api.create(BODY, dict)
+        text = str(caught.value)
+        assert text.startswith("The proxy cannot be reached at 127.0.0.1:9 (")
+        assert text.endswith(f"; correct {variable}, which names it, or name the API's host in NO_PROXY.")
+        assert "canary" not in text
+
+
+async def test_a_host_that_cannot_be_reached_is_named() -> None:
+    with trio.fail_after(WAIT):
+        async with real_api("http://127.0.0.1:9/v1") as api:
+            with pytest.raises(
+                ConnectionFailed, match=r"The API cannot be reached at 127\.0\.0\.1:9 .*OPENAI_BASE_URL"
+            ):
+                await api.create(BODY, dict)
+
+
+async def test_certificates_that_do_not_fit_are_told_with_the_file_in_which_they_were_looked_for(
+    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
+) -> None:
+    trust(monkeypatch, trustme.CA(), tmp_path / "other.pem")
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, real_api(url) as api:
+            with pytest.raises(ConnectionFailed) as caught:
+                await api.create(BODY, dict)
+    assert "The TLS certificate of localhost is not trusted (CERTIFICATE_VERIFY_FAILED" in str(caught.value)
+    assert f"SSL_CERT_FILE is {tmp_path / 'other.pem'}, where the CA that signed it is missing" in str(caught.value)
+
+
 # Through a proxy
 
 
@@ -129,9 +174,10 @@ async def test_plain_http_goes_through_the_proxy_as_an_absolute_url(monkeypatch:
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, open_proxy() as proxy:
             monkeypatch.setenv("HTTP_PROXY", f"http://user:pass@127.0.0.1:{proxy.port}")
-            async with real_api(fake.base_url) as api:
+            url = fake.base_url.replace("127.0.0.1", REMOTE)
+            async with real_api(url, api_key="k" * 20) as api:
                 assert (await api.create(BODY, dict))["status"] == "completed"
-            assert proxy.lines == [f"POST {fake.base_url}/responses HTTP/1.1"]
+            assert proxy.lines == [f"POST {url}/responses HTTP/1.1"]
             assert "proxy-authorization: basic dxnlcjpwyxnz" in proxy.heads[0].lower()
 
 
@@ -142,7 +188,7 @@ async def test_https_goes_through_a_tunnel_which_sees_neither_key_nor_question(
     trust(monkeypatch, ca, tmp_path / "ca.pem")
     tls = server_context(ca, "localhost") if over_tls else None
     with trio.fail_after(WAIT):
-        async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url, open_proxy(tls=tls) as proxy:
+        async with open_fake_api() as fake, tls_front(fake.base_url, ca, REMOTE) as url, open_proxy(tls=tls) as proxy:
             monkeypatch.setenv("HTTPS_PROXY", f"http{'s' * over_tls}://localhost:{proxy.port}")
             async with real_api(url, api_key="k" * 20) as api:
                 for _ in range(2):
@@ -159,7 +205,7 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
     with trio.fail_after(WAIT):
         async with (
             open_fake_api() as fake,
-            tls_front(fake.base_url, ca) as url,
+            tls_front(fake.base_url, ca, REMOTE) as url,
             open_proxy(tls=server_context(ca, "localhost")) as proxy,
         ):
             monkeypatch.setenv("HTTPS_PROXY", f"https://localhost:{proxy.port}")
