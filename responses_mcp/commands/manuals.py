@@ -79,6 +79,8 @@ def run(argv: Sequence[str]) -> int:
         parser.error(f"unrecognized arguments: {' '.join(dashed)}; put -- before words that begin with -")
     if rest and options.command != "find":
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if options.command == "read":
+        _take_apart(options, parser)
     options.rest = rest  # words of a query that stand behind an option
     if options.command is not None:
         return run_command(lambda: _run(options))
@@ -301,6 +303,17 @@ async def _read(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         _say_read(result["text"], result.get("decoding_replacements", 0))
 
 
+def _take_apart(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Take a place as `find` shows it, such as guide/auth/tokens.md:57, apart."""
+    if options.path is None:
+        options.manual, _, options.path = options.manual.partition("/")
+    if not options.path:
+        parser.error(f"PATH is missing; 'manuals ls {options.manual}' lists the files of {options.manual}")
+    path, _, line = options.path.rpartition(":")
+    if file_type(path) is not None and line.isdecimal():
+        options.path, options.line = path, options.line or _positive(line)
+
+
 async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, Any] | None:
     """Return the section that a line is in, None for JSON, which has none."""
     request = ReadRequest(options.manual, options.path, options.line, _ALL)
@@ -490,10 +503,11 @@ def _parser() -> argparse.ArgumentParser:
         "show a section of a manual",
         "A JSON file is shown from the line on.",
         _READ_EXAMPLE,
+        "read guide/auth/tokens.md:57",
         "read guide errors.json",
     )
-    read.add_argument("manual", metavar="MANUAL", type=_manual, help="which manual")
-    read.add_argument("path", metavar="PATH", help="a file of it, as 'find' shows it")
+    read.add_argument("manual", metavar="MANUAL", type=_manual, help="which manual, or a place as 'find' shows it")
+    read.add_argument("path", metavar="PATH", nargs="?", help="a file of it")
     read.add_argument("--line", metavar="N", type=_positive, help="a line of the section (default: the first section)")
     read.add_argument("--all", action="store_true", help="the whole file, or all from the line on")
     listing = command(

@@ -480,6 +480,24 @@ def test_read_shows_a_section_with_its_sub_sections(manuals: Command) -> None:
     assert output(manuals("read", "guide", "auth/tokens.md")) == TOKENS
 
 
+def test_a_place_is_read_as_find_shows_it(manuals: Command) -> None:
+    place = output(manuals("find", "rotate signing keys")).splitlines()[1].split()[0]
+    assert place == "guide/auth/tokens.md:10"
+    by_line = output(manuals("read", "guide", "auth/tokens.md", "--line", "10"))
+    assert output(manuals("read", place)) == output(manuals("read", "guide", "auth/tokens.md:10")) == by_line
+    assert output(manuals("read", "guide/auth/tokens.md")) == TOKENS
+    assert manuals("read", place, "--line", "5")[1].startswith("## Lifetime")
+    for alone in ("guide", "guide/"):
+        code, out, err = manuals("read", alone)
+        assert (code, out) == (2, "")
+        assert err.endswith("error: PATH is missing; 'manuals ls guide' lists the files of guide\n")
+
+
+def test_a_name_that_ends_like_a_line_is_read_if_there_is_such_a_file(manuals: Command, root: Path) -> None:
+    write(root / "guide/odd.md:7.md", "# Odd\n")
+    assert output(manuals("read", "guide", "odd.md:7.md")) == "# Odd\n"
+
+
 def test_any_line_of_a_section_will_do(manuals: Command) -> None:
     code, out, err = manuals("read", "guide", "auth/tokens.md", "--line", "8")
     assert code == 0
