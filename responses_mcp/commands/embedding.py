@@ -53,6 +53,10 @@ async def embed(
             show = partial(status.show_progress, name, all_of_it=lacking.sections, of="sections")
             document["embedded"] += await manuals.embed(name, on_progress=show)
     _tell(f"{document['embedded']:,} sections have vectors now.", options)
+    # A file has changed meanwhile, or the model's vectors have another length than before.
+    left = sum([(await manuals.outstanding(name)).sections for name in names])
+    if left:
+        _tell(f"{left:,} sections lack vectors; run it again.", options)
     return document
 
 

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from responses_mcp.manuals.index.turn import Turn
-from responses_mcp.testing import Error, FakeApi, Hang, answer_with_embeddings
+from responses_mcp.testing import Error, FakeApi, Hang, Json, answer_with_embeddings
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
 from tests.processes import COMMAND, environment
 
@@ -109,6 +109,17 @@ async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest
     assert KEY not in err
     code, _, _ = await manuals("index", "--embed", "--yes")
     assert (code, stored(tmp_path)) == (0, SECTIONS)
+
+
+async def test_vectors_of_another_length_than_before_replace_those_and_what_is_left_to_do_is_said(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    await manuals("index", "--embed", "--yes")
+    write(tmp_path, SECTIONS)
+    api.script(Json({"data": [{"index": 0, "embedding": [1.0, 2.0, 3.0]}]}))
+    code, out, _ = await manuals("index", "--embed", "--yes")
+    assert (code, stored(tmp_path)) == (0, 1)
+    assert out.splitlines()[2:4] == ["1 sections have vectors now.", f"{SECTIONS} sections lack vectors; run it again."]
 
 
 async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is_said(
