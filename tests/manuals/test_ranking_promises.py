@@ -71,6 +71,16 @@ def test_a_code_is_one_word_and_comes_before_its_parts_far_apart() -> None:
     assert first["token_hits"] == {"e-104": 1}
 
 
+@pytest.mark.parametrize(
+    ("asked", "parts"),
+    [("新予備電源", ["予備電"]), ("予備電源", ["予備電"]), ("電源予備", ["予備"]), ("予備点検表", ["予備", "点検"])],
+)
+def test_of_a_compound_the_parts_that_a_text_has_are_named_wherever_they_stand(asked: str, parts: list[str]) -> None:
+    reader = manual({**OTHERS, "care.md": "# 手入れ\n予備電池の点検をする。\n"})
+    (first, *_) = found(reader, asked, "zzqq")["candidates"]
+    assert sorted(first["matched_tokens"]) == sorted(parts)
+
+
 def test_in_a_japanese_question_the_grammar_between_the_words_does_not_decide() -> None:
     others = {f"{n}.md": f"# 案内{n}\n粗大ごみは電話で申し込みます。番号は{n}番。\n" for n in range(9)}
     reader = manual(
