@@ -18,6 +18,7 @@ ENTRY: Final = "openai-responses"
 """The name that an entry has unless another one is asked for."""
 
 _MODULE: Final = "responses_mcp"
+_VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # What a client that passes little on gives to every server.
 _ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _ON_WINDOWS: Final = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE")
@@ -113,5 +114,6 @@ def _filled(text: str, client: Client, environ: Mapping[str, str]) -> str:
     """Return a value with the variables that it refers to filled in; one that is not set stays as it is written."""
     if client.reference is None:
         return text
-    form = re.escape(client.reference).replace("NAME", "([A-Za-z_][A-Za-z0-9_]*)")
-    return re.sub(form, lambda found: environ.get(found[1], found[0]), text)
+    for name in sorted(set(_VARIABLE.findall(text)) & environ.keys(), key=len, reverse=True):
+        text = text.replace(client.reference.replace("NAME", name), environ[name])
+    return text

@@ -70,7 +70,8 @@ def likeness(question: Question, data: bytes) -> Likeness | None:
 
 
 def _cosine(question: Question, numbers: Sequence[int], factor: float) -> float:
-    return sum(map(mul, question.numbers, numbers)) * factor * question.factor
+    product: int = sum(map(mul, question.numbers, numbers))
+    return product * factor * question.factor
 
 
 def again(question: Question, before: Likeness) -> Likeness:
