@@ -32,7 +32,7 @@ _LONGEST_ID = 100
 _LONGEST_BODY = 300  # characters of a body in the debug log (spec 8.1)
 LONGEST_READ = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
 _LONGEST_WAIT = 86_400  # seconds that are named; a header may have a number of 300 digits
-_VERSION = re.compile(r"/v[0-9]+[a-z0-9]*/?$|/openai/?$")
+_VERSION = re.compile(r"/v[0-9][a-z0-9]*+/?$|/openai/?$")
 _VARIABLES = {
     "answer": "MODEL_ANSWER",
     "answer_detailed": "MODEL_DETAILED",
