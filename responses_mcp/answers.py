@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from responses_mcp.errors import BadArgument, ConfigError
@@ -23,6 +23,7 @@ from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.settings.time_zone import today_in
+from responses_mcp.under_trio import opened
 
 __all__ = ["Answer", "Answers", "Citation", "open_answers"]
 
@@ -131,9 +132,9 @@ def open_answers(settings: Settings) -> AbstractAsyncContextManager[Answers]:
       A context manager that gives an `Answers`. Any number of tasks may ask it at once.
 
     Raises:
-      Nothing here; see `Answers.answer` for what a question raises.
+      NotUnderTrio: the block is entered outside of Trio. For the rest see `Answers.answer` for what a question raises.
 
     Leaving the block closes all idle connections. End the questions first: a connection still in use is closed when its
     question ends.
     """
-    return aclosing(Answers(settings))
+    return opened(Answers(settings))

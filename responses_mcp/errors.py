@@ -34,6 +34,10 @@ class ConfigError(ResponsesMcpError):
         self.problems = tuple(problems)
 
 
+class NotUnderTrio(ResponsesMcpError, RuntimeError):
+    """Something was called outside of Trio. The message says how a program of another event loop does it."""
+
+
 class BadArgument(ResponsesMcpError):
     """A question was asked in a way that cannot be sent. The message names the argument."""
 

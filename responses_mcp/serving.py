@@ -18,6 +18,7 @@ from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.runtime.stdio import wait_reader_gone
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.toolsets.base import Toolset
+from responses_mcp.under_trio import require_trio
 
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _WANTED_BY_CALLS = "responses_mcp.answers"  # imported when serving begins, rather than when a call waits for it
@@ -51,8 +52,10 @@ async def serve(  # started() is called by serve_conversation
       cancelled at the end of their grace; at once when the peer no longer reads.
 
     Raises:
+      NotUnderTrio: It was called outside of Trio.
       Exception: What a toolset raises when it is asked for its tools. Nothing for what the peer does.
     """
+    require_trio()
     owned = configured_toolsets(settings) if toolsets is None else list(toolsets)
     try:
         import_module(_WANTED_BY_CALLS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +21,7 @@ from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.time_zone import today_in
+from responses_mcp.under_trio import opened
 
 __all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]
 
@@ -110,12 +111,12 @@ def open_search(settings: Settings) -> AbstractAsyncContextManager[WebSearch]:
       A context manager that gives a `WebSearch`. Any number of tasks may ask it at once.
 
     Raises:
-      Nothing here; see `WebSearch.search` for what a search raises.
+      NotUnderTrio: the block is entered outside of Trio. For the rest see `WebSearch.search` for what a search raises.
 
     Leaving the block closes all idle connections. End the searches first: a connection still in use is closed when its
     search ends.
     """
-    return aclosing(WebSearch(settings))
+    return opened(WebSearch(settings))
 
 
 def retry_policy(search: SearchSettings) -> RetryPolicy:

@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "json_types": set(),
     "redaction": {"json_types"},
     "room": set(),
+    "under_trio": {"errors"},
     "debuglog": {"errors", "redaction"},
     "settings": {"errors"},
     "protocol": {"json_types"},
@@ -42,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "responses_api.response": {"errors", "json_types", "redaction", "responses_api.retry"},
     "responses_api": {*BASE, "settings.model", "responses_api.http", "responses_api.request", "responses_api.response"},
     "answers": {
+        "under_trio",
         "errors",
         "json_types",
         "room",
@@ -50,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings.system_policy",
         "settings.time_zone",
     },
-    "websearch": {"errors", "room", "responses_api", "settings.model", "settings.time_zone"},
+    "websearch": {"under_trio", "errors", "room", "responses_api", "settings.model", "settings.time_zone"},
     "manuals.requests": {"manuals.errors", "manuals.words"},
     "manuals.files": {
         *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),
@@ -81,6 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "manuals": {
         *(
+            "under_trio",
             "errors",
             "json_types",
             "settings.model",
@@ -101,7 +104,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings.model",
         "toolsets",
     },
-    "serving": {"answers", "configured", "runtime", "settings.model", "toolsets.base"},
+    "serving": {"under_trio", "answers", "configured", "runtime", "settings.model", "toolsets.base"},
     "daemon": {"serving"},
     "testing": {
         "json_types",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -40,6 +40,7 @@ from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResu
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
+from responses_mcp.under_trio import opened
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.likeness import Question
@@ -340,4 +341,4 @@ def open_manuals(
         ManualsError: by requests, not by opening. Code `conflict` when there is no `root`, or the index can be kept
             neither in its folder nor in memory.
     """
-    return aclosing(Manuals(settings, embedding=embedding, embedder=embedder))
+    return opened(Manuals(settings, embedding=embedding, embedder=embedder))

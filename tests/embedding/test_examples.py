@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from responses_mcp.answers import open_answers
+from responses_mcp.errors import KeyUnusable
 from responses_mcp.settings import Settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, bodies, open_fake_api
@@ -79,6 +80,20 @@ async def test_a_program_runs_against_the_fake_api(
             await example(name).main()
     heard = capsys.readouterr().out
     assert [text for text in printed if text not in heard] == []
+
+
+@pytest.mark.parametrize("name", ["ask", "phases", "first_answer", "web_search", "two_servers"])
+async def test_a_program_without_a_key_ends_with_the_cause_and_not_with_a_group_of_errors(
+    name: str, environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.delenv("OPENAI_API_KEY")
+    told = ""
+    with trio.fail_after(WAIT):
+        try:
+            await example(name).main()
+        except KeyUnusable as error:
+            told = str(error)
+    assert "There is no API key: the environment variable OPENAI_API_KEY is not set." in capsys.readouterr().out + told
 
 
 async def test_the_second_of_two_servers_has_instructions_of_its_own(environment: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import os
 import trio
 
 from responses_mcp.answers import open_answers
+from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.settings import load_settings
 
 
@@ -17,8 +18,12 @@ async def main() -> None:
     async with open_answers(load_settings(os.environ).settings) as answers, trio.open_nursery() as nursery:
         nursery.start_soon(show, phases)
         with tell:  # closing it ends the loop in show
-            result = await answers.answer("What is new in Trio?", on_phase=tell.send_nowait)
-    print(result.text)
+            try:
+                result = await answers.answer("What is new in Trio?", on_phase=tell.send_nowait)
+            except ResponsesMcpError as error:  # which the nursery would wrap in a group
+                print(error)
+            else:
+                print(result.text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 import os
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import trio
 import trio.testing
@@ -9,6 +10,13 @@ from responses_mcp.runtime.server import Server
 from responses_mcp.serving import serve
 from responses_mcp.settings import Settings, load_settings
 from responses_mcp.testing.client import McpClient
+
+
+def said(message: dict[str, Any]) -> str:
+    """Return the answer in a response, or why there is none."""
+    if "error" in message:
+        return str(message["error"]["data"]["message"])
+    return str(message["result"]["structuredContent"]["answer"])
 
 
 async def main() -> None:
@@ -31,9 +39,9 @@ async def main() -> None:
         await alice.ask("ping")  # once this is answered, the server has read the call before it
         print("in flight:", first.in_flight)
         first.stop(grace=30)  # reads no more; what is in flight may finish within 30 seconds
-        print((await alice.response(call))["result"]["structuredContent"]["answer"])
+        print(said(await alice.response(call)))
 
-        print((await bob.call("answer", {"query": "And which of Trio?"}))["result"]["structuredContent"]["answer"])
+        print(said(await bob.call("answer", {"query": "And which of Trio?"})))
         await bob.end_input()  # the second server ends by itself
     print("both servers have ended")
 

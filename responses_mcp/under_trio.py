@@ -1,0 +1,51 @@
+"""Opening what works under Trio alone, with an error for hosts of another event loop that says how it can be done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final, Protocol, TypeVar
+
+import trio
+
+from responses_mcp.errors import NotUnderTrio
+
+
+class Closeable(Protocol):
+    """What is closed when it is not needed any more."""
+
+    async def aclose(self) -> None:
+        """Release everything."""
+
+
+T = TypeVar("T", bound=Closeable)
+
+_CURE: Final = (
+    "Run it with `trio.run`. An asyncio program can run Trio as a guest in its own thread, with "
+    "`trio.lowlevel.start_guest_run` (docs/embedding.md, 'Inside asyncio'), or call `trio.run` in another thread."
+)
+
+
+def require_trio() -> None:
+    """Raise `NotUnderTrio`, which says what to do, unless the caller is a task of Trio."""
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError as error:
+        raise NotUnderTrio(f"This works under Trio, and {_where()}. {_CURE}") from error
+
+
+def _where() -> str:
+    asyncio = sys.modules.get("asyncio")
+    running = getattr(asyncio, "_get_running_loop", None)
+    return "was called under asyncio" if running is not None and running() is not None else "no Trio is running here"
+
+
+@asynccontextmanager
+async def opened(resource: T) -> AsyncGenerator[T]:
+    """Give out a resource, and close it at the end of the block. Raises `NotUnderTrio` at its beginning."""
+    require_trio()
+    try:
+        yield resource
+    finally:
+        await resource.aclose()

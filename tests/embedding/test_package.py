@@ -1,0 +1,73 @@
+"""What the package offers by its own name, without a price at the start, and what it tells programs of asyncio."""
+
+import asyncio
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+import trio.testing
+
+import responses_mcp
+from responses_mcp.errors import NotUnderTrio, ResponsesMcpError
+from responses_mcp.settings import ManualsSettings, Settings
+
+OFFERED = {
+    "load_settings": "responses_mcp.settings.load",
+    "open_answers": "responses_mcp.answers",
+    "open_manuals": "responses_mcp.manuals.service",
+    "open_search": "responses_mcp.websearch",
+    "serve": "responses_mcp.serving",
+}
+
+
+@pytest.mark.parametrize(("name", "home"), OFFERED.items())
+def test_the_package_offers_its_ways_in_by_its_own_name(name: str, home: str) -> None:
+    offered = getattr(responses_mcp, name)
+    assert isinstance(offered, types.FunctionType)
+    assert (offered.__module__, offered.__name__) == (home, name)
+    assert name in dir(responses_mcp)
+
+
+def test_what_it_does_not_offer_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'open_answer'"):
+        _ = responses_mcp.open_answer  # type: ignore[attr-defined]
+
+
+def test_to_import_the_package_imports_nothing_else_of_it() -> None:
+    script = "import sys; before = set(sys.modules); import responses_mcp; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["responses_mcp"]
+
+
+OPENERS: list[Callable[[], AbstractAsyncContextManager[Any]]] = [
+    lambda: responses_mcp.open_answers(Settings()),
+    lambda: responses_mcp.open_search(Settings()),
+    lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere", in_memory=True)),
+]
+
+
+@pytest.mark.parametrize("opener", OPENERS, ids=["answers", "search", "manuals"])
+def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
+    async def use() -> None:
+        async with opener():
+            raise AssertionError
+
+    with pytest.raises(NotUnderTrio, match=r"called under asyncio\. Run it with `trio.run`.*start_guest_run") as caught:
+        asyncio.run(use())
+    assert isinstance(caught.value, ResponsesMcpError)
+
+
+def test_to_serve_under_asyncio_says_so_too() -> None:
+    ours, theirs = trio.testing.memory_stream_pair()
+    with pytest.raises(NotUnderTrio, match="called under asyncio"):
+        asyncio.run(responses_mcp.serve(ours, theirs, settings=Settings()))
+
+
+async def test_under_trio_they_open_and_close() -> None:
+    for opener in OPENERS:
+        async with opener() as opened:
+            assert opened is not None
