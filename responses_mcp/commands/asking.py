@@ -151,7 +151,8 @@ async def _watched(ask: Callable[[Watch], Awaitable[T]], status: StatusLine) -> 
 
 def _for_a_shell(error: KeyUnusable) -> str:
     """Return what is wrong with a key, with a cure for those who have no MCP client before them."""
-    return f"{error.cause} {error.remedy or f'Set it in this shell: {error.command}.'} '{NAME} doctor' checks it."
+    remedy = error.remedy or f"Set it in this shell: `{error.command}`."
+    return f"{error.cause} {remedy} '{NAME} doctor' checks it."
 
 
 # Stdin

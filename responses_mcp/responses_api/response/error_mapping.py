@@ -6,6 +6,7 @@ What the API said is redacted before it is cut: half a key is still half a key.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -31,6 +32,7 @@ _LONGEST_ID = 100
 _LONGEST_BODY = 300  # characters of a body in the debug log (spec 8.1)
 LONGEST_READ = 64 * 1024  # bytes of an error body, characters of a text; the rest of an HTML page says nothing
 _LONGEST_WAIT = 86_400  # seconds that are named; a header may have a number of 300 digits
+_VERSION = re.compile(r"/v[0-9][a-z0-9]*+/?$|/openai/?$")
 _VARIABLES = {
     "answer": "MODEL_ANSWER",
     "answer_detailed": "MODEL_DETAILED",
@@ -79,8 +81,7 @@ def naming_model(model: str, profile: str, base_url: str) -> Generator[None]:
         if error.status == HTTPStatus.NOT_FOUND:
             variable = f" ({_VARIABLES[profile]})" if profile in _VARIABLES else ""
             error.message += f" The model is {model[:_LONGEST_WORD]}, from model_profiles.{profile}.model{variable}."
-            end = base_url.rstrip("/").rpartition("/")[2]
-            if error.code is None and end[:1] != "v":
+            if error.code is None and not _VERSION.search(base_url):
                 error.message += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?"
         raise
 
