@@ -57,6 +57,18 @@ def cache_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool
     return home / "Library" / "Caches" if mac else home / ".cache"
 
 
+def state_folder(environ: Mapping[str, str], home: Path | None, *, windows: bool, mac: bool) -> Path | None:
+    """Return the folder for what is to be kept, which need not exist; None for a user without a home."""
+    named = Path(environ.get("XDG_STATE_HOME", ""))
+    if not windows and not mac:
+        if named.is_absolute():
+            return named
+        return None if home is None else home / ".local" / "state"
+    if mac:
+        return None if home is None else home / "Library" / "Application Support"
+    return cache_folder(environ, home, windows=windows, mac=mac)
+
+
 def read_text(path: Path, limit: int) -> str | Unread:
     """Read a UTF-8 file of at most `limit` bytes, without its byte order mark.
 

@@ -43,6 +43,10 @@ class Layers:
         name = schema.BY_KEY[key].env
         return f"env {name}" if self.env(name) else self.given(key)
 
+    def has_any(self, section: str) -> bool:
+        """Tell whether the file sets anything in a section."""
+        return any(key.startswith(f"{section}.") for key in self.file.values)
+
     def pick(self, setting: Setting) -> None:
         """Decide one setting: environment, else file, else default."""
         # DEBUG sets two keys at once and is decided elsewhere.

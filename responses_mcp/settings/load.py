@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from responses_mcp.settings import model, schema
-from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, expanded, read_config
+from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, expanded, read_config, state_folder
 from responses_mcp.settings.findings import Findings, Raw
 from responses_mcp.settings.layers import Layers
 from responses_mcp.settings.setting import OFF, ON, BadValue, from_text
@@ -24,7 +24,11 @@ FOLDER: Final = "openai-responses-mcp"
 FILE: Final = "config.yaml"
 
 _YES: Final = True
-_PROFILE_FIELDS: Final = ("model", "reasoning_effort", "verbosity")
+_PROFILE_FIELDS: Final = tuple(
+    setting.key.removeprefix(f"model_profiles.{schema.PROFILES[0]}.")
+    for setting in schema.SETTINGS
+    if setting.key.startswith(f"model_profiles.{schema.PROFILES[0]}.")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +73,10 @@ def load_settings(
             layers.pick(setting)
     _decide_debug(layers, debug)
     _decide_toolsets(layers, toolsets)
-    caches = cache_folder(environ, base, windows=on_windows, mac=not on_windows and sys.platform == "darwin")
-    manuals = _manuals(layers, caches)
+    on_mac = not on_windows and sys.platform == "darwin"
+    manuals = _manuals(layers, cache_folder(environ, base, windows=on_windows, mac=on_mac))
+    research = _research(layers, state_folder(environ, base, windows=on_windows, mac=on_mac))
+    limits = _limits(layers)
     profiles = _profiles(layers)
     policy = _policy(layers)
     for name in schema.DROPPED_ENV:
@@ -88,6 +94,10 @@ def load_settings(
         ),
         locale=model.LocaleSettings(**layers.section("locale")),
         manuals=manuals,
+        research=research,
+        usage=model.UsageSettings(**layers.section("usage")),
+        limits=limits,
+        prices=_prices(layers),
         server=model.ServerSettings(**layers.section("server")),
         problems=problems,
     )
@@ -246,6 +256,36 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
     )
 
 
+def _research(layers: Layers, state: Path | None) -> model.ResearchSettings:
+    """Build the section of research; where something is kept, a folder that nobody named is in the state folder."""
+    values = layers.section("research")
+    keeps = layers.values["usage.ledger"] or "research" in (layers.values["server.toolsets"] or ())
+    if values["state_dir"] is None and state is not None and keeps:
+        values["state_dir"] = str(absolute(state / FOLDER))
+    return model.ResearchSettings(**values)
+
+
+def _prices(layers: Layers) -> Mapping[str, model.ModelPrice]:
+    prices: Mapping[str, model.ModelPrice] = layers.values["prices"]
+    if prices:
+        source = layers.sources.pop("prices")
+        layers.sources.update({f"prices.{name}": source for name in prices})
+    return prices
+
+
+def _limits(layers: Layers) -> model.LimitSettings:
+    key = "limits.day_cost_usd"
+    origin = layers.origin(key)
+    if origin is not None and layers.values[key] is not None and not layers.values["usage.ledger"]:
+        unknown = BadValue(
+            ("a limit without it",),
+            expected="usage.ledger to be true, because only the ledger knows what was spent before",
+            cure="set usage.ledger to true or remove the limit",
+        )
+        layers.accept(key, unknown, origin)
+    return model.LimitSettings(**layers.section("limits"))
+
+
 def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
     """Decide the profiles: one exists if the file holds it or a variable names its model.
 
@@ -265,7 +305,11 @@ def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
                 continue
         for field in _PROFILE_FIELDS:
             _pick_field(layers, f"{at}.{field}", f"model_profiles.{first}.{field}")
-        profiles[name] = model.Profile(**layers.section(at))
+        profiles[name] = model.Profile(
+            user_location=model.UserLocation(**layers.section(f"{at}.user_location")),
+            file_search=model.FileSearch(**layers.section(f"{at}.file_search")),
+            **layers.section(at),
+        )
     if first not in profiles:
         layers.findings.problem(
             f"model_profiles.{first}: expected a profile, because every call needs one, got null",
@@ -277,11 +321,18 @@ def _profiles(layers: Layers) -> Mapping[str, model.Profile]:
 
 def _pick_field(layers: Layers, key: str, fallback: str) -> None:
     layers.pick(schema.BY_KEY[key])
+    whole = key.rpartition(".")[0]
+    if whole.endswith(schema.WHOLE_FIELDS) and layers.has_any(whole):
+        if layers.values[key] in (None, ()):  # a part of another place, or filters for other stores, would be wrong
+            del layers.sources[key]
+        return
     if layers.values[key] is None and key in schema.FALLBACKS:
         layers.values[key] = schema.FALLBACKS[key]
-    elif layers.values[key] is None:
+    elif layers.values[key] in (None, ()):
         layers.values[key] = layers.values.get(fallback, schema.BY_KEY[fallback].default)
         layers.sources[key] = layers.sources.get(fallback, "default")
+    if layers.values[key] in (None, ()):  # it is not sent
+        del layers.sources[key]
 
 
 def _policy(layers: Layers) -> model.PolicySettings:

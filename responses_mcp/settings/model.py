@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 SEARCH_EFFORT = "low"  # what the profile `search` has of its own; the rest it takes from `answer`
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 VERBOSITIES = ("low", "medium", "high")
+SERVICE_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 
 
 def _no_names() -> Mapping[str, str]:
@@ -22,12 +23,46 @@ def _no_names() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserLocation:
+    """Where the search takes its user to be: a country of two letters, a region, a city, an IANA time zone."""
+
+    country: str | None = None
+    region: str | None = None
+    city: str | None = None
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSearch:
+    """A search of files that lie with the API; none without `vector_store_ids`. `filters` is sent as it is."""
+
+    vector_store_ids: tuple[str, ...] = ()
+    max_num_results: int | None = None
+    score_threshold: float | None = None
+    filters: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A model and how it should work, for one tool (spec 3.0.1)."""
+    """A model and how it should work, for one tool (spec 3.0.1).
+
+    What is None or empty is not sent, apart from the first three, which are sent to the models that know them.
+    """
 
     model: str = "gpt-5.2"
     reasoning_effort: str = "medium"
     verbosity: str = "medium"
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    service_tier: str | None = None
+    search_context_size: str | None = None
+    external_web_access: bool | None = None
+    user_location: UserLocation = field(default_factory=UserLocation)
+    blocked_domains: tuple[str, ...] = ()
+    store: bool | None = None
+    prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+    file_search: FileSearch = field(default_factory=FileSearch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +239,52 @@ class ServerSettings:
     drain_timeout_ms: int = 10_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchSettings:
+    """What is kept between two starts, in the folder `state_dir`, which is absolute once loaded.
+
+    Loading fills it in where something is to be kept; None, as for a user without a home, keeps nothing.
+    """
+
+    state_dir: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSettings:
+    """Whether each paid call is written down, in a database in `research.state_dir`."""
+
+    ledger: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """What may be spent in US dollars, tokens and calls; None is no limit. A session is the life of one server."""
+
+    session_cost_usd: float | None = None
+    session_tokens: int | None = None
+    session_calls: int | None = None
+    day_cost_usd: float | None = None
+
+    @property
+    def any_of_cost(self) -> bool:
+        """Tell whether a call without a known price could pass a limit unseen."""
+        return self.session_cost_usd is not None or self.day_cost_usd is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice:
+    """What a model costs, in US dollars per million tokens; `web_search` is for one search. None is as usual."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    web_search: float | None = None
+
+
+def _no_prices() -> Mapping[str, ModelPrice]:
+    return MappingProxyType({})
+
+
 def _answer_only() -> Mapping[str, Profile]:
     return MappingProxyType({"answer": Profile()})
 
@@ -223,6 +304,10 @@ class Settings:
     search: SearchSettings = field(default_factory=SearchSettings)
     locale: LocaleSettings = field(default_factory=LocaleSettings)
     manuals: ManualsSettings = field(default_factory=ManualsSettings)
+    research: ResearchSettings = field(default_factory=ResearchSettings)
+    usage: UsageSettings = field(default_factory=UsageSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    prices: Mapping[str, ModelPrice] = field(default_factory=_no_prices)
     server: ServerSettings = field(default_factory=ServerSettings)
     problems: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from responses_mcp.settings.findings import masked, printable
 from responses_mcp.settings.load import LoadedSettings
-from responses_mcp.settings.model import Settings
+from responses_mcp.settings.model import ModelPrice, Settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.settings.setting import value_of
 
@@ -43,9 +43,13 @@ def _section(key: str) -> int:
 def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]:
     effective: dict[str, Any] = {}
     for setting in SETTINGS:
-        section, name = setting.key.split(".")[:2]
-        if section != "model_profiles" or name in settings.model_profiles:
-            _put(effective, setting.key, value_of(settings, setting.key))
+        section, _, rest = setting.key.partition(".")
+        name = rest.partition(".")[0]
+        value = value_of(settings, setting.key)
+        # What a profile does not send is not shown.
+        if section != "model_profiles" or (name in settings.model_profiles and value not in (None, ())):
+            _put(effective, setting.key, value)
+    effective["prices"] = {name: _price(price) for name, price in settings.prices.items()}
     headers = settings.openai.headers_env
     effective["openai"]["headers_env"] = dict(headers)
     effective["openai"]["api_key_present"] = settings.openai.api_key is not None
@@ -54,6 +58,15 @@ def _effective(settings: Settings, sources: Mapping[str, str]) -> dict[str, Any]
             _put(effective, key, None)
     effective["policy"]["instructions"] = _instructions(settings)
     return effective
+
+
+def _price(price: ModelPrice) -> str:
+    shown = [f"input {price.input:g}", f"output {price.output:g}"]
+    if price.cached_input is not None:
+        shown.append(f"cached_input {price.cached_input:g}")
+    if price.web_search is not None:
+        shown.append(f"web_search {price.web_search:g}")
+    return ", ".join(shown)
 
 
 def _instructions(settings: Settings) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, VERBOSITIES
+from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, SERVICE_TIERS, VERBOSITIES
 from responses_mcp.settings.setting import Setting, choice, integer, number, section, switch
 
 PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
@@ -18,6 +18,12 @@ PROFILES: Final = ("answer", "answer_detailed", "answer_quick", "search")
 
 FALLBACKS: Final = {"model_profiles.search.reasoning_effort": SEARCH_EFFORT}
 """Fields that do not lean on it."""
+
+SHARED_FIELDS: Final = ("model", "reasoning_effort", "verbosity")
+"""Fields of a profile that it always has; the others are sent only where they are set."""
+
+WHOLE_FIELDS: Final = ("user_location", "file_search")
+"""Fields of a profile that are taken from the first profile as a whole or not at all."""
 
 _LARGE: Final = 2**40
 
@@ -53,8 +59,44 @@ def _profile_rows() -> list[Setting]:
                 f"Length of the answer, for models that know it{end}.",
                 env(f"{name}.verbosity"),
             ),
+            *_passed_on(at),
         ]
     return rows
+
+
+def _passed_on(at: str) -> list[Setting]:
+    """Return the rows of what a profile passes on to the API as it is."""
+    ids = "of the vector stores that are searched along with the web; without any there is no search of files."
+    return [
+        integer(
+            f"{at}.max_output_tokens",
+            16,
+            1_000_000,
+            "Tokens that the model may write, those of its reasoning included; it stops where they are used up.",
+        ),
+        integer(f"{at}.max_tool_calls", 1, 1_000, "Searches that the model may make for one call."),
+        choice(f"{at}.service_tier", SERVICE_TIERS, "How fast, and at which price, the API works."),
+        choice(f"{at}.search_context_size", VERBOSITIES, "How much of the pages found the model gets to see."),
+        switch(f"{at}.external_web_access", "`false` searches only what the API keeps of the web."),
+        Setting(f"{at}.user_location.country", "country", "Country of the user, for searches: two letters."),
+        Setting(f"{at}.user_location.region", "phrase", "Region of the user, for searches."),
+        Setting(f"{at}.user_location.city", "phrase", "City of the user, for searches."),
+        Setting(f"{at}.user_location.timezone", "text", "IANA time zone of the user, such as `Asia/Tokyo`."),
+        Setting(
+            f"{at}.blocked_domains", "domains", "Domains that are not searched, and never cited, subdomains included."
+        ),
+        switch(f"{at}.store", "Whether the API keeps the answer, which it does by default, for 30 days."),
+        Setting(f"{at}.prompt_cache_key", "text", "Name under which the API looks for the same beginning of a prompt."),
+        Setting(
+            f"{at}.safety_identifier",
+            "text",
+            "Who asks, for the API's checks of abuse; above 64 characters its SHA-256 is sent.",
+        ),
+        Setting(f"{at}.file_search.vector_store_ids", "names", f"Ids {ids}"),
+        integer(f"{at}.file_search.max_num_results", 1, 50, "Pieces of files that one search gives."),
+        number(f"{at}.file_search.score_threshold", 1, "How well a piece of a file must fit; 1 is best."),
+        Setting(f"{at}.file_search.filters", "json", "Filter over the attributes of files, as the API has it."),
+    ]
 
 
 SETTINGS: Final[tuple[Setting, ...]] = (
@@ -216,6 +258,34 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         Setting("model", "text", "Model id that the provider `api` is asked for."),
         integer("dimensions", 0, 4096, "Length of the vectors that `api` is asked for; 0 means the model's own."),
+    ),
+    *section(
+        "research",
+        "RESEARCH",
+        Setting("state_dir", "folder", "Folder for what is kept; without it, one in the user's state folder."),
+    ),
+    *section(
+        "usage",
+        "USAGE",
+        switch("ledger", "Write down what each call used and cost, without any text, in `research.state_dir`."),
+    ),
+    *section(
+        "limits",
+        "LIMITS",
+        number("session_cost_usd", 1_000_000, "US dollars that one server may spend from its start to its end."),
+        integer("session_tokens", 0, _LARGE, "Tokens that one server may use from its start to its end."),
+        integer("session_calls", 0, _LARGE, "Calls with a request to the API that one server may make."),
+        number(
+            "day_cost_usd",
+            1_000_000,
+            "US dollars that all servers of this user may spend in a day (UTC). Needs `usage.ledger`.",
+        ),
+    ),
+    Setting(
+        "prices",
+        "prices",
+        "Model id to `input`, `output` and, if they differ from the usual, `cached_input` (US dollars per million "
+        "tokens) and `web_search` (US dollars per search). They win over the table of the package.",
     ),
     Setting(
         "server.debug",

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, cast
 
 from responses_mcp.settings.findings import Findings, Part, Raw, looks_like_key
-from responses_mcp.settings.model import Settings
+from responses_mcp.settings.model import ModelPrice, Settings
 
 Kind = Literal[
     "integer",
@@ -19,6 +20,11 @@ Kind = Literal[
     "boolean",
     "choice",
     "text",
+    "phrase",
+    "country",
+    "names",
+    "json",
+    "prices",
     "env_name",
     "time_zone",
     "url",
@@ -49,6 +55,8 @@ _ZONES_OF_WINDOWS: Final = "; on Windows, names are known once the Python packag
 
 _LONGEST_TEXT: Final = 256
 _LONGEST_PATH: Final = 4096
+_PRICED: Final = frozenset({"input", "output", "cached_input", "web_search"})
+_HIGHEST_PRICE: Final = 1_000_000  # US dollars
 
 
 class Setting(NamedTuple):
@@ -94,6 +102,11 @@ _EXPECTED: Final[dict[str, str]] = {
     "boolean": "true or false",
     "debug": "true or false",
     "text": "text without blanks",
+    "phrase": "text in one line",
+    "country": "two capital letters such as JP",
+    "names": f"a list of at most {MAX_DOMAINS} names",
+    "json": "a mapping",
+    "prices": "a mapping of model ids to mappings with input, output and maybe cached_input, web_search",
     "env_name": "the name of an environment variable",
     "time_zone": "the name of a time zone, such as Europe/Berlin or UTC",
     "url": "an absolute https URL with a host and without query or fragment",
@@ -224,8 +237,12 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _number(setting, float(value), value)
         return _bad(value, findings)
-    if setting.kind == "domains":
+    if setting.kind in {"domains", "names"}:
         return _domains(value, findings)
+    if setting.kind == "json":
+        return _tree(value, findings)
+    if setting.kind == "prices":
+        return _prices(value)
     if setting.kind == "toolsets":
         if isinstance(value, str):
             return from_text(setting, value, findings)
@@ -266,6 +283,10 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
         return BadValue(("text with blanks, controls or unfilled placeholders (not shown)",))
     if findings.holds_secret(text) or _unfilled(text):
         return _bad(text, findings)
+    if setting.kind == "country":
+        return text if re.fullmatch("[A-Z]{2}", text) else _bad(text, findings)
+    if setting.kind == "phrase":
+        return text if len(text) <= _LONGEST_TEXT and text.isprintable() else _bad(text, findings)
     if setting.kind in {"path", "folder"}:
         # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
         fits = len(text) <= _LONGEST_PATH and not any(char < " " or char == "\x7f" for char in text)
@@ -303,6 +324,43 @@ def _domains(value: object, findings: Findings) -> tuple[str, ...] | BadValue:
         if findings.holds_secret(item):
             return _inside(item, findings)
     return tuple(item for item in items if isinstance(item, str))
+
+
+def _tree(value: object, findings: Findings) -> dict[str, object] | BadValue:
+    bad = _bad(value, findings)
+    odd = _odd(value, findings)
+    return cast("dict[str, object]", value) if isinstance(value, dict) and not odd else bad
+
+
+def _odd(value: object, findings: Findings) -> bool:
+    """Tell whether something in it is nothing that JSON has, or looks like a key."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, object]", value).items()
+        return any(_odd(each, findings) for pair in pairs for each in pair)
+    if isinstance(value, list):
+        return any(_odd(each, findings) for each in cast("list[object]", value))
+    if isinstance(value, str):
+        return findings.holds_secret(value) or looks_like_key(value)
+    return isinstance(value, Odd) or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _prices(value: object) -> Mapping[str, ModelPrice] | BadValue:
+    if not isinstance(value, dict):
+        return BadValue(described(value))
+    prices: dict[str, ModelPrice] = {}
+    for model, given in cast("dict[str, object]", value).items():
+        named = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+        fields = {name: _price(each) for name, each in named.items()}
+        if not {"input", "output"} <= fields.keys() <= _PRICED or None in fields.values():
+            return BadValue(("something else for ", Raw(model)))
+        prices[model] = ModelPrice(**cast("dict[str, float]", fields))
+    return MappingProxyType(prices)
+
+
+def _price(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _HIGHEST_PRICE:
+        return float(value)
+    return None
 
 
 def _toolsets(value: Sequence[object], findings: Findings) -> tuple[str, ...] | BadValue:

@@ -15,10 +15,12 @@ import yaml
 
 from responses_mcp.settings.findings import Findings, Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
-from responses_mcp.settings.setting import Given, Odd, described
+from responses_mcp.settings.setting import Given, Kind, Odd, described
 
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
+_MOST_NODES: Final = 2_000  # of a setting that is a tree
+_MOST_LEVELS: Final = 8
 
 _TAG: Final = "tag:yaml.org,2002:"
 _TRUE: Final = frozenset({"yes", "true", "on"})
@@ -81,6 +83,7 @@ class _Walk:
         self._path = path
         self._findings = findings
         self._suggestions_left = _MOST_SUGGESTIONS
+        self._nodes_left = 0
 
     def mapping(self, node: yaml.MappingNode, prefix: str) -> None:
         """Take the values below one section."""
@@ -88,13 +91,33 @@ class _Walk:
             # A dot inside a name would pass for a path.
             key = f"{prefix}{name}" if "." not in name else ""
             if key in BY_KEY:
-                plain = self._names(value, f"{key}.") if BY_KEY[key].kind == "headers" else _plain(value)
+                plain = self._leaf(BY_KEY[key].kind, value, f"{key}.")
                 if plain is not None:
                     self.values[key] = Given(plain, line)
             elif key in SECTIONS:
                 self._section(key, value, line)
             else:
                 self._unknown(f"{prefix}{name}", value, line)
+
+    def _leaf(self, kind: Kind, node: yaml.Node, prefix: str) -> object:
+        if kind == "headers":
+            return self._names(node, prefix)
+        if kind in {"prices", "json"}:
+            self._nodes_left = _MOST_NODES
+            return self._tree(node, prefix)
+        return _plain(node)
+
+    def _tree(self, node: yaml.Node, prefix: str, depth: int = 0) -> object:
+        """Return a node with all that is in it; aliases within aliases come to an end."""
+        self._nodes_left -= 1
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if depth > _MOST_LEVELS or self._nodes_left < 0:
+            return Odd("far too much")
+        if isinstance(node, yaml.MappingNode):
+            pairs = self._pairs(node, prefix)
+            return {name: self._tree(value, f"{prefix}{name}.", depth + 1) for name, value, _ in pairs}
+        return [self._tree(item, prefix, depth + 1) for item in node.value[: max(0, self._nodes_left)]]
 
     def _names(self, node: yaml.Node, prefix: str) -> object:
         if not isinstance(node, yaml.MappingNode):

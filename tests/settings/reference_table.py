@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from responses_mcp.settings.schema import FALLBACKS, PROFILES, SETTINGS
+from responses_mcp.settings.schema import FALLBACKS, PROFILES, SETTINGS, SHARED_FIELDS
 from responses_mcp.settings.setting import Setting
 
 BEGIN: Final = "<!-- settings table: begin (python -m tests.settings.reference_table) -->"
@@ -17,9 +17,19 @@ def settings_table() -> str:
     lines = ["| Key | Value | Default | ENV | Meaning |", "| --- | --- | --- | --- | --- |"]
     lines += [
         f"| `{setting.key}` | {setting.expected} | {_default(setting)} | {_env(setting)} | {setting.doc} |"
-        for setting in SETTINGS
+        for setting in map(_shared, SETTINGS)
+        if setting is not None
     ]
     return "\n".join(lines)
+
+
+def _shared(setting: Setting) -> Setting | None:
+    """Return a row of what every profile may hold for the first of them alone, under a name that stands for all."""
+    parts = setting.key.split(".")
+    if parts[0] != "model_profiles" or parts[2] in SHARED_FIELDS:
+        return setting
+    parts[1], profile = "*", parts[1]
+    return setting._replace(key=".".join(parts)) if profile == PROFILES[0] else None
 
 
 def _default(setting: Setting) -> str:

@@ -38,7 +38,7 @@ def test_the_schema_has_a_row_for_every_field_of_the_model_and_no_other() -> Non
 
 def test_every_default_is_within_what_is_accepted() -> None:
     for setting in SETTINGS:
-        if setting.kind in {"integer", "number"}:
+        if setting.kind in {"integer", "number"} and setting.default is not None:
             assert isinstance(setting.default, int if setting.kind == "integer" else float)
             assert setting.low <= setting.default <= setting.high
         if setting.kind == "choice" and setting.default is not None:
@@ -59,13 +59,15 @@ def test_the_example_loads_as_it_is_with_three_profiles() -> None:
 def test_the_example_shows_every_key_and_each_loads(tmp_path: Path) -> None:
     (tmp_path / "manuals").mkdir()
     text = re.sub(r"^( *)#(?=[a-z])", r"\1", EXAMPLE.read_text("utf-8"), flags=re.MULTILINE)
-    text = text.replace("source: builtin", "source: file")
+    text = text.replace("source: builtin", "source: file").replace("ledger: false", "ledger: true")
     (tmp_path / "config.yaml").write_text(text, "utf-8")
     (tmp_path / "policy.md").write_bytes((ROOT / "config" / "policy.md.example").read_bytes())
     environ = {"AZURE_OPENAI_KEY": "x" * 8}
     loaded = clean(load_settings(environ, config_path=str(tmp_path / "config.yaml"), home=tmp_path))
+    assert loaded.sources["prices.gpt-5.5"].startswith("yaml:")
     from_file = {key for key, source in loaded.sources.items() if source.startswith("yaml:")}
-    expected = {*BY_KEY, "openai.headers_env.api-key"} - {"openai.headers_env"}
+    from_file = {key for key in from_file if not key.startswith("prices.")}
+    expected = {*BY_KEY, "openai.headers_env.api-key"} - {"openai.headers_env", "prices"}
     assert from_file - {key for key in from_file if key.startswith("policy.instructions.")} == expected
 
 

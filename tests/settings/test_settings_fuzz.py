@@ -83,12 +83,12 @@ def check(loaded: LoadedSettings) -> None:
     show_config(loaded, "1").encode()
     for setting in SETTINGS:
         value = value_of(found, setting.key)
-        if setting.kind in {"integer", "number"}:
+        if setting.kind in {"integer", "number"} and value is not None:
             assert isinstance(value, int if setting.kind == "integer" else float)
             assert setting.low <= value <= setting.high
         if setting.kind == "folder":
             assert value is None or (isinstance(value, str) and Path(value).is_absolute())
-        if setting.kind in {"boolean", "debug"}:
+        if setting.kind in {"boolean", "debug"} and value is not None:
             assert type(value) is bool
         if setting.kind == "choice" and not setting.key.startswith("model_profiles."):
             assert value in setting.choices

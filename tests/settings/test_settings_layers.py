@@ -43,20 +43,21 @@ def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setti
     elif setting.kind == "url":
         good, bad = {"https://gateway.example/v1": "https://gateway.example/v1"}, ["gateway"]
     name = str(setting.env)
+    with_ledger = "usage: {ledger: true}\n" if setting.key == "limits.day_cost_usd" else None
     for text, value in good.items():
-        loaded = clean(load(tmp_path, environ={name: text}))
+        loaded = clean(load(tmp_path, with_ledger, {name: text}))
         assert value_of(loaded.settings, setting.key) == value
         assert type(value_of(loaded.settings, setting.key)) is type(value)
         assert loaded.sources[setting.key] == f"env:{name}"
     for text in bad:
-        loaded = load(tmp_path, environ={name: text})
+        loaded = load(tmp_path, with_ledger, {name: text})
         assert problem(loaded).startswith(f"{setting.key}: expected {setting.expected}, got ")
         assert f"(from env {name}); " in problem(loaded)
         assert loaded.sources[setting.key] == "default"
     for text, bound in zip(
         outside, (setting.default if setting.default_below else setting.low, setting.high), strict=False
     ):
-        loaded = load(tmp_path, environ={name: text})
+        loaded = load(tmp_path, with_ledger, {name: text})
         assert value_of(loaded.settings, setting.key) == bound
         told = f'{setting.key}: expected {setting.expected}, got "{text}", so {bound} is used (from env {name}); '
         assert warning(loaded).startswith(told)
