@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 
 from responses_mcp.errors import BadArgument, ConfigError
@@ -24,6 +25,7 @@ from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.settings.time_zone import today_in
 from responses_mcp.under_trio import opened
+from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["Answer", "Answers", "Citation", "open_answers"]
 
@@ -39,14 +41,21 @@ class Answers:
     """Asks the Responses API on behalf of a person or an agent.
 
     Connections are opened by the first question and kept until `aclose`. Any number of questions may run at once;
-    cancelling one closes its socket and nothing else. `today` gives the date, by default that in `locale.time_zone`.
+    cancelling one closes its socket and nothing else. `meter` is shared by all that belongs to one session. `today`
+    gives the date, by default that in `locale.time_zone`.
     """
 
     def __init__(
-        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] | None = None
+        self,
+        settings: Settings,
+        *,
+        api: ResponsesApi | None = None,
+        meter: Meter | None = None,
+        today: Callable[[], str] | None = None,
     ) -> None:
         self._settings = settings
         self._api = api or ResponsesApi(settings.openai, settings.request)
+        self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
         self.redact = self._api.redact
 
@@ -61,6 +70,7 @@ class Answers:
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         room: Room | None = None,
+        client: str | None = None,
     ) -> Answer:
         """Answer `query`, searching the web when the model sees fit.
 
@@ -68,8 +78,8 @@ class Answers:
         `profile` names an entry of `model_profiles`; one of `TOOLS` that is not configured stands for `answer`.
         `on_phase` is told what is going on ("searching", "writing", a retry), in words for a person. `on_text` is told
         the text while it is written, in pieces, after "" for its beginning, which comes again where an answer broke
-        off; what is returned may end in other sources. Neither may wait. Raises `ConfigError`, `BadArgument` or
-        `UpstreamError`.
+        off; what is returned may end in other sources. Neither may wait. `client` is for the ledger. Raises
+        `ConfigError`, `BadArgument`, `LimitReached` or `UpstreamError`.
         """
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
         question = read_question(asked, self._settings.search.defaults)
@@ -92,7 +102,9 @@ class Answers:
         read = partial(read_answer, model=chosen.model, max_citations=most, date=date, redact=self.redact.known)
         used = profile if profile in self._settings.model_profiles else TOOLS[0]
         with naming_model(chosen.model, used, self._settings.openai.base_url):
-            return await self._api.create(body, read, on_phase=on_phase, on_text=on_text, room=room)
+            async with self._meter.call(Caller(profile, client), chosen, on_phase=on_phase) as bill:
+                answer = await self._api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+        return replace(answer, usage=bill.usage)
 
     def _profile(self, name: object) -> Profile:
         profiles = self._settings.model_profiles
@@ -108,6 +120,7 @@ class Answers:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._api.aclose()
+        await self._meter.aclose()
 
 
 def _log_request(name: str, profile: Profile) -> None:

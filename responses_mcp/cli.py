@@ -26,6 +26,7 @@ COMMANDS = {
     "install": "responses_mcp.commands.install",
     "manuals": "responses_mcp.commands.manuals",
     "doctor": "responses_mcp.commands.doctor",
+    "usage": "responses_mcp.commands.usage",
 }
 
 _WAITING = """\
@@ -41,9 +42,9 @@ commands:
   install   show or write the entry for a client, such as claude-code or codex
   demo      show a whole exchange against a built-in fake API; needs no key
   manuals   index, search and read a folder of manuals; needs no key
+  usage     show what calls used and cost, if there is a ledger
 
-examples:
-  openai-responses-mcp --stdio
+example:
   openai-responses-mcp ask "What is new in Python 3.13?"
 """
 

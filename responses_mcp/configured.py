@@ -15,6 +15,7 @@ from responses_mcp.toolsets.base import Toolset
 if TYPE_CHECKING:
     from responses_mcp.answers import Answers
     from responses_mcp.responses_api.api import ResponsesApi
+    from responses_mcp.usage.meter import Meter
     from responses_mcp.websearch import WebSearch
 
 
@@ -45,15 +46,21 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
 
         return ResponsesApi(settings.openai, settings.request)
 
+    @cache
+    def meter() -> Meter:  # one, so that they keep the limits together
+        from responses_mcp.usage.meter import Meter  # noqa: PLC0415
+
+        return Meter(settings)
+
     def answers() -> Answers:
         from responses_mcp.answers import Answers  # noqa: PLC0415
 
-        return Answers(settings, api=api())
+        return Answers(settings, api=api(), meter=meter())
 
     def search() -> WebSearch:
         from responses_mcp.websearch import WebSearch  # noqa: PLC0415
 
-        return WebSearch(settings, api=api())
+        return WebSearch(settings, api=api(), meter=meter())
 
     toolsets: list[Toolset] = [AnswerToolset(answers, debug=settings.server.debug)]
     if "manuals" in settings.toolsets:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 _MEMORY: Final = (
@@ -42,14 +42,21 @@ class BadArgument(ResponsesMcpError):
     """A question was asked in a way that cannot be sent. The message names the argument."""
 
 
+class LimitReached(ResponsesMcpError):
+    """A call would pass what the settings allow to be spent. No request was made."""
+
+
 class UpstreamError(ResponsesMcpError):
     """The Responses API did not give an answer.
 
     `status` is the HTTP status, or None when there was none; `type` and `code` are the API's own words for it, `param`
     its name for the part of the request that is to blame; `request_id` identifies the request to the API's operators.
     `retryable` tells whether asking again may help without risk of paying twice, `maybe_paid` whether it may help at
-    that risk, and `retry_after` how many seconds the API asked to wait.
+    that risk, and `retry_after` how many seconds the API asked to wait. `usage` is what the call used all the same, as
+    `Usage.as_json` has it; None if it made no request.
     """
+
+    usage: Mapping[str, object] | None = None
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.time_zone import today_in
 from responses_mcp.under_trio import opened
+from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]
 
@@ -34,15 +35,22 @@ class WebSearch:
     """Searches the web with the Responses API on behalf of a person or an agent.
 
     Connections are opened by the first search and kept until `aclose`. Any number of searches may run at once;
-    cancelling one closes its socket and nothing else. `today` gives the date, by default that in `locale.time_zone`.
+    cancelling one closes its socket and nothing else. `meter` is shared by all that belongs to one session. `today`
+    gives the date, by default that in `locale.time_zone`.
     """
 
     def __init__(
-        self, settings: Settings, *, api: ResponsesApi | None = None, today: Callable[[], str] | None = None
+        self,
+        settings: Settings,
+        *,
+        api: ResponsesApi | None = None,
+        meter: Meter | None = None,
+        today: Callable[[], str] | None = None,
     ) -> None:
         self._settings = settings
         self._api = api or ResponsesApi(settings.openai, settings.request)
         self._policy = retry_policy(settings.search)
+        self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
         self.redact = self._api.redact
 
@@ -55,12 +63,13 @@ class WebSearch:
         timeframe: str | None = None,
         on_phase: Callable[[str], None] | None = None,
         room: Room | None = None,
+        client: str | None = None,
     ) -> SearchResults:
         """Search for `query` and return at most `limit` (1 to 50) pages, the most relevant first.
 
         `language` is a tag such as "ja"; `timeframe` is one of recent, past_week, past_month, past_year. `on_phase` is
         told what is going on, in words for a person; it must not wait. Finding nothing is no error. Raises
-        `BadArgument`, `ConfigError` or `UpstreamError`.
+        `BadArgument`, `ConfigError`, `LimitReached` or `UpstreamError`. `client` is for the ledger.
         """
         asked = read_search_query({"query": query, "limit": limit, "language": language, "timeframe": timeframe})
         if self._settings.problems:
@@ -83,9 +92,10 @@ class WebSearch:
         read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known)
         used = "search" if "search" in self._settings.model_profiles else "answer"
         with naming_model(profile.model, used, self._settings.openai.base_url):
-            found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room)
+            async with self._meter.call(Caller("chatgpt_o3_search", client), profile, on_phase=on_phase) as bill:
+                found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room, bill=bill)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
-        return found
+        return replace(found, usage=bill.usage)
 
     def _profile(self) -> Profile:
         profiles = self._settings.model_profiles
@@ -98,6 +108,7 @@ class WebSearch:
     async def aclose(self) -> None:
         """Close all connections."""
         await self._api.aclose()
+        await self._meter.aclose()
 
 
 def open_search(settings: Settings) -> AbstractAsyncContextManager[WebSearch]:

@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "debuglog": {"errors", "redaction"},
     "settings": {"errors"},
     "protocol": {"json_types"},
+    "usage": {"errors", "json_types", "settings.model"},
     "toolsets": {
         *("errors", "json_types", "room", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
         *("answers", "websearch", "manuals", "responses_api.api", "responses_api.request"),
@@ -40,8 +41,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "json_types", "responses_api.parameters"),
         *("settings.model", "settings.address", "settings.time_zone"),
     },
-    "responses_api.response": {"errors", "json_types", "redaction", "responses_api.retry"},
-    "responses_api": {*BASE, "settings.model", "responses_api.http", "responses_api.request", "responses_api.response"},
+    "responses_api.response": {"errors", "json_types", "redaction", "responses_api.retry", "usage.bill"},
+    "responses_api": {
+        *(*BASE, "settings.model", "usage.bill"),
+        *("responses_api.http", "responses_api.request", "responses_api.response"),
+    },
     "answers": {
         "under_trio",
         "errors",
@@ -51,8 +55,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings.model",
         "settings.system_policy",
         "settings.time_zone",
+        "usage.meter",
     },
-    "websearch": {"under_trio", "errors", "room", "responses_api", "settings.model", "settings.time_zone"},
+    "websearch": {
+        *("under_trio", "errors", "room", "responses_api", "settings.model", "settings.time_zone", "usage.meter"),
+    },
     "manuals.requests": {"manuals.errors", "manuals.words"},
     "manuals.files": {
         *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),
@@ -103,6 +110,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runtime.conversation",
         "settings.model",
         "toolsets",
+        "usage.meter",
     },
     "serving": {"under_trio", "answers", "configured", "runtime", "settings.model", "toolsets.base"},
     "daemon": {"serving"},
@@ -116,7 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets.base",
     },
     "commands": {
-        *(*BASE, "answers", "websearch", "manuals", "settings", "debuglog"),
+        *(*BASE, "answers", "websearch", "manuals", "settings", "debuglog", "usage"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.demo": {"testing", "commands.terminal"},

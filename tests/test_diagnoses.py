@@ -55,6 +55,9 @@ profiles = st.one_of(
 values = st.one_of(st.none(), st.booleans(), st.integers(), words, st.lists(words, max_size=2), st.text(max_size=9))
 
 
+LEFT_OUT = ("openai.base_url", "server.debug", "server.debug_file", "prices")
+
+
 @st.composite
 def files(draw: st.DrawFn) -> dict[str, Any]:
     """A file that names some profiles and some other settings."""
@@ -64,7 +67,7 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
         tree["model_profiles"] = draw(st.dictionaries(names, profiles, max_size=3))
     for setting in draw(st.lists(st.sampled_from(SETTINGS), max_size=4)):
         *path, last = setting.key.split(".")
-        if path[0] == "model_profiles" or setting.key in ("openai.base_url", "server.debug", "server.debug_file"):
+        if setting.key.startswith(("model_profiles.", "limits.", "research.")) or setting.key in LEFT_OUT:
             continue
         node = tree
         for part in path:

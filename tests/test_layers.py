@@ -112,7 +112,7 @@ def test_trio_is_known_only_where_tasks_live() -> None:
     users = importers_of("trio", "outcome")
     assert {room_of(module) for module in users} == {
         *("cli", "commands", "commands.demo", "manuals", "manuals.embeddings", "responses_api", "responses_api.http"),
-        *("room", "runtime", "serving", "testing", "under_trio"),
+        *("room", "runtime", "serving", "testing", "under_trio", "usage"),
     }
 
 

@@ -11,7 +11,16 @@ from types import MappingProxyType
 from typing import Final
 
 from responses_mcp.answers import TOOLS, open_answers
-from responses_mcp.commands.asking import Watch, call, for_reading, question, run_asking
+from responses_mcp.commands.asking import (
+    COMMAND_LINE,
+    Watch,
+    call,
+    for_reading,
+    question,
+    run_asking,
+    tell_usage,
+    with_usage,
+)
 from responses_mcp.commands.terminal import configured, on_terminal, parser_of, say_json, say_text
 from responses_mcp.commands.written_answer import WrittenAnswer
 from responses_mcp.responses_api.response.parser import Answer
@@ -44,7 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--domains", metavar="A,B", action="append", help="sites to prefer")
     parser.add_argument("--recency-days", metavar="N", type=_whole(0, 36_500), help="prefer pages of the last N days")
     parser.add_argument("--max-results", metavar="N", type=_whole(1, 100), help="how many pages to look at")
-    parser.add_argument("--json", action="store_true", help="write one JSON document, as the tools return it")
+    parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
     parser.add_argument("--debug", action="store_true", help="log all but secrets to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     return parser
@@ -78,15 +87,17 @@ def _ask(options: argparse.Namespace) -> None:
                 domains=domains,
                 on_phase=watch.tell,
                 on_text=None if written is None else show,
+                client=COMMAND_LINE,
             )
 
     answer = call(settings, ask)
     if written is not None:
         written.end(answer.text)
     elif options.json:
-        say_json(answer.as_json())
+        say_json(with_usage(answer.as_json(), answer.usage))
     else:
         say_text(for_reading(answer.text))
+    tell_usage(answer.usage)
 
 
 def _with_model(settings: Settings, name: str, model: str | None, effort: str | None) -> Settings:

@@ -32,8 +32,14 @@ from responses_mcp.commands.terminal import (
 )
 from responses_mcp.debuglog import configure
 from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError
+from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.model import ServerSettings, Settings
+from responses_mcp.usage.bill import Usage
+from responses_mcp.usage.caps import dollars
+
+COMMAND_LINE: Final = "command line"
+"""What stands for the client in the ledger."""
 
 T = TypeVar("T")
 
@@ -147,6 +153,23 @@ async def _watched(ask: Callable[[Watch], Awaitable[T]], status: StatusLine) -> 
 
     trio.lowlevel.spawn_system_task(tick)  # not in a nursery, which would wrap the errors of the call
     return await ask(watch)
+
+
+def tell_usage(usage: Usage | None) -> None:
+    """Write a line about what a call used to stderr, if that is a terminal."""
+    if usage is None or not usage.counted or not on_terminal(sys.stderr):
+        return
+    said = [f"{usage.input_tokens:,} tokens in ({usage.cached_tokens:,} cached), {usage.output_tokens:,} out"]
+    if usage.web_searches:
+        said.append("1 search" if usage.web_searches == 1 else f"{usage.web_searches:,} searches")
+    if usage.cost_usd is not None:
+        said.append(f"about {dollars(usage.cost_usd)}")
+    remark(", ".join(said))
+
+
+def with_usage(document: JsonObject, usage: Usage | None) -> JsonObject:
+    """Return the document of `--json`: what the tool returns, and what it used."""
+    return document if usage is None else {**document, "usage": usage.as_json()}
 
 
 def _for_a_shell(error: KeyUnusable) -> str:

@@ -7,7 +7,16 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from responses_mcp.commands.asking import Watch, call, for_reading, question, run_asking
+from responses_mcp.commands.asking import (
+    COMMAND_LINE,
+    Watch,
+    call,
+    for_reading,
+    question,
+    run_asking,
+    tell_usage,
+    with_usage,
+)
 from responses_mcp.commands.terminal import configured, parser_of, remark, say, say_json, say_text
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.websearch import SearchResults, open_search
@@ -40,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--timeframe", metavar="WHEN", choices=TIMEFRAMES, help=f"age of the pages: {', '.join(TIMEFRAMES)}"
     )
-    parser.add_argument("--json", action="store_true", help="write one JSON document, as the tool returns it")
+    parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
     parser.add_argument("--debug", action="store_true", help="log all but secrets to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     return parser
@@ -59,14 +68,20 @@ def _search(options: argparse.Namespace) -> None:
     async def ask(watch: Watch) -> SearchResults:
         async with open_search(settings) as search:
             return await search.search(
-                query, limit=options.limit, language=options.language, timeframe=options.timeframe, on_phase=watch.tell
+                query,
+                limit=options.limit,
+                language=options.language,
+                timeframe=options.timeframe,
+                on_phase=watch.tell,
+                client=COMMAND_LINE,
             )
 
     found = call(settings, ask)
     if options.json:
-        say_json(found.as_json())
+        say_json(with_usage(found.as_json(), found.usage))
     else:
         _say_found(found)
+    tell_usage(found.usage)
 
 
 def _say_found(found: SearchResults) -> None:

@@ -33,7 +33,10 @@ class Pending:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Call(Pending):
-    """One `tools/call`. `progress_token` is None when the client wants no progress; 0 and "" are tokens."""
+    """One `tools/call`. `progress_token` is None when the client wants no progress; 0 and "" are tokens.
+
+    `client` is the client's name for itself, None where it has none.
+    """
 
     tool: str
     arguments: JsonObject

@@ -42,10 +42,14 @@ _BUG: Final = RpcError(INTERNAL_ERROR, "Internal error")
 
 @dataclass(frozen=True, slots=True)
 class ToolSuccess:
-    """The tool answered: `text` for readers, `structured` the same facts for programs, None without a schema."""
+    """The tool answered: `text` for readers, `structured` the same facts for programs, None without a schema.
+
+    `meta` are facts about the call that are no part of its answer, under names with a prefix.
+    """
 
     text: str
     structured: JsonObject | None = None
+    meta: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,12 @@ class ToolFailure:
     """The tool could not do it. `text` tells cause and cure.
 
     `error` is the JSON-RPC error by which the contract reports it; None where the contract wants a result with
-    `isError` in every revision.
+    `isError` in every revision. `meta` is as that of a success; an error has no place for it.
     """
 
     text: str
     error: RpcError | None = None
+    meta: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,8 @@ def _call_result(outcome: Outcome) -> JsonObject | RpcError:
         result["isError"] = False
     else:
         result["isError"] = True
+    if outcome.meta:
+        result["_meta"] = outcome.meta
     return result
 
 
@@ -228,7 +235,7 @@ class ModernRevision:
         return self._complete({**result, "ttlMs": 0, "cacheScope": "private"})
 
     def _complete(self, result: JsonObject) -> JsonObject:
-        return {"resultType": "complete", **result, "_meta": {_SERVER_KEY: self._server}}
+        return {"resultType": "complete", **result, "_meta": {**result.get("_meta", {}), _SERVER_KEY: self._server}}
 
 
 Revision = LegacyRevision | ModernRevision

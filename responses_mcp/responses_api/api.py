@@ -24,6 +24,7 @@ from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.room import Room
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
+from responses_mcp.usage.bill import Bill
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class ResponsesApi:
         on_text: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
         room: Room | None = None,
+        bill: Bill | None = None,
     ) -> T:
         """Ask for a response and return what `read` makes of the Response object, which ended well or is incomplete.
 
@@ -86,21 +88,23 @@ class ResponsesApi:
         Takes at most `request.timeout_ms`, retries and waits included. `policy` says what is asked again; without one,
         what may pass and is not paid for twice, `request.max_retries` times at most. `on_phase` is told the phases of
         the response, in words for a person, and `on_text` its text, as `WrittenText` tells it. With `room` the API is
-        asked, and a large reply read, only while the client's answers leave some. Raises `UpstreamError`. Cancelling
-        closes the socket.
+        asked, and a large reply read, only while the client's answers leave some. `bill` gets what each attempt used.
+        Raises `UpstreamError`. Cancelling closes the socket.
         """
         # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and
         # what they cut may have been paid for.
         body = {**body, "stream": True, "stream_options": {"include_obfuscation": False}}
 
         def answer(reader: ReplyReader) -> T:
-            response = reader.finish()
+            response = reader.finish(None if bill is None else bill.take)
             named = (line_at(response, key, self.redact) for key in ("model", "id"))
             log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
             return read(response)
 
         written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
-        return await self._ask("/responses", body, answer, on_phase=on_phase, on_text=written, policy=policy, room=room)
+        return await self._ask(
+            "/responses", body, answer, on_phase=on_phase, on_text=written, policy=policy, room=room, bill=bill
+        )
 
     async def post(
         self, path: str, body: JsonObject, read: Callable[[JsonObject], T], *, policy: RetryPolicy | None = None
@@ -127,6 +131,7 @@ class ResponsesApi:
         on_text: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
         room: Room | None = None,
+        bill: Bill | None = None,
     ) -> T:
         policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         headers = self._headers  # which may raise, before anything is sent
@@ -148,9 +153,11 @@ class ResponsesApi:
                 try:
                     request = Request("POST", self._url + path, headers, data)
                     answer = await self._attempt(
-                        request, read, on_phase=on_phase and tell, on_text=on_text, policy=policy, room=room
+                        request, read, on_phase=on_phase and tell, on_text=on_text, policy=policy, room=room, bill=bill
                     )
                 except UpstreamError as error:
+                    if bill is not None and _is_refusal(error):
+                        bill.not_billed()
                     self._log_failure(retries + 1, error)
                     learnt = fallback.after(error, body)
                     wait = 0.0 if learnt else policy.wait_before_retry(error, retries, self._rng)
@@ -191,6 +198,7 @@ class ResponsesApi:
         on_text: Callable[[str], None] | None,
         policy: RetryPolicy,
         room: Room | None,
+        bill: Bill | None,
     ) -> T:
         most = self._request.max_reply_bytes
         reader = ReplyReader(
@@ -203,10 +211,15 @@ class ResponsesApi:
 
                 async def make_room() -> None:
                     nonlocal holding
-                    if room is None:
-                        return
                     if not reader.status:
-                        await room.wait()
+                        if room is not None:
+                            await room.wait()
+                            # A cancel may have come in the step that made room.
+                            await trio.lowlevel.checkpoint_if_cancelled()
+                        if bill is not None:
+                            bill.sending()
+                    elif room is None:
+                        return
                     elif reader.is_large != holding:
                         holding = not holding
                         if holding:
@@ -247,6 +260,13 @@ class ResponsesApi:
         """Close all connections."""
         if self._connections is not None:
             await self._connections.aclose()
+
+
+def _is_refusal(error: UpstreamError) -> bool:
+    """Tell whether an attempt that failed so was refused, or did not arrive, so that nobody bills it."""
+    if isinstance(error, ConnectionFailed):
+        return not error.maybe_paid
+    return error.status is not None and not 200 <= error.status < 300
 
 
 def _last_words(error: UpstreamError, body: JsonObject, retries: int, *, repeated: bool) -> str:

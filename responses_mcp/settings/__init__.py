@@ -13,8 +13,8 @@ from responses_mcp.settings.model import EmbeddingsSettings as EmbeddingsSetting
 from responses_mcp.settings.model import FileSearch as FileSearch
 from responses_mcp.settings.model import FindSettings as FindSettings
 from responses_mcp.settings.model import LexicalSettings as LexicalSettings
-from responses_mcp.settings.model import LocaleSettings as LocaleSettings
 from responses_mcp.settings.model import LimitSettings as LimitSettings
+from responses_mcp.settings.model import LocaleSettings as LocaleSettings
 from responses_mcp.settings.model import ManualsSettings as ManualsSettings
 from responses_mcp.settings.model import ModelPrice as ModelPrice
 from responses_mcp.settings.model import OpenAISettings as OpenAISettings

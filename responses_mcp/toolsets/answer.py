@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess, usage_meta
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
@@ -140,12 +141,16 @@ class AnswerToolset:
         # As they came: `answer` checks them.
         asked: dict[str, Any] = {key: arguments.get(key) for key in schema["properties"]}
         try:
-            answer = await answers.answer(**asked, profile=name, on_phase=context.report, room=context.room)
+            answer = await answers.answer(
+                **asked, profile=name, on_phase=context.report, room=context.room, client=context.client
+            )
         except ResponsesMcpError as error:
             text = answers.redact(for_client(error, context.client))
-            raise ToolError(answer_failed(text, self._details(error))) from error
+            used = error.usage if isinstance(error, UpstreamError) else None
+            raise ToolError(replace(answer_failed(text, self._details(error)), meta=usage_meta(used))) from error
         result = answer.as_json()
-        return ToolSuccess(json.dumps(result, ensure_ascii=False), result)
+        meta = usage_meta(None if answer.usage is None else answer.usage.as_json())
+        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
     def _details(self, error: ResponsesMcpError) -> JsonObject:
         details: JsonObject = {}

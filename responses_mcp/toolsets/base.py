@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import RequestId, RpcError
@@ -18,6 +18,10 @@ from responses_mcp.protocol.revisions import Crash, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
     from responses_mcp.room import Room
+
+
+USAGE: Final = "io.github.uchimanajet7/usage"
+"""Where in `_meta` a result says what the call used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class CallContext:
     deadline: Callable[[], float] = lambda: math.inf
     room: Room | None = None
     client: str | None = None
+
+
+def usage_meta(usage: Mapping[str, Any] | None) -> JsonObject | None:
+    """Return the `meta` of an outcome that says what the call used, if it asked the API at all."""
+    return {USAGE: dict(usage)} if usage else None
 
 
 class ToolError(Exception):
@@ -107,4 +116,14 @@ class Toolset(Protocol):
         ...
 
 
-__all__ = ["CallContext", "Crash", "RpcError", "Tool", "ToolError", "ToolFailure", "ToolSuccess", "Toolset"]
+__all__ = [
+    "CallContext",
+    "Crash",
+    "RpcError",
+    "Tool",
+    "ToolError",
+    "ToolFailure",
+    "ToolSuccess",
+    "Toolset",
+    "usage_meta",
+]

@@ -6,13 +6,14 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError
+from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from responses_mcp.responses_api.request.search import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
-from responses_mcp.toolsets.base import CallContext, Crash, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Crash, Tool, ToolError, ToolFailure, ToolSuccess, usage_meta
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
@@ -102,11 +103,14 @@ class SearchToolset:
         # As they came: `search` checks them.
         asked: dict[str, Any] = {name: arguments.get(name) for name in _INPUT_SCHEMA["properties"]}
         try:
-            found = await search.search(**asked, on_phase=context.report, room=context.room)
+            found = await search.search(**asked, on_phase=context.report, room=context.room, client=context.client)
         except ResponsesMcpError as error:
-            raise ToolError(search_failed(error, search.redact(for_client(error, context.client)))) from error
+            used = error.usage if isinstance(error, UpstreamError) else None
+            failure = search_failed(error, search.redact(for_client(error, context.client)))
+            raise ToolError(replace(failure, meta=usage_meta(used))) from error
         result = found.as_json()
-        return ToolSuccess(json.dumps(result, ensure_ascii=False), result)
+        meta = usage_meta(None if found.usage is None else found.usage.as_json())
+        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
 
 def search_failed(error: ResponsesMcpError, details: str) -> ToolFailure:

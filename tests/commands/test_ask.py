@@ -58,7 +58,8 @@ async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywher
 async def test_json_is_the_object_that_the_tools_return(api: FakeApi, command: Command) -> None:
     api.script(as_stream(bodies.searched()))
     answer = json.loads(output(await command("ask", "When?", "--json")))
-    assert list(answer) == ["answer", "used_search", "citations", "model"]
+    assert list(answer) == ["answer", "used_search", "citations", "model", "usage"]
+    assert answer["usage"]["total_tokens"] == 9245
     assert (answer["used_search"], answer["model"]) == (True, "gpt-5.2")
     assert answer["citations"][0]["url"] == bodies.PEP
 
@@ -376,11 +377,13 @@ async def test_a_terminal_sees_the_phases_and_then_only_the_answer(
     monkeypatch.setattr(sys, "stderr", terminal)
     api.script(as_stream(bodies.searched()))
     assert (await command("ask", "When?"))[0] == 0
-    shown = [line.strip() for line in terminal.text.split("\r")]
+    status, _, last = terminal.text.rpartition("\r")
+    shown = [line.strip() for line in status.split("\r")]
     phases = ["asking gpt-5.2", "thinking", "searching", "searched: python 3.14 release date", "writing"]
     # On a busy machine a phase lasts for a tick of the clock, which shows it again.
     assert [phase for phase, _ in groupby(line.partition(" s  ")[2] for line in shown if line)] == phases
-    assert terminal.text.endswith(" \r")
+    assert status.endswith(" ")
+    assert last.startswith("openai-responses-mcp: 8,512 tokens in (0 cached), 733 out, ")
 
 
 async def test_a_terminal_sees_the_text_while_it_is_written_and_never_the_key(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from responses_mcp.commands.asking import COMMAND_LINE
 from responses_mcp.redaction import MASK
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies
 from responses_mcp.websearch import SearchResult, SearchResults, WebSearch
@@ -53,7 +54,13 @@ async def test_each_page_is_listed_with_title_address_date_and_what_it_says(
         "These are 2 of 7 pages; list more with --limit.\n"
     )
     assert err == "openai-responses-mcp: 2 links that the search itself had not found were left out.\n"
-    assert finding == {"query": "structured concurrency", "limit": 10, "language": "auto", "timeframe": None}
+    assert finding == {
+        "query": "structured concurrency",
+        "limit": 10,
+        "language": "auto",
+        "timeframe": None,
+        "client": COMMAND_LINE,
+    }
 
 
 async def test_json_is_the_object_that_the_tool_returns(
@@ -68,7 +75,7 @@ async def test_the_options_are_the_arguments_of_the_tool(
     api: FakeApi, command: Command, finding: dict[str, Any]
 ) -> None:
     await command("search", "--limit", "3", "q", "--language", "ja", "--timeframe", "past_week")
-    assert finding == {"query": "q", "limit": 3, "language": "ja", "timeframe": "past_week"}
+    assert finding == {"query": "q", "limit": 3, "language": "ja", "timeframe": "past_week", "client": COMMAND_LINE}
 
 
 async def test_a_search_asks_the_api_once_and_needs_no_toolset(api: FakeApi, command: Command) -> None:

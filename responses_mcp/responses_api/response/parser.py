@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 
 from responses_mcp.errors import UnusableReply, UpstreamError
@@ -19,6 +19,7 @@ from responses_mcp.responses_api.response.citations import Citation, Cited, Sour
 from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.sources_block import with_sources
 from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+from responses_mcp.usage.bill import Usage
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
 # parts, and sources of all searches. A search consults a hundred, and an answer names ten.
@@ -40,12 +41,16 @@ _ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as the output contract has it (3.2). `text` ends in `Sources:` when a search was used."""
+    """An answer as the output contract has it (3.2). `text` ends in `Sources:` when a search was used.
+
+    `usage` is what it took; None where nobody counted.
+    """
 
     text: str
     used_search: bool
     citations: tuple[Citation, ...]
     model: str
+    usage: Usage | None = field(default=None, compare=False)
 
     def as_json(self) -> JsonObject:
         """Return exactly the four members of the output contract."""

@@ -135,10 +135,15 @@ class ReplyReader:
         self._budget.change(change)
         return enough or (self._gzip is not None and self._gzip.eof)
 
-    def finish(self) -> JsonObject:
-        """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else."""
+    def finish(self, seen: Callable[[JsonObject], None] | None = None) -> JsonObject:
+        """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else.
+
+        `seen` is shown the Response however it ended.
+        """
         of_events = self._events is not None or (self._named and not self._sure)
         response = self._stream.response() if of_events else self.json_object()
+        if seen is not None:
+            seen(response)
         if response.get("status") != "completed":
             check_status(response, self._redact)
         return response

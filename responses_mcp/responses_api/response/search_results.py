@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
@@ -23,6 +23,7 @@ from responses_mcp.responses_api.response.search_list import (
     listed_pages,
 )
 from responses_mcp.responses_api.response.web_pages import host_of, page_key, shown, without_tracking
+from responses_mcp.usage.bill import Usage
 
 _MOST_SEEN = 2_000  # annotations, and sources, that are looked at
 _MOST_CHARACTERS = 256 * 1024  # of the titles and URLs of either, and of claims, which may overlap
@@ -33,11 +34,15 @@ _LINK = re.compile(r"\[[^\[\]]*\]\((?:[^()\s]++|\([^()\s]*+\))*\)|https?://\S+|[
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """What a search has found: `total_count` pages, of which `results` are the first. `dropped` links were invented."""
+    """What a search has found: `total_count` pages, of which `results` are the first. `dropped` links were invented.
+
+    `usage` is what it took; None where nobody counted.
+    """
 
     results: tuple[SearchResult, ...]
     total_count: int
     dropped: int = 0
+    usage: Usage | None = field(default=None, compare=False)
 
     def as_json(self) -> JsonObject:
         """Return exactly the two members of the contract."""

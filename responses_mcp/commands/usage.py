@@ -1,0 +1,107 @@
+"""`openai-responses-mcp usage`: what the ledger knows of calls and their cost, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+from responses_mcp.commands.terminal import WRONG, Stop, columns, configured, parser_of, run_command, say, say_json
+from responses_mcp.usage.caps import dollars
+from responses_mcp.usage.ledger import BY, Row, read_ledger
+
+_MOST_DAYS: Final = 400
+_HEADS: Final = ("calls", "input", "cached", "output", "searches", "cost")
+_EXAMPLES: Final = """\
+examples:
+  openai-responses-mcp usage
+  openai-responses-mcp usage --days 7 --by model
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parser_of(
+        "usage",
+        description="Show what the calls of the last days used and cost, if they were written down\n"
+        "(usage.ledger). Costs are estimates; days are those of UTC.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("--days", metavar="N", type=_days, default=30, help="days to look back, 1 to 400 (default 30)")
+    parser.add_argument(
+        "--by",
+        metavar="WHAT",
+        choices=BY,
+        default="day",
+        help=f"a line for each: {', '.join(BY)} (default day)",
+    )
+    parser.add_argument("--json", action="store_true", help="write one JSON document")
+    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+    return parser
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command and return the exit code."""
+    options = build_parser().parse_args(argv)
+    return run_command(lambda: _usage(options))
+
+
+def _usage(options: argparse.Namespace) -> None:
+    settings = configured(os.environ, options.config)
+    folder = settings.research.state_dir
+    if not settings.usage.ledger or folder is None:
+        raise Stop(
+            "There is no ledger: set usage.ledger to true (USAGE_LEDGER=1), where the server gets it too.", code=WRONG
+        )
+    try:
+        rows = read_ledger(folder, days=options.days, by=options.by)
+    except (sqlite3.Error, OSError) as error:
+        raise Stop(f"The ledger in {folder} cannot be read ({error}).") from error
+    if options.json:
+        say_json({"days": options.days, "by": options.by, "rows": [_as_json(row, options.by) for row in rows]})
+    else:
+        _say_table(rows, options.by, options.days)
+
+
+def _as_json(row: Row, by: str) -> dict[str, Any]:
+    found: dict[str, Any] = {by: row.name or None, **row._asdict()}
+    del found["name"]
+    found["cost_usd"], found["uncounted_usd"] = round(found.pop("usd"), 6), round(found.pop("held"), 6)
+    found["calls_without_price"] = found.pop("unpriced")
+    return found
+
+
+def _say_table(rows: Sequence[Row], by: str, days: int) -> None:
+    if not rows:
+        say(f"No call was written down in the last {days} days.")
+        return
+    lines = [(by, *_HEADS), *((row.name or "(none)", *_cells(row)) for row in rows)]
+    if len(rows) > 1:
+        numbers = (sum(column) for column in list(zip(*rows, strict=True))[1:])
+        lines.append(("all", *_cells(Row("all", *numbers))))
+    wide = [max(map(columns, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        first = line[0] + " " * (wide[0] - columns(line[0]))
+        say("  ".join([first, *(cell.rjust(width) for cell, width in zip(line[1:], wide[1:], strict=True))]))
+    if unpriced := sum(row.unpriced for row in rows):
+        say(f"Of {_calls(unpriced)} the price is not known; add it under `prices`.")
+    if (held := sum(row.held for row in rows)) > 0:
+        say(f"Calls that run, or ended before their cost was told, may add {dollars(held)}.")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    counts = (row.calls, row.input_tokens, row.cached_tokens, row.output_tokens, row.searches)
+    return (*(f"{count:,}" for count in counts), dollars(row.usd))
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count:,} calls"
+
+
+def _days(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_DAYS)) else 0
+    if not 1 <= number <= _MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST_DAYS}, got {text!r}")
+    return number

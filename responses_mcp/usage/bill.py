@@ -1,0 +1,166 @@
+"""What one call of the API used: counted from each Response that came back, whatever is in it.
+
+A count that is no count, or too large for any call, is 0, so that a server can make a call neither cheaper by a
+negative number nor a sum of ours endless.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Final
+
+from responses_mcp.json_types import JsonObject, as_object, objects
+from responses_mcp.usage.prices import PriceList
+
+MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
+_MOST_SEARCHES: Final = 10_000
+_MOST_ITEMS: Final = 10_000
+_WORD = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a call used, all its attempts together.
+
+    `cached_tokens` are among the input tokens, `reasoning_tokens` among the output tokens. `counted` tells that a
+    server counted anything, `uncounted` how many attempts may be billed without anybody having told for what.
+    `cost_usd` is an estimate from prices of the day `prices_as_of`; None where the price is not known.
+    """
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    total_tokens: int = 0
+    web_searches: int = 0
+    file_searches: int = 0
+    service_tier: str | None = None
+    attempts: int = 0
+    counted: bool = False
+    uncounted: int = 0
+    cost_usd: float | None = None
+    prices_as_of: str | None = None
+
+    def as_json(self) -> JsonObject:
+        """Return what is known, under the names of the API; members that nobody told are left out."""
+        shown: JsonObject = {}
+        if self.counted:
+            shown = {
+                "input_tokens": self.input_tokens,
+                "cached_tokens": self.cached_tokens,
+                "output_tokens": self.output_tokens,
+                "reasoning_tokens": self.reasoning_tokens,
+                "total_tokens": self.total_tokens,
+                "web_searches": self.web_searches,
+            }
+            if self.file_searches:
+                shown["file_searches"] = self.file_searches
+        if self.service_tier is not None:
+            shown["service_tier"] = self.service_tier
+        shown["attempts"] = self.attempts
+        if self.uncounted:
+            shown["uncounted_attempts"] = self.uncounted
+        if self.cost_usd is not None:
+            shown |= {"cost_usd": round(self.cost_usd, 6), "prices_as_of": self.prices_as_of}
+        return shown
+
+
+class Bill:
+    """The bill of one call, which whoever makes its requests writes.
+
+    `sending()` before each request goes out, then `take(response)` for what came back or `not_billed()`; neither means
+    that it may have been billed. `usage` is what is known so far.
+    """
+
+    def __init__(self, model: str, prices: PriceList, *, service_tier: str | None = None) -> None:
+        self.usage = Usage()
+        self._model = model
+        self._prices = prices
+        self._asked_tier = service_tier
+        self._pending = False
+
+    def sending(self) -> None:
+        """Count an attempt, which from now on may be billed."""
+        self.usage = replace(self.usage, attempts=self.usage.attempts + 1, uncounted=self.usage.uncounted + 1)
+        self._pending = True
+
+    def not_billed(self) -> None:
+        """Say that the last request was refused, or did not arrive."""
+        if self._pending:
+            self.usage = replace(self.usage, uncounted=self.usage.uncounted - 1)
+            self._pending = False
+
+    def take(self, response: JsonObject) -> None:
+        """Add what a Response that has ended says that it used; without a word, only one that failed cost nothing."""
+        told = as_object(response.get("usage"))
+        if not told:
+            if response.get("status") in ("failed", "cancelled"):
+                self.not_billed()
+            return
+        self.not_billed()
+        self._add(response, told)
+
+    def _add(self, response: JsonObject, told: JsonObject) -> None:
+        before = self.usage
+        read = _count(told, "input_tokens"), _count(told, "output_tokens")
+        inputs, outputs = as_object(told.get("input_tokens_details")), as_object(told.get("output_tokens_details"))
+        tier = response.get("service_tier")
+        tier = tier if isinstance(tier, str) and _WORD.fullmatch(tier) else self._asked_tier
+        one = Usage(
+            input_tokens=read[0],
+            cached_tokens=min(_count(inputs, "cached_tokens"), read[0]),
+            cache_write_tokens=min(_count(inputs, "cache_write_tokens"), read[0]),
+            output_tokens=read[1],
+            reasoning_tokens=min(_count(outputs, "reasoning_tokens"), read[1]),
+            total_tokens=sum(read) or _count(told, "total_tokens"),
+            web_searches=_web_searches(response),
+            file_searches=_ran(response, "file_search_call"),
+        )
+        cost = self._prices.cost(
+            self._model,
+            input_tokens=one.input_tokens,
+            cached_tokens=one.cached_tokens,
+            cache_write_tokens=one.cache_write_tokens,
+            output_tokens=one.output_tokens,
+            web_searches=one.web_searches,
+            file_searches=one.file_searches,
+            service_tier=tier,
+        )
+        # A sum with an unknown part is unknown.
+        known = cost is not None and (before.cost_usd is not None or not before.counted)
+        self.usage = replace(
+            before,
+            input_tokens=before.input_tokens + one.input_tokens,
+            cached_tokens=before.cached_tokens + one.cached_tokens,
+            cache_write_tokens=before.cache_write_tokens + one.cache_write_tokens,
+            output_tokens=before.output_tokens + one.output_tokens,
+            reasoning_tokens=before.reasoning_tokens + one.reasoning_tokens,
+            total_tokens=before.total_tokens + one.total_tokens,
+            web_searches=before.web_searches + one.web_searches,
+            file_searches=before.file_searches + one.file_searches,
+            service_tier=tier,
+            counted=True,
+            cost_usd=(before.cost_usd or 0.0) + (cost or 0.0) if known else None,
+            prices_as_of=self._prices.as_of(self._model) if known else None,
+        )
+
+
+def _count(mapping: JsonObject, key: str) -> int:
+    value = mapping.get(key)
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else 0
+
+
+def _web_searches(response: JsonObject) -> int:
+    """Return the searches that are billed, where the server tells, or else those that ran."""
+    billed = as_object(as_object(response.get("tool_usage")).get("web_search")).get("num_requests")
+    if type(billed) is int and 0 <= billed <= _MOST_SEARCHES:
+        return billed
+    return _ran(response, "web_search_call")
+
+
+def _ran(response: JsonObject, kind: str) -> int:
+    items = objects(response.get("output"), repeat(None, _MOST_ITEMS))
+    return sum(item.get("type") == kind and item.get("status") != "failed" for item in items)

@@ -1,0 +1,251 @@
+"""The ledger: a row for each paid call in an SQLite file, written by a thread of its own, never with any text.
+
+Whoever writes does not wait, and whoever reserves waits for two seconds at most: a disk that is full, hangs or holds
+something else costs the ledger and a warning, and no answer. The thread is there while there is something to write. A
+row of a call that runs holds what the call reserves, so that servers of one user keep a cap of the day together.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import trio
+
+from responses_mcp.usage.bill import Usage
+
+log = logging.getLogger(__name__)
+
+FILE: Final = "ledger.sqlite3"
+KEPT_DAYS: Final = 400
+DAY: Final = 86_400  # seconds; days are those of UTC, as on the bill
+_ABANDONED: Final = 3_600  # seconds after which a row that nobody settled belongs to nobody
+_PATIENCE: Final = 2.0  # seconds for a reservation
+_LAST_PATIENCE: Final = 0.5  # seconds for what is still to be written at the end
+_BUSY: Final = 1.0  # seconds, while another server writes
+_MOST_WAITING: Final = 10_000
+_VERSION: Final = 1
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS calls (
+  id TEXT PRIMARY KEY, at INTEGER NOT NULL, tool TEXT NOT NULL, model TEXT NOT NULL, client TEXT,
+  tier TEXT, attempts INTEGER NOT NULL, input INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL,
+  reasoning INTEGER NOT NULL, total INTEGER NOT NULL, searches INTEGER NOT NULL,
+  usd REAL,            -- NULL where the price is not known
+  held REAL NOT NULL,  -- what may have been spent besides
+  settled INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS calls_at ON calls (at);
+"""
+_COLUMNS: Final = {"day": "strftime('%Y-%m-%d', at, 'unixepoch')", "tool": "tool", "model": "model", "client": "client"}
+BY: Final = tuple(_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Who made a call, and for what: the tool, the model that was configured, and the client as it names itself."""
+
+    id: str
+    at: int
+    tool: str
+    model: str
+    client: str | None = None
+
+
+class Today(NamedTuple):
+    """What a day has seen: spent in US dollars, and held by calls that run. `admitted` tells of the one that asked."""
+
+    admitted: bool
+    spent: float
+    held: float
+
+
+class Row(NamedTuple):
+    """A line of the table: a day, tool, model or client, and the calls of it; `unpriced` have no price."""
+
+    name: str
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    searches: int
+    usd: float
+    held: float
+    unpriced: int
+
+
+class Ledger:
+    """The ledger in a folder. Nothing is opened before the first row."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = Path(folder) / FILE
+        self._lock = threading.Lock()
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._working = False
+        self._warned = False
+
+    async def reserve(self, entry: Entry, usd: float, limit: float, *, may_be_alone: bool) -> Today | None:
+        """Hold `usd` for a call, if the day's `limit` leaves so much; None where the ledger cannot tell.
+
+        `may_be_alone` lets it through also where it is more than what is left, if there is anything and no call runs.
+        A call that was cancelled meanwhile may hold it, until it is settled.
+        """
+        answers: list[Today] = []
+        there = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+
+        def ask() -> None:
+            with suppress(trio.RunFinishedError):
+                try:
+                    answers.append(self._hold(entry, usd, limit, may_be_alone=may_be_alone))
+                finally:
+                    token.run_sync_soon(there.set)
+
+        self._put(ask)
+        with trio.move_on_after(_PATIENCE):
+            await there.wait()
+        return answers[0] if answers else None
+
+    def settle(self, entry: Entry, usage: Usage | None, held: float) -> None:
+        """Write what a call used, in the place of what it held; None where it made no request. Does not wait.
+
+        `held` is what it may have cost besides, in US dollars.
+        """
+        self._put(lambda: self._write(entry, usage, held))
+
+    async def aclose(self) -> None:
+        """Wait for what is still to be written, for half a second at most. The ledger can be used again."""
+        written = trio.Event()
+        token = trio.lowlevel.current_trio_token()
+
+        def tell() -> None:
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(written.set)
+
+        with trio.move_on_after(_LAST_PATIENCE, shield=True):
+            if self._working:
+                self._put(tell)
+                await written.wait()  # noqa: ASYNC102  # bounded
+
+    def _put(self, job: Callable[[], None]) -> None:
+        with self._lock:
+            if len(self._jobs) >= _MOST_WAITING:
+                self._warn("the disk is too slow")
+                return
+            self._jobs.append(job)
+            if self._working:
+                return
+            self._working = True
+        try:
+            threading.Thread(target=self._work, name="ledger", daemon=True).start()
+        except RuntimeError:  # no thread is left
+            with self._lock:
+                self._working = False
+                self._jobs.clear()
+            self._warn("there is no thread left")
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._jobs:
+                    self._working = False
+                    return
+                job = self._jobs.popleft()
+            try:
+                job()
+            except Exception as error:  # noqa: BLE001  # whatever it is, the next rows may fare better
+                self._warn(str(error) if isinstance(error, sqlite3.Error) else type(error).__name__)
+
+    def _warn(self, why: str) -> None:
+        if not self._warned:
+            self._warned = True
+            log.warning("usage: the ledger %s cannot be used (%s); calls are not written down.", self._path, why)
+
+    def _hold(self, entry: Entry, usd: float, limit: float, *, may_be_alone: bool) -> Today:
+        with _opened(self._path) as database, _transaction(database):
+            day = entry.at - entry.at % DAY
+            [(spent, held)] = database.execute(
+                "SELECT total(CASE WHEN settled OR at < ?2 THEN coalesce(usd, 0) + held END), "
+                "total(CASE WHEN NOT settled AND at >= ?2 THEN held END) FROM calls WHERE at >= ?1 AND at < ?1 + 86400",
+                (day, entry.at - _ABANDONED),
+            )
+            fits = spent + held + usd <= limit + 1e-9 or (may_be_alone and not held and spent < limit)
+            if fits:
+                _insert(database, entry, Usage(), held=usd, settled=False)
+        return Today(fits, spent, held)
+
+    def _write(self, entry: Entry, usage: Usage | None, held: float) -> None:
+        with _opened(self._path) as database, _transaction(database):
+            if usage is None:
+                database.execute("DELETE FROM calls WHERE id = ?", (entry.id,))
+            else:
+                _insert(database, entry, usage, held=held, settled=True)
+            database.execute("DELETE FROM calls WHERE at < ?", (entry.at - KEPT_DAYS * DAY,))
+
+
+def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) -> list[Row]:
+    """Return what the last `days` days (UTC) have seen, by `day`, `tool`, `model` or `client`; the greatest cost first.
+
+    Days come in their order. Nothing where there is no ledger. Raises `sqlite3.Error` or `OSError` for one that cannot
+    be read.
+    """
+    path = Path(folder) / FILE
+    if not path.exists():
+        return []
+    today = int(time.time() if now is None else now) // DAY * DAY
+    order = "1" if by == "day" else "7 DESC, 2 DESC, 1"
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY)) as database:
+        found = database.execute(
+            f"SELECT coalesce({_COLUMNS[by]}, ''), count(*), sum(input), sum(cached), sum(output), sum(searches), "  # noqa: S608  # of a table
+            "total(usd), total(held), sum(settled AND usd IS NULL) "
+            f"FROM calls WHERE at >= ? GROUP BY 1 ORDER BY {order}",
+            (today - (days - 1) * DAY,),
+        ).fetchall()
+    return [Row(*row) for row in found]
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[sqlite3.Connection]:
+    """Open the database, which only its owner can read; made where there is none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(path, timeout=_BUSY, isolation_level=None)) as database:
+        [(version,)] = database.execute("PRAGMA user_version")
+        if version > _VERSION:
+            raise sqlite3.DatabaseError("it is of a newer version")
+        if version < _VERSION:
+            with _transaction(database):
+                for statement in _SCHEMA.split(";"):
+                    database.execute(statement)
+                database.execute(f"PRAGMA user_version = {_VERSION}")
+        yield database
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Generator[None]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with suppress(sqlite3.Error):
+            database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _insert(database: sqlite3.Connection, entry: Entry, usage: Usage, *, held: float, settled: bool) -> None:
+    row = (
+        *(entry.id, entry.at, entry.tool, entry.model, entry.client, usage.service_tier, usage.attempts),
+        *(usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens, usage.total_tokens),
+        *(usage.web_searches, usage.cost_usd, held, settled),
+    )
+    database.execute(f"INSERT OR REPLACE INTO calls VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608

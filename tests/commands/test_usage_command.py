@@ -1,0 +1,120 @@
+"""What a person sees of usage and cost: the line after an answer, `--json`, the ledger's table, and a limit."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from responses_mcp.testing import FakeApi, as_stream, bodies
+from responses_mcp.usage.ledger import FILE
+from tests.commands.online import Command, Terminal, api, command, output
+
+__all__ = ["api", "command"]
+
+
+@pytest.fixture
+def ledger(api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("USAGE_LEDGER", "1")
+    monkeypatch.setenv("RESEARCH_STATE_DIR", str(tmp_path / "state"))
+    api.script(as_stream(bodies.searched()), as_stream(bodies.unsearched()), as_stream(bodies.unsearched()))
+    return tmp_path / "state"
+
+
+@pytest.mark.parametrize("name", ["ask", "search"])
+async def test_a_line_on_a_terminal_tells_what_it_took(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    api.script(as_stream(bodies.searched()))
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert (await command(name, "Why?"))[0] == 0
+    last = shown.text.rstrip("\n").rpartition("\n")[2].rpartition("\r")[2]
+    assert last.startswith("openai-responses-mcp: 8,512 tokens in (0 cached), 733 out, ")
+    assert ", about $0.0" in last
+
+
+async def test_nothing_is_said_of_a_reply_without_counts(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.script(as_stream(bodies.null_usage()))
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert (await command("ask", "Why?"))[0] == 0
+    assert "tokens" not in shown.text
+
+
+async def test_the_json_of_a_search_has_the_usage_too(api: FakeApi, command: Command) -> None:
+    api.script(as_stream(bodies.searched()))
+    found = json.loads(output(await command("search", "Why?", "--json")))
+    assert list(found) == ["results", "totalCount", "usage"]
+    assert found["usage"]["web_searches"] >= 1
+
+
+async def test_the_table_has_a_line_for_each_and_one_for_all(ledger: Path, command: Command) -> None:
+    for arguments in (["ask", "Why?"], ["ask", "--quick", "Why?"], ["ask", "Why?"]):
+        output(await command(*arguments))
+    lines = output(await command("usage", "--by", "tool")).splitlines()
+    assert [line.split()[:4] for line in lines] == [
+        ["tool", "calls", "input", "cached"],
+        ["answer", "2", "17,024", "0"],
+        ["answer_quick", "1", "8,512", "0"],
+        ["all", "3", "25,536", "0"],
+    ]
+    assert len(set(map(len, lines))) == 1
+    found = json.loads(output(await command("usage", "--by", "client", "--days", "2", "--json")))
+    assert (found["days"], found["by"]) == (2, "client")
+    [row] = found["rows"]
+    assert (row["client"], row["calls"], row["output_tokens"]) == ("command line", 3, 3 * 733)
+    assert row["cost_usd"] > 0
+    assert (ledger / FILE).exists()
+
+
+async def test_calls_without_a_price_are_counted_below_the_table(
+    ledger: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODEL_ANSWER", "llama-9")
+    output(await command("ask", "Why?"))
+    assert output(await command("usage")).splitlines()[-1] == (
+        "Of 1 call the price is not known; add it under `prices`."
+    )
+
+
+async def test_an_empty_ledger_says_so(ledger: Path, command: Command) -> None:
+    assert output(await command("usage", "--days", "7")) == "No call was written down in the last 7 days.\n"
+
+
+async def test_without_a_ledger_the_cure_is_named(api: FakeApi, command: Command) -> None:
+    code, out, err = await command("usage")
+    assert (code, out) == (2, "")
+    assert "set usage.ledger to true (USAGE_LEDGER=1)" in err
+
+
+@pytest.fixture
+def spoilt(ledger: Path) -> Path:
+    ledger.mkdir()
+    (ledger / FILE).write_bytes(b"no database, and long enough to be looked at" * 100)
+    return ledger
+
+
+async def test_a_ledger_that_cannot_be_read_is_one_line(spoilt: Path, command: Command) -> None:
+    code, out, err = await command("usage")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert f"The ledger in {spoilt} cannot be read" in err
+
+
+@pytest.mark.parametrize("days", ["0", "401", "-1", "x", "1.5", "٣", "9" * 5000])
+async def test_days_are_a_number_within_bounds(api: FakeApi, command: Command, days: str) -> None:
+    code, out, err = await command("usage", f"--days={days}")
+    assert (code, out) == (2, "")
+    assert "must be a whole number from 1 to 400" in err
+
+
+async def test_a_limit_ends_the_command_with_its_sentence_before_anything_is_sent(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIMITS_SESSION_COST_USD", "0")
+    code, out, err = await command("ask", "Why?")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "limits.session_cost_usd" in err
+    assert api.requests == []

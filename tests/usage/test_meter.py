@@ -1,0 +1,319 @@
+"""Calls within limits: what the result tells, what is refused before it is sent, and that a cancel leaves nothing held."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from responses_mcp.answers import Answers
+from responses_mcp.errors import ConnectionFailed, LimitReached, ServiceFailed, UpstreamError
+from responses_mcp.settings import (
+    LimitSettings,
+    OpenAISettings,
+    Profile,
+    ResearchSettings,
+    ServerSettings,
+    UsageSettings,
+)
+from responses_mcp.settings.model import RequestSettings, Settings
+from responses_mcp.testing import Error, FakeApi, Hang, as_stream, bodies, open_fake_api
+from responses_mcp.testing.client import McpClient, connected_client
+from responses_mcp.toolsets.base import USAGE
+from responses_mcp.usage.caps import Amount
+from responses_mcp.usage.ledger import read_ledger
+from responses_mcp.usage.meter import Caller, Meter
+from tests.processes import WAIT
+from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
+
+CALLER = Caller("answer")
+COST = (8512 * 1.75 + 733 * 14) / 1e6  # of a reply of the fake without a search
+
+
+def asking(settings: Settings, *script: Play) -> tuple[Answers, Meter, StubConnections]:
+    api, stub = stub_api(*script, max_retries=1)
+    meter = Meter(settings)
+    return Answers(settings, api=api, meter=meter), meter, stub
+
+
+@asynccontextmanager
+async def served(**sections: Any) -> AsyncGenerator[tuple[McpClient, FakeApi]]:
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake:
+            settings = Settings(
+                openai=OpenAISettings(base_url=fake.base_url, api_key=KEY),
+                request=RequestSettings(max_retries=1),
+                **sections,
+            )
+            async with connected_client(settings) as client:
+                yield client, fake
+
+
+async def call(client: McpClient, tool: str = "answer", envelope: dict[str, Any] | None = None) -> dict[str, Any]:
+    params: dict[str, Any] = {"name": tool, "arguments": {"query": "Why?"}}
+    if envelope:
+        params["_meta"] = envelope
+    return await client.response(await client.request("tools/call", params))
+
+
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "modern-client", "version": "1"},
+}
+
+
+@pytest.mark.parametrize("envelope", [{}, MODERN], ids=["legacy", "modern"])
+async def test_a_result_tells_what_the_call_used_beside_what_the_contract_has(envelope: dict[str, Any]) -> None:
+    async with served(server=ServerSettings(toolsets=("answer", "search"))) as (client, fake):
+        fake.script(as_stream(bodies.unsearched()))
+        result = (await call(client, envelope=envelope))["result"]
+        assert result["_meta"][USAGE] == {
+            "input_tokens": 8512,
+            "cached_tokens": 0,
+            "output_tokens": 733,
+            "reasoning_tokens": 512,
+            "total_tokens": 9245,
+            "web_searches": 0,
+            "service_tier": "default",
+            "attempts": 1,
+            "cost_usd": round(COST, 6),
+            "prices_as_of": result["_meta"][USAGE]["prices_as_of"],
+        }
+        assert list(json.loads(result["content"][0]["text"])) == ["answer", "used_search", "citations", "model"]
+        assert result["structuredContent"] == json.loads(result["content"][0]["text"])
+        fake.script(as_stream(bodies.searched()))
+        found = (await call(client, "chatgpt_o3_search", envelope))["result"]
+        assert found["_meta"][USAGE]["web_searches"] >= 1
+
+
+async def test_a_failure_that_cost_something_tells_it_where_a_result_has_the_place() -> None:
+    async with served() as (client, fake):
+        fake.script(Error(503, retry_after_ms="1"), as_stream(bodies.response([], usage=bodies.usage())))
+        result = (await call(client, envelope=MODERN))["result"]
+        assert result["isError"] is True
+        assert (result["_meta"][USAGE]["attempts"], result["_meta"][USAGE]["total_tokens"]) == (2, 9245)
+        fake.script(Error(503, retry_after_ms="1"), as_stream(bodies.response([], usage=bodies.usage())))
+        assert "_meta" not in (await call(client))["error"]
+        bad = await client.request("tools/call", {"name": "answer", "arguments": {}, "_meta": MODERN})
+        assert USAGE not in (await client.response(bad))["result"]["_meta"]
+
+
+async def test_over_a_limit_no_request_is_made_and_the_error_says_which() -> None:
+    async with served(limits=LimitSettings(session_calls=1)) as (client, fake):
+        fake.script(as_stream(bodies.unsearched()))
+        assert "result" in await call(client)
+        refused_call = await call(client, "answer_quick")
+        assert refused_call["error"]["code"] == -32001
+        assert "limits.session_calls" in refused_call["error"]["data"]["message"]
+        assert len(fake.requests) == 1
+
+
+async def test_calls_at_once_do_not_pass_a_limit_together() -> None:
+    async with served(limits=LimitSettings(session_cost_usd=COST * 4.5)) as (client, fake):
+        fake.script(*[as_stream(bodies.unsearched())] * 20)
+        ids = [
+            await client.request("tools/call", {"name": "answer", "arguments": {"query": f"{number}?"}})
+            for number in range(20)
+        ]
+        outcomes = [await client.response(number) for number in ids]
+        assert sum("result" in outcome for outcome in outcomes) == 4 == len(fake.requests)
+
+
+async def test_a_model_without_a_price_is_not_asked_under_a_limit_of_cost() -> None:
+    profiles = {"answer": Profile(model="llama-9")}
+    answers, _, stub = asking(Settings(model_profiles=profiles, limits=LimitSettings(session_cost_usd=1)))
+    with pytest.raises(LimitReached, match=r"price of llama-9 is not known\..*prices\.llama-9"):
+        await answers.answer("Why?")
+    assert stub.sent == []
+    answers, _, _ = asking(Settings(model_profiles=profiles, limits=LimitSettings(session_tokens=10**6)))
+    answer = await answers.answer("Why?")
+    assert answer.usage is not None
+    assert answer.usage.cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("play", "spent", "calls"),
+    [
+        (refused(400), 0.0, 1),
+        (refused(500), 0.0, 1),
+        (ConnectionFailed("Nobody there."), 0.0, 1),
+        (ConnectionFailed("Cut.", maybe_paid=True), 0.2775, 1),
+        (ok({"status": "failed", "error": {"code": "x"}, "usage": bodies.usage()}), COST, 1),
+        (ok({"status": "failed", "error": {"code": "x"}, "usage": None}), 0.0, 1),
+        (ok({**bodies.unsearched(), "usage": None}), 0.2775, 1),
+    ],
+    ids=["refused", "failed", "not sent", "cut", "failed with usage", "failed without", "uncounted"],
+)
+async def test_a_call_is_settled_with_what_is_known_of_it(
+    autojump_clock: MockClock, play: Play, spent: float, calls: int
+) -> None:
+    answers, meter, _ = asking(Settings(limits=LimitSettings(session_cost_usd=9)), play)
+    with suppress(UpstreamError):
+        await answers.answer("Why?")
+    assert meter.caps.spent.usd == pytest.approx(spent)
+    assert (meter.caps.reserved, meter.caps.calls) == (Amount(), calls)
+
+
+async def test_an_error_knows_what_was_used(autojump_clock: MockClock) -> None:
+    answers, _, _ = asking(Settings(), refused(503))
+    with pytest.raises(ServiceFailed) as caught:
+        await answers.answer("Why?")
+    assert caught.value.usage == {"attempts": 2}
+
+
+async def test_a_cancel_at_any_moment_leaves_nothing_reserved_and_no_call_that_was_not_sent() -> None:
+    limits = LimitSettings(session_cost_usd=9, session_calls=1000)
+    moments = 0
+    for moment in range(40):
+        answers, meter, stub = asking(Settings(limits=limits), ok())
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+
+                async def cancel_later(after: int = moment, nursery: trio.Nursery = nursery) -> None:
+                    for _ in range(after):
+                        await trio.lowlevel.cancel_shielded_checkpoint()
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(cancel_later)
+                await answers.answer("Why?")
+                scope.cancel()
+        assert meter.caps.reserved == Amount()
+        assert meter.caps.calls == len(stub.sent)
+        moments += len(stub.sent)
+    assert 10 < moments < 40, "it was cancelled before and after it was sent"
+
+
+async def test_a_call_that_waits_for_others_can_be_cancelled_and_the_next_has_its_turn() -> None:
+    told: list[str] = []
+    meter = Meter(Settings(limits=LimitSettings(session_cost_usd=0.3)))
+    with trio.fail_after(WAIT):
+        async with trio.open_nursery() as nursery:
+            done: list[str] = []
+
+            async def wait(name: str, scope: trio.CancelScope) -> None:
+                with scope:
+                    async with meter.call(CALLER, Profile(), on_phase=told.append):
+                        done.append(name)
+
+            scopes = [trio.CancelScope() for _ in range(3)]
+            async with meter.call(CALLER, Profile()):
+                for number, scope in enumerate(scopes):
+                    nursery.start_soon(wait, str(number), scope)
+                    await wait_all_tasks_blocked()
+                assert done == []
+                assert told == ["waiting for running calls to tell their cost"]
+                scopes[0].cancel()
+                await wait_all_tasks_blocked()
+    assert done == ["1", "2"]
+    assert meter.caps.reserved == Amount()
+
+
+def with_ledger(folder: Path, **limits: float) -> Settings:
+    return Settings(
+        usage=UsageSettings(ledger=True),
+        research=ResearchSettings(state_dir=str(folder)),
+        limits=LimitSettings(**limits),  # type: ignore[arg-type]
+    )
+
+
+async def test_the_ledger_has_the_tool_and_the_client_of_each_call(tmp_path: Path) -> None:
+    settings = with_ledger(tmp_path)
+    async with served(usage=settings.usage, research=settings.research) as (client, fake):
+        fake.script(*[as_stream(bodies.unsearched())] * 3)
+        await call(client)
+        await call(client, "answer_quick", MODERN)
+    names = {by: [row.name for row in read_ledger(str(tmp_path), days=1, by=by)] for by in ("tool", "client")}
+    assert names["tool"] == ["answer", "answer_quick"]
+    assert "modern-client" in names["client"]
+    assert b"Why?" not in (tmp_path / "ledger.sqlite3").read_bytes()
+
+
+async def test_a_limit_of_the_day_holds_over_servers_and_gives_back_what_was_not_sent(tmp_path: Path) -> None:
+    settings = with_ledger(tmp_path, day_cost_usd=COST * 2.5)
+    for count in (1, 2):
+        answers, _, stub = asking(settings)
+        await answers.answer("Why?")
+        await answers.aclose()
+        assert len(stub.sent) == 1
+        [row] = read_ledger(str(tmp_path), days=1, by="tool")
+        assert (row.calls, row.held) == (count, 0)
+        assert row.usd == pytest.approx(count * COST)
+    answers, _, stub = asking(settings)
+    await answers.answer("Why?")  # the first of this server, while something is left
+    with pytest.raises(LimitReached, match=r"limits\.day_cost_usd.*spent today"):
+        await answers.answer("Why?")
+    await answers.aclose()
+    assert len(stub.sent) == 1
+    assert [row.calls for row in read_ledger(str(tmp_path), days=1, by="tool")] == [3]
+
+
+async def test_calls_at_once_do_not_pass_the_limit_of_the_day(tmp_path: Path) -> None:
+    answers, meter, stub = asking(with_ledger(tmp_path, day_cost_usd=COST * 4.5))
+    refusals = 0
+
+    async def ask() -> None:
+        nonlocal refusals
+        try:
+            await answers.answer("Why?")
+        except LimitReached:
+            refusals += 1
+
+    with trio.fail_after(WAIT):
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(ask)
+        await answers.aclose()
+    assert (len(stub.sent), refusals) == (4, 6)
+    assert meter.caps.reserved == Amount()
+
+
+async def test_with_a_broken_ledger_the_limit_of_the_day_is_kept_for_this_server(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite3").mkdir()
+    answers, _, stub = asking(with_ledger(tmp_path, day_cost_usd=COST * 2.5))
+    await answers.answer("Why?")
+    await answers.answer("Why?")
+    with pytest.raises(LimitReached, match=r"limits\.day_cost_usd"):
+        await answers.answer("Why?")
+    assert len(stub.sent) == 2
+
+
+async def test_a_cancel_while_the_day_is_asked_leaves_no_row(tmp_path: Path) -> None:
+    settings = with_ledger(tmp_path, day_cost_usd=1.0)
+    for moment in range(12):
+        answers, meter, stub = asking(settings)
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+
+                async def cancel_later(after: int = moment, scope: trio.CancelScope = scope) -> None:
+                    for _ in range(after):
+                        await trio.lowlevel.cancel_shielded_checkpoint()
+                    scope.cancel()
+
+                nursery.start_soon(cancel_later)
+                await answers.answer("Why?")
+        await answers.aclose()
+        assert meter.caps.reserved == Amount()
+        rows = read_ledger(str(tmp_path), days=1, by="tool")
+        assert sum(row.calls for row in rows) == len(stub.sent) == 0 or stub.sent
+        (tmp_path / "ledger.sqlite3").unlink(missing_ok=True)
+
+
+async def test_a_call_that_hangs_and_is_cancelled_counts_as_what_it_held(tmp_path: Path) -> None:
+    settings = with_ledger(tmp_path)
+    async with served(usage=settings.usage, research=settings.research) as (client, fake):
+        fake.script(Hang())
+        number = await client.request("tools/call", {"name": "answer", "arguments": {"query": "Why?"}})
+        await fake.wait_requests(1)
+        await client.notify("notifications/cancelled", {"requestId": number})
+        await wait_all_tasks_blocked()
+    with trio.fail_after(WAIT):
+        while not (rows := read_ledger(str(tmp_path), days=1, by="tool")):
+            await trio.lowlevel.checkpoint()
+    [row] = rows
+    assert (row.calls, row.usd) == (1, 0.0)
+    assert row.held == pytest.approx(0.2775)
