@@ -15,7 +15,7 @@ from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.parameters import model_traits
-from responses_mcp.responses_api.request.payload import request_body
+from responses_mcp.responses_api.request.payload import bare_hosts, request_body
 from responses_mcp.responses_api.request.question import read_question
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.error_mapping import naming_model
@@ -99,7 +99,15 @@ class Answers:
         if on_phase is not None:
             on_phase(f"asking {chosen.model}")
         most = self._settings.policy.max_citations
-        read = partial(read_answer, model=chosen.model, max_citations=most, date=date, redact=self.redact.known)
+        read = partial(
+            read_answer,
+            model=chosen.model,
+            max_citations=most,
+            date=date,
+            redact=self.redact.known,
+            blocked=bare_hosts(chosen.blocked_domains),
+            files=bool(chosen.file_search.vector_store_ids),
+        )
         used = profile if profile in self._settings.model_profiles else TOOLS[0]
         with naming_model(chosen.model, used, self._settings.openai.base_url):
             async with self._meter.call(Caller(profile, client), chosen, on_phase=on_phase) as bill:

@@ -13,6 +13,7 @@ from functools import partial
 
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.request.payload import bare_hosts
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.response.error_mapping import naming_model
 from responses_mcp.responses_api.response.search_list import SearchResult
@@ -89,7 +90,8 @@ class WebSearch:
         log.debug("search: model=%s limit=%d language=%s timeframe=%s", profile.model, *bounds)
         if on_phase is not None:
             on_phase(f"asking {profile.model}")
-        read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known)
+        blocked = bare_hosts(profile.blocked_domains)
+        read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known, blocked=blocked)
         used = "search" if "search" in self._settings.model_profiles else "answer"
         with naming_model(profile.model, used, self._settings.openai.base_url):
             async with self._meter.call(Caller("chatgpt_o3_search", client), profile, on_phase=on_phase) as bill:

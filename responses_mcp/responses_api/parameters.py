@@ -77,7 +77,11 @@ def clamp_effort(effort: str, allowed: tuple[str, ...]) -> str:
     return min(allowed, key=lambda each: (abs(_EFFORT_ORDER.index(each) - wanted), -_EFFORT_ORDER.index(each)))
 
 
-_OPTIONAL = frozenset({"include", "text", "reasoning", "tool_choice", "stream_options", "stream", "encoding_format"})
+_OF_SEARCH = frozenset({"search_context_size", "external_web_access", "user_location"})  # members of the search tool
+_OPTIONAL = _OF_SEARCH | {
+    *("include", "text", "reasoning", "tool_choice", "stream_options", "stream", "encoding_format"),
+    *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
+}
 _ALSO_CALLED = {
     "verbosity": "text",
     "reasoning_effort": "reasoning",
@@ -97,7 +101,8 @@ _NOUN = r"(?:param(?:eter)?|argument|field|propert(?:y|ie)|key|name|option)(?:s\
 # What is no word of plain English needs neither quotes nor a noun to be meant as a name.
 _PLAIN = (
     r"(?<![\w./\[\]#-])(?:include[.\[]\d\]?|text\.verbosity|reasoning[._]?effort|tool_choice|include_obfuscation|"
-    r"stream_options(?:\.include_obfuscation)?|stream(?:ing)?)(?![.\[]?\w)"
+    r"stream_options(?:\.include_obfuscation)?|stream(?:ing)?|max_output_tokens|max_tool_calls|service_tier|"
+    r"prompt_cache_key|safety_identifier|search_context_size|external_web_access|user_location)(?![.\[]?\w)"
 )
 _NOT = r"(?:not|no longer) (?:yet |currently )?(?:supported|allowed|permitted|recogni[sz]ed|accepted|implemented)"
 _REFUSED = rf"(?:un(?:supported|known|recogni[sz]ed|expected)|extra|{_NOT}|does(?: not|n't) (?:support|allow))"
@@ -141,6 +146,10 @@ class ParameterFallback:
     def fit(self, body: JsonObject) -> JsonObject:
         """Return `body` as the model takes it."""
         fitting = {key: value for key, value in body.items() if key not in self.left_out}
+        if gone := self.left_out & _OF_SEARCH:
+            fitting["tools"] = [
+                {key: value for key, value in tool.items() if key not in gone} for tool in body.get("tools", ())
+            ]
         if (taken := self.moved.get(fitting.get("reasoning", {}).get("effort"))) is not None:
             fitting["reasoning"] = {**fitting["reasoning"], "effort": taken}
         return fitting
@@ -148,7 +157,7 @@ class ParameterFallback:
     def after(self, error: UpstreamError, body: JsonObject) -> ParameterFallback | None:
         """Return the fallback to try next, after `error` for `self.fit(body)`; None if there is none."""
         sent = self.fit(body)
-        refused = _refused_members(error) & sent.keys()
+        refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)}
         if not refused:
             return None
         if "reasoning" in refused and sent["reasoning"] == body["reasoning"]:
@@ -176,9 +185,11 @@ class ParameterFallback:
 
 def refused_domains(error: UpstreamError, body: JsonObject) -> str:
     """Return the beginning of a message that names the refused domains; "" if `error` is about something else."""
-    domains: list[str] = [
-        domain for tool in body.get("tools", ()) for domain in tool.get("filters", {}).get("allowed_domains", ())
-    ]
+    filters: JsonObject = {}
+    for tool in body.get("tools", ()):
+        if tool.get("type") == "web_search":
+            filters = tool.get("filters", {})
+    domains: list[str] = [*filters.get("allowed_domains", ()), *filters.get("blocked_domains", ())]
     param, said = _told(error)
     named = [domain for domain in domains if domain in said]
     about = re.search(r"\bfilters?\b|domain", f"{param} {said}")
@@ -189,6 +200,8 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
     ]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     listed = ", ".join(names[:_MOST_NAMED]) + more
+    if "allowed_domains" not in filters:
+        return f"The search leaves out {listed} (blocked_domains in the profile), and that was refused. "
     return f"The search is restricted to {listed} (search.strict_domains), and that was refused. "
 
 
@@ -207,4 +220,7 @@ def _refused_members(error: UpstreamError) -> frozenset[str]:
     found = (match[match.lastgroup or 0] for pattern in _NAMED for match in pattern.finditer(said))
     paths = [param] if param else [path for names in found for path in re.split(r", (?:and )?| and ", names)]
     firsts = (_FIRST.match(path.strip("'\"`")) for path in paths)
-    return frozenset(_ALSO_CALLED.get(first[1], first[1]) for first in firsts if first) & _OPTIONAL
+    words = [_ALSO_CALLED.get(first[1], first[1]) for first in firsts if first]
+    if "tools" in words:
+        words += [name for path in paths for name in _OF_SEARCH.intersection(re.split(r"\W+", path))]
+    return frozenset(words) & _OPTIONAL

@@ -15,6 +15,7 @@ from .items import cite as cite
 from .items import container_file_citation as container_file_citation
 from .items import file_citation as file_citation
 from .items import file_path as file_path
+from .items import file_search_call as file_search_call
 from .items import find_in_page as find_in_page_call
 from .items import message as message
 from .items import open_page as open_page_call
@@ -180,6 +181,15 @@ def file_citations() -> Body:
     return answer("Seen in the files.", annotations=kinds)
 
 
+def searched_files() -> Body:
+    """Return an answer that rests on a search of the web and of vector stores, and cites a page and two files."""
+    text = f"The door opens at nine ([peps]({PEP})). The guide agrees."
+    cited = [cite(text, PEP), file_citation("file-1", "guide.md", 50), file_citation("file-2", "予定.pdf", 60)]
+    return answer(
+        text, annotations=cited, searches=[web_search_call(["door"], [PEP]), file_search_call(["door", "opening"])]
+    )
+
+
 def null_usage() -> Body:
     """Return a completed response that does not tell its tokens."""
     return response([message([output_text("Uncounted.")])], usage=None)
@@ -259,6 +269,7 @@ WELL_FORMED: dict[str, Callable[[], Body]] = {
         no_message,
         empty_output_text,
         file_citations,
+        searched_files,
         null_usage,
         markers,
         utm_urls,

@@ -120,6 +120,20 @@ def _search_item(action: Body, status: str) -> Body:
     return {"id": _new_id("ws"), "type": "web_search_call", "status": status, "action": action}
 
 
+def file_search_call(
+    queries: Sequence[str], results: Iterable[tuple[str, str]] | None = None, status: str = "completed"
+) -> Body:
+    """Return a search of vector stores; `results` are ids and names of files, None unless ``include`` asks for them."""
+    found = None if results is None else [{"file_id": at, "filename": name, "score": 0.9} for at, name in results]
+    return {
+        "id": _new_id("fs"),
+        "type": "file_search_call",
+        "status": status,
+        "queries": list(queries),
+        "results": found,
+    }
+
+
 def usage(input_tokens: int = 8512, output_tokens: int = 733, reasoning_tokens: int = 512) -> Body:
     """Return token counts; `output_tokens` includes `reasoning_tokens`."""
     return {

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.parameters import clamp_effort, model_traits
 from responses_mcp.responses_api.request.question import Question
-from responses_mcp.settings.model import Profile
+from responses_mcp.settings.model import FileSearch, Profile
 from responses_mcp.settings.time_zone import TOKYO
 
 MAX_DOMAINS = 100  # what the search tool takes
+_LONGEST_IDENTIFIER = 64  # characters
+_PASSED_ON = (
+    *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
+)
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
 
 
@@ -39,28 +44,73 @@ def request_body(
         hints.append("domains=" + " ".join(domains))
     text = replace_lone_surrogates(f"{question.query}\n\n[Hints] {', '.join(hints)}")
     only = question.domains if strict_domains else ()
-    return searching_body(text, profile, instructions=instructions, only_domains=only)
+    body = searching_body(text, profile, instructions=instructions, only_domains=only)
+    if profile.file_search.vector_store_ids:
+        body["tools"].append(_file_search(profile.file_search))
+    return body
 
 
 def searching_body(text: str, profile: Profile, *, instructions: str, only_domains: Sequence[str] = ()) -> JsonObject:
-    """Build the body for any input text; `only_domains`, if there are any, are the only ones that are searched."""
+    """Build the body for any input text; `only_domains`, if there are any, are the only ones that are searched.
+
+    It searches the web alone.
+    """
     traits = model_traits(profile.model)
-    tool: JsonObject = {"type": "web_search"}
-    hosts = dict.fromkeys(_bare_host(domain) for domain in _words(only_domains))
-    if hosts:
-        tool["filters"] = {"allowed_domains": list(hosts)[:MAX_DOMAINS]}
     body: JsonObject = {
         "model": profile.model,
         "instructions": instructions,
         "input": text,
-        "tools": [tool],
+        "tools": [_web_search(profile, only_domains)],
         "include": ["web_search_call.action.sources"],
     }
     if traits.verbosity:
         body["text"] = {"verbosity": profile.verbosity}
     if traits.reasoning:
         body["reasoning"] = {"effort": clamp_effort(profile.reasoning_effort, traits.efforts)}
-    return body
+    passed_on = {name: getattr(profile, name) for name in _PASSED_ON}
+    if (who := profile.safety_identifier) is not None and len(who) > _LONGEST_IDENTIFIER:
+        passed_on["safety_identifier"] = sha256(who.encode("utf-8", "replace")).hexdigest()
+    return body | _set_alone(passed_on)
+
+
+def bare_hosts(domains: Sequence[str]) -> tuple[str, ...]:
+    """Return domains, or URLs, as the search tool takes them: hosts in the form that DNS knows, each once."""
+    return tuple(dict.fromkeys(_bare_host(domain) for domain in _words(domains)))[:MAX_DOMAINS]
+
+
+def _web_search(profile: Profile, only_domains: Sequence[str]) -> JsonObject:
+    filters: JsonObject = {}
+    if only := bare_hosts(only_domains):
+        filters["allowed_domains"] = list(only)
+    if blocked := bare_hosts(profile.blocked_domains):
+        filters["blocked_domains"] = list(blocked)
+    place = profile.user_location
+    parts = {"country": place.country, "region": place.region, "city": place.city, "timezone": place.timezone}
+    known = _set_alone(parts)
+    tool = {
+        "type": "web_search",
+        "filters": filters or None,
+        "search_context_size": profile.search_context_size,
+        "external_web_access": profile.external_web_access,
+        "user_location": {"type": "approximate", **known} if known else None,
+    }
+    return _set_alone(tool)
+
+
+def _file_search(files: FileSearch) -> JsonObject:
+    ranking = None if files.score_threshold is None else {"score_threshold": files.score_threshold}
+    tool = {
+        "type": "file_search",
+        "vector_store_ids": list(files.vector_store_ids),
+        "max_num_results": files.max_num_results,
+        "ranking_options": ranking,
+        "filters": files.filters,
+    }
+    return _set_alone(tool)
+
+
+def _set_alone(members: JsonObject) -> JsonObject:
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _words(domains: Sequence[str]) -> list[str]:

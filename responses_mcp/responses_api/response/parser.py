@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 
@@ -17,8 +17,8 @@ from responses_mcp.json_types import JsonObject, as_object, objects, replace_lon
 from responses_mcp.redaction import Redact, line_at, redacted_beginning
 from responses_mcp.responses_api.response.citations import Citation, Cited, Source, choose_citations
 from responses_mcp.responses_api.response.dates import read_date
-from responses_mcp.responses_api.response.sources_block import with_sources
-from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+from responses_mcp.responses_api.response.sources_block import with_sources, without_domains
+from responses_mcp.responses_api.response.web_pages import is_within, without_markers, without_tracking
 from responses_mcp.usage.bill import Usage
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
@@ -62,11 +62,21 @@ class Answer:
         }
 
 
-def read_answer(response: JsonObject, *, model: str, max_citations: int, date: str, redact: Redact) -> Answer:
+def read_answer(
+    response: JsonObject,
+    *,
+    model: str,
+    max_citations: int,
+    date: str,
+    redact: Redact,
+    blocked: Collection[str] = (),
+    files: bool = False,
+) -> Answer:
     """Read the answer out of a finished Response, whose texts pass `redact`.
 
-    `model` is the configured id, which the answer names; `date` is the access date. Raises
-    `UpstreamError` when there is no answer in it, retryable when asking again may help.
+    `model` is the configured id, which the answer names; `date` is the access date. Pages of `blocked`
+    domains are not cited; with `files` those of vector stores are, by their names. Raises `UpstreamError` when there is
+    no answer in it, retryable when asking again may help.
     """
     model = replace_lone_surrogates(model)  # the environment may hold some
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
@@ -81,11 +91,13 @@ def read_answer(response: JsonObject, *, model: str, max_citations: int, date: s
         raise no_text(items, redact, truncated=truncated)
     if truncated or len(said) > LONGEST_ANSWER:
         text = f"{text}\n\n{_CUT_OFF if truncated else _TOO_LONG}"
-    cited = list(_cited_urls(parts, redact, date))
+    cited = [page for page in _cited_urls(parts, redact, date) if not is_within(page.url, blocked)]
+    named = list(_cited_files(parts, redact)) if files else []
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
-    if not searches and not cited:
+    if not searches and not cited and not named:
         return Answer(text, used_search=False, citations=(), model=model)
-    sources = list(_sources(searches, redact))
+    sources = [*named, *(each for each in _sources(searches, redact) if not is_within(each.name, blocked))]
+    text = without_domains(text, blocked, date)
     citations = choose_citations(cited, sources, limit=max_citations, date=date)
     text, citations = with_sources(text, citations, date)
     return Answer(text, used_search=True, citations=citations, model=model)
@@ -110,11 +122,18 @@ def _cited_urls(parts: list[JsonObject], redact: Redact, today: str) -> Iterator
     newest = datetime.date.fromisoformat(today)
     looks = repeat(None, MOST_SOURCES)
     for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
-        # Citations of files name nothing that a reader could open, so only URLs count.
         url = line_at(annotation, "url", redact)
         if annotation.get("type") == "url_citation" and url:
             dates = (read_date(annotation.get(name), newest) for name in _DATES)
             yield Cited(url, line_at(annotation, "title", redact) or None, next(filter(None, dates), None))
+
+
+def _cited_files(parts: list[JsonObject], redact: Redact) -> Iterator[Source]:
+    looks = repeat(None, MOST_SOURCES)
+    for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
+        name = line_at(annotation, "filename", redact) or line_at(annotation, "file_id", redact)
+        if annotation.get("type") == "file_citation" and name:
+            yield Source(name, "file", is_url=False)
 
 
 def _sources(searches: list[JsonObject], redact: Redact) -> Iterator[Source]:

@@ -7,7 +7,7 @@ search has not seen is invented, and dropped; what the model does not list is ad
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
 
@@ -22,7 +22,7 @@ from responses_mcp.responses_api.response.search_list import (
     is_empty_list,
     listed_pages,
 )
-from responses_mcp.responses_api.response.web_pages import host_of, page_key, shown, without_tracking
+from responses_mcp.responses_api.response.web_pages import host_of, is_within, page_key, shown, without_tracking
 from responses_mcp.usage.bill import Usage
 
 _MOST_SEEN = 2_000  # annotations, and sources, that are looked at
@@ -49,11 +49,14 @@ class SearchResults:
         return {"results": [result.as_json() for result in self.results], "totalCount": self.total_count}
 
 
-def read_results(response: JsonObject, *, limit: int, today: str, redact: Redact) -> SearchResults:
+def read_results(
+    response: JsonObject, *, limit: int, today: str, redact: Redact, blocked: Collection[str] = ()
+) -> SearchResults:
     """Read at most `limit` results out of a finished Response: those the model lists, then cited, then other sources.
 
-    `today` is the date of access; what the API said passes `redact`. Finding nothing is no error. Raises
-    `UpstreamError` when the model declined or said nothing at all, and when no search came through.
+    Pages of `blocked` domains are none. `today` is the date of access; what the API said passes `redact`. Finding
+    nothing is no error. Raises `UpstreamError` when the model declined or said nothing at all, and when no search came
+    through.
     """
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     parts = list(answer_parts(items, MOST_ITEMS))
@@ -67,6 +70,7 @@ def read_results(response: JsonObject, *, limit: int, today: str, redact: Redact
         _check_that_something_was_said(response, items, parts, text, redact)
         if searches and not worked:
             raise ServiceFailed("The API's web search failed; try again later.")
+    listed, seen = _without(listed, seen, blocked)
     results: dict[str, SearchResult] = {}
     dropped = 0
     for page in listed:
@@ -91,6 +95,15 @@ def _check_that_something_was_said(
     if refusal:
         raise RequestRefused(f"The model declined to search: {refusal}")
     raise no_text(items, redact, truncated=response.get("status") == "incomplete")
+
+
+def _without(
+    listed: list[SearchResult], seen: dict[str, SearchResult], blocked: Collection[str]
+) -> tuple[list[SearchResult], dict[str, SearchResult]]:
+    return (
+        [page for page in listed if not is_within(page.url, blocked)],
+        {key: page for key, page in seen.items() if not is_within(page.url, blocked)},
+    )
 
 
 def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:

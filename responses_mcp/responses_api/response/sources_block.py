@@ -15,7 +15,7 @@ from datetime import date
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.dates import dates_in
 from responses_mcp.responses_api.response.source_lines import ADDRESS, MARKER, Wanted, dates_beside, our_line
-from responses_mcp.responses_api.response.web_pages import page_key
+from responses_mcp.responses_api.response.web_pages import names_only, page_key
 
 _LOOKED_THROUGH = 128 * 1024  # characters at the end of an answer in which blocks are looked for
 _MOST_HEADERS = 200  # of them, from the end
@@ -98,6 +98,19 @@ def with_sources(text: str, citations: Sequence[Citation], today: str) -> tuple[
     header = blocks[-1].header if blocks else "Sources:"
     block = "\n".join([header, *([body] if body.strip() else []), *_spaced(body, lines)])
     return (f"{head}\n\n{block}" if head else block), tuple(dated)
+
+
+def without_domains(text: str, domains: Collection[str], today: str) -> str:
+    """Return `text` without the lines of its blocks that name pages of `domains` alone, and no block that is empty."""
+    if not domains:
+        return text
+    for block in reversed(_blocks(text, set(), date.fromisoformat(today))):
+        lines = text[block.start : block.end].splitlines(keepends=True)
+        kept = [line for line in lines if not names_only(line, domains)]
+        if len(kept) < len(lines):
+            some = any(line.strip() for line in kept[1:])
+            text = text[: block.start] + ("".join(kept) if some else "") + text[block.end :]
+    return text.rstrip()
 
 
 def _wanted(citations: Sequence[Citation]) -> Wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from urllib.parse import quote, urlsplit
 
 from responses_mcp.json_types import replace_lone_surrogates
@@ -65,6 +66,24 @@ def page_key(url: str) -> str | None:
     place = name + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
     pairs = [_escaped(pair) for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0])]
     return f"{place}{_escaped(parts.path).rstrip('/')}?{'&'.join(filter(None, pairs))}"
+
+
+def is_within(url: str, domains: Collection[str]) -> bool:
+    """Tell whether a URL's host is one of `domains`, which are as DNS has them, or below one."""
+    if not domains:
+        return False
+    try:
+        host = urlsplit(url[:_LONGEST_URL]).hostname or ""
+    except ValueError:
+        return False
+    name = _dns_name(host.rstrip(_DOTS)) if len(host) <= _LONGEST_HOST else host
+    return any(name == domain or name.endswith(f".{domain}") for domain in domains)
+
+
+def names_only(line: str, domains: Collection[str]) -> bool:
+    """Tell whether a line has URLs, and all of them are within `domains`."""
+    urls = [url[0] for url in _URL.finditer(line)]
+    return bool(urls) and all(is_within(url, domains) for url in urls)
 
 
 def host_of(url: str) -> str:

@@ -71,6 +71,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "refusal": plain("I can’t help with that."),
     "incomplete_with_text": plain(f"The three reasons are: first,\n\n{CUT_OFF}"),
     "file_citations": plain("Seen in the files."),
+    "searched_files": found(
+        f"The door opens at nine ([peps]({PEP})). The guide agrees.\n\n{listing(PEP)}", (PEP, None)
+    ),
     "null_usage": plain("Uncounted."),
     "markers": found(f"Cited  and again .\nA stray  one.\nAn open end\n\n{SEARCH_ALONE}"),
     "utm_urls": found(
