@@ -66,12 +66,13 @@ class Caps:
         self._calls = 0
         self._spent = Amount()
         self._open: set[Reservation] = set()
+        self._reserved = Amount()
         self._greatest: dict[str, Amount] = {}  # by kind
 
     @property
     def reserved(self) -> Amount:
         """Return what all calls hold that have not been settled."""
-        return Amount(sum(held.amount.tokens for held in self._open), sum(held.amount.usd for held in self._open))
+        return self._reserved
 
     @property
     def spent(self) -> Amount:
@@ -105,6 +106,7 @@ class Caps:
         self._calls += 1
         held = Reservation(amount)
         self._open.add(held)
+        self._reserved = self._reserved.plus(amount)
         return held
 
     def settle(self, held: Reservation, kind: str, spent: Amount | None, *, known: bool) -> None:
@@ -113,6 +115,8 @@ class Caps:
         `known` tells that `spent` is what the API counted, from which calls of this kind are judged from now on.
         """
         self._open.remove(held)
+        left = Amount(self._reserved.tokens - held.amount.tokens, self._reserved.usd - held.amount.usd)
+        self._reserved = left if self._open else Amount()  # not what sums of fractions leave
         if spent is None:
             self._calls -= 1
             return
@@ -132,19 +136,22 @@ class Caps:
             yield _Cap("session_cost_usd", limits.session_cost_usd, spent.usd, reserved.usd, amount.usd, "$")
 
 
-def limit_reached(name: str, limit: float, spent: float, wanted: float, shown: str = "$") -> LimitReached:
-    """Return the error that names a cap, what was spent, and the setting."""
+def limit_reached(
+    name: str, limit: float, spent: float, wanted: float, shown: str = "$", *, held: float = 0.0
+) -> LimitReached:
+    """Return the error that names a cap, what was spent, and the setting; `held` is what other servers hold."""
 
     def say(number: float) -> str:
         return dollars(number) if shown == "$" else shown.format(number)
 
     period = "today" if name.startswith("day_") else "in this session"
+    others = f", {say(held)} are held by calls that run elsewhere" if held > 0 else ""
     need = "" if name == "session_calls" or spent >= limit else f", and a call like this one may need {say(wanted)}"
     cure = f"raise limits.{name} (LIMITS_{name.upper()})"
+    done = "were made" if name == "session_calls" else "were spent"
     return LimitReached(
-        f"The limit of {say(limit)} (limits.{name}) is reached: {say(spent)} "
-        f"{'were made' if name == 'session_calls' else 'were spent'} {period}{need}. No request was made; {cure}"
-        f"{'.' if name.startswith('day_') else ', or start the server anew.'}"
+        f"The limit of {say(limit)} (limits.{name}) is reached: {say(spent)} {done} {period}{others}{need}. "
+        f"No request was made; {cure}{'.' if name.startswith('day_') else ', or start the server anew.'}"
     )
 
 

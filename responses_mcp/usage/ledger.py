@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
@@ -31,7 +31,7 @@ DAY: Final = 86_400  # seconds; days are those of UTC, as on the bill
 _ABANDONED: Final = 3_600  # seconds after which a row that nobody settled belongs to nobody
 _PATIENCE: Final = 2.0  # seconds for a reservation
 _LAST_PATIENCE: Final = 0.5  # seconds for what is still to be written at the end
-_BUSY: Final = 1.0  # seconds, while another server writes
+_BUSY: Final = 1.5  # seconds, while another server writes
 _MOST_WAITING: Final = 10_000
 _VERSION: Final = 1
 _SCHEMA: Final = """
@@ -82,13 +82,17 @@ class Row(NamedTuple):
     unpriced: int
 
 
+Job: TypeAlias = Callable[[Callable[[], sqlite3.Connection]], None]
+"""What the thread does. It gets a function that opens the database, once for all that is waiting."""
+
+
 class Ledger:
     """The ledger in a folder. Nothing is opened before the first row."""
 
     def __init__(self, folder: str) -> None:
         self._path = Path(folder) / FILE
         self._lock = threading.Lock()
-        self._jobs: deque[Callable[[], None]] = deque()
+        self._jobs: deque[Job] = deque()
         self._working = False
         self._warned = False
 
@@ -102,10 +106,10 @@ class Ledger:
         there = trio.Event()
         token = trio.lowlevel.current_trio_token()
 
-        def ask() -> None:
+        def ask(database: Callable[[], sqlite3.Connection]) -> None:
             with suppress(trio.RunFinishedError):
                 try:
-                    answers.append(self._hold(entry, usd, limit, may_be_alone=may_be_alone))
+                    answers.append(_hold(database(), entry, usd, limit, may_be_alone=may_be_alone))
                 finally:
                     token.run_sync_soon(there.set)
 
@@ -119,14 +123,14 @@ class Ledger:
 
         `held` is what it may have cost besides, in US dollars.
         """
-        self._put(lambda: self._write(entry, usage, held))
+        self._put(lambda database: _write(database(), entry, usage, held))
 
     async def aclose(self) -> None:
         """Wait for what is still to be written, for half a second at most. The ledger can be used again."""
         written = trio.Event()
         token = trio.lowlevel.current_trio_token()
 
-        def tell() -> None:
+        def tell(_: Callable[[], sqlite3.Connection]) -> None:
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(written.set)
 
@@ -135,7 +139,7 @@ class Ledger:
                 self._put(tell)
                 await written.wait()  # noqa: ASYNC102  # bounded
 
-    def _put(self, job: Callable[[], None]) -> None:
+    def _put(self, job: Job) -> None:
         with self._lock:
             if len(self._jobs) >= _MOST_WAITING:
                 self._warn("the disk is too slow")
@@ -153,42 +157,35 @@ class Ledger:
             self._warn("there is no thread left")
 
     def _work(self) -> None:
+        opened: list[sqlite3.Connection] = []
+
+        def database() -> sqlite3.Connection:
+            if not opened:
+                opened.append(_open(self._path))
+            return opened[0]
+
+        def close() -> None:
+            while opened:
+                with suppress(sqlite3.Error):
+                    opened.pop().close()
+
         while True:
             with self._lock:
-                if not self._jobs:
-                    self._working = False
-                    return
-                job = self._jobs.popleft()
+                job = self._jobs.popleft() if self._jobs else None
+                self._working = job is not None
+            if job is None:
+                close()
+                return
             try:
-                job()
+                job(database)
             except Exception as error:  # noqa: BLE001  # whatever it is, the next rows may fare better
                 self._warn(str(error) if isinstance(error, sqlite3.Error) else type(error).__name__)
+                close()
 
     def _warn(self, why: str) -> None:
         if not self._warned:
             self._warned = True
             log.warning("usage: the ledger %s cannot be used (%s); calls are not written down.", self._path, why)
-
-    def _hold(self, entry: Entry, usd: float, limit: float, *, may_be_alone: bool) -> Today:
-        with _opened(self._path) as database, _transaction(database):
-            day = entry.at - entry.at % DAY
-            [(spent, held)] = database.execute(
-                "SELECT total(CASE WHEN settled OR at < ?2 THEN coalesce(usd, 0) + held END), "
-                "total(CASE WHEN NOT settled AND at >= ?2 THEN held END) FROM calls WHERE at >= ?1 AND at < ?1 + 86400",
-                (day, entry.at - _ABANDONED),
-            )
-            fits = spent + held + usd <= limit + 1e-9 or (may_be_alone and not held and spent < limit)
-            if fits:
-                _insert(database, entry, Usage(), held=usd, settled=False)
-        return Today(fits, spent, held)
-
-    def _write(self, entry: Entry, usage: Usage | None, held: float) -> None:
-        with _opened(self._path) as database, _transaction(database):
-            if usage is None:
-                database.execute("DELETE FROM calls WHERE id = ?", (entry.id,))
-            else:
-                _insert(database, entry, usage, held=held, settled=True)
-            database.execute("DELETE FROM calls WHERE at < ?", (entry.at - KEPT_DAYS * DAY,))
 
 
 def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) -> list[Row]:
@@ -205,29 +202,63 @@ def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) ->
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY)) as database:
         found = database.execute(
             f"SELECT coalesce({_COLUMNS[by]}, ''), count(*), sum(input), sum(cached), sum(output), sum(searches), "  # noqa: S608  # of a table
-            "total(usd), total(held), sum(settled AND usd IS NULL) "
+            "total(usd), total(held), sum(settled AND usd IS NULL AND total > 0) "
             f"FROM calls WHERE at >= ? GROUP BY 1 ORDER BY {order}",
             (today - (days - 1) * DAY,),
         ).fetchall()
     return [Row(*row) for row in found]
 
 
-@contextmanager
-def _opened(path: Path) -> Generator[sqlite3.Connection]:
+def _open(path: Path) -> sqlite3.Connection:
     """Open the database, which only its owner can read; made where there is none."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with closing(sqlite3.connect(path, timeout=_BUSY, isolation_level=None)) as database:
-        [(version,)] = database.execute("PRAGMA user_version")
-        if version > _VERSION:
-            raise sqlite3.DatabaseError("it is of a newer version")
-        if version < _VERSION:
-            with _transaction(database):
-                for statement in _SCHEMA.split(";"):
-                    database.execute(statement)
-                database.execute(f"PRAGMA user_version = {_VERSION}")
-        yield database
+    database = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
+    try:
+        # A commit waits for no disk: after a loss of power the last rows may be missing, and the file is whole.
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        _prepare(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    [(version,)] = database.execute("PRAGMA user_version")
+    if version > _VERSION:
+        raise sqlite3.DatabaseError("it is of a newer version")
+    if version < _VERSION:
+        with _transaction(database):
+            for statement in _SCHEMA.split(";"):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _hold(database: sqlite3.Connection, entry: Entry, usd: float, limit: float, *, may_be_alone: bool) -> Today:
+    with _transaction(database):
+        day = entry.at - entry.at % DAY
+        [(spent, held)] = database.execute(
+            "SELECT total(CASE WHEN settled OR at < ?2 THEN coalesce(usd, 0) + held END), "
+            "total(CASE WHEN NOT settled AND at >= ?2 THEN held END) "
+            "FROM calls WHERE at >= ?1 AND at < ?1 + 86400 AND id != ?3",
+            (day, entry.at - _ABANDONED, entry.id),
+        )
+        fits = spent + held + usd <= limit + 1e-9 or (may_be_alone and not held and spent < limit)
+        if fits:
+            _insert(database, entry, Usage(), held=usd, settled=False)
+    return Today(fits, spent, held)
+
+
+def _write(database: sqlite3.Connection, entry: Entry, usage: Usage | None, held: float) -> None:
+    with _transaction(database):
+        if usage is None:
+            database.execute("DELETE FROM calls WHERE id = ?", (entry.id,))
+        else:
+            _insert(database, entry, usage, held=held, settled=True)
+        database.execute("DELETE FROM calls WHERE at < ?", (entry.at - KEPT_DAYS * DAY,))
 
 
 @contextmanager

@@ -163,7 +163,8 @@ class Meter:
             spent = today.spent
         if self._settled != settled or (mine > 0 and spent < limit and (expected.guessed or spent + wanted <= limit)):
             return False
-        raise limit_reached("day_cost_usd", limit, spent, wanted)
+        held = 0.0 if today is None else max(0.0, today.held - mine)
+        raise limit_reached("day_cost_usd", limit, spent, wanted, held=held)
 
     def _guess(self, profile: Profile) -> Amount:
         """Return what the first call of a kind is taken for."""
