@@ -166,21 +166,22 @@ class Scorer:
         found = Scored(row, title)
         length = 1 - self._b + self._b * max(len(body), self._shortest / (1 if body.isascii() else 3)) / self._average
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(title) / _TITLE_LENGTH)
+        found.gains, found.at_average = [0.0] * len(self._terms), [0.0] * len(self._terms)
+        found.heads = [False] * len(self._terms)
         anywhere = f"{head}\n{body}\n{names}"
-        for term in self._terms:
-            hits, more, in_head = 0, 0.0, False
-            if term.root in anywhere:
-                hits = min(term.hits(body), _MOST_HITS)
-                if term.root in head:
-                    title_hits, above_hits, path_hits = term.hits(title), term.hits(above), term.hits(path)
-                    more = in_title * title_hits + _ABOVE * bool(above_hits) + _PATH * bool(path_hits)
-                    in_head = more > 0
-                if not hits and term.root in names:
-                    more += _NAMES * bool(term.hits(names))
+        for at, term in enumerate(self._terms):
+            if term.root not in anywhere:
+                continue
+            hits, more = min(term.hits(body), _MOST_HITS), 0.0
+            if term.root in head:
+                title_hits, above_hits, path_hits = term.hits(title), term.hits(above), term.hits(path)
+                more = in_title * title_hits + _ABOVE * bool(above_hits) + _PATH * bool(path_hits)
+                found.heads[at] = more > 0
+            if not hits and term.root in names:
+                more += _NAMES * bool(term.hits(names))
             count = hits / length + more
-            found.gains.append(count / (count + _K1))
-            found.at_average.append((hits + more) / (hits + more + _K1))
-            found.heads.append(in_head)
+            found.gains[at] = count / (count + _K1)
+            found.at_average[at] = (hits + more) / (hits + more + _K1)
         if self._required:
             self._look_for_required(found, f"{above}\n{path}", length)
         return found
@@ -311,14 +312,15 @@ def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:
     They are normalised. Of a compound of which only parts are there, it is the parts.
     """
     row = found.row
-    texts = [row.text or row.body, *map(normalise, (row.title, row.above, row.path.rpartition(".")[0]))]
+    texts = [row.text or row.body, *map(_normalised, (row.title, row.above, row.path.rpartition(".")[0]))]
     folded = list(map(foldable, texts))
+    anywhere = "\n".join(folded)
     counts: Counter[str] = Counter()
     for word in words:
-        if any(map(word.hits, folded)):
+        if word.root in anywhere and any(map(word.hits, folded)):
             counts.update(chain.from_iterable(map(word.words, texts)))
             continue
-        for part in longest_parts(word.text, "\n".join(folded)) if word.pattern is None else ():
+        for part in longest_parts(word.text, anywhere) if word.pattern is None else ():
             counts.update(chain.from_iterable(as_written(part, text) for text in texts))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -328,6 +330,11 @@ def idf(documents: int, having: int) -> float:
     if not having:
         return math.log(1 + (documents + 0.5) / 0.5) / 2
     return math.log(1 + (documents - having + 0.5) / (having + 0.5))
+
+
+@lru_cache(maxsize=_MOST_FOLDED)
+def _normalised(text: str) -> str:
+    return normalise(text)
 
 
 @lru_cache(maxsize=_MOST_FOLDED)
