@@ -31,3 +31,6 @@ from .replies import Reset as Reset
 from .replies import Sse as Sse
 from .replies import Step as Step
 from .replies import Truncated as Truncated
+from .stored_responses import Faults as Faults
+from .stored_responses import StoredResponse as StoredResponse
+from .stored_responses import StoredResponses as StoredResponses

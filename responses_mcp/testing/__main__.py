@@ -60,6 +60,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         help="answer with this error status instead of an echo",
     )
+    parser.add_argument(
+        "--interval", type=float, default=0, metavar="SECONDS", help="time between events of background responses"
+    )
     parser.add_argument("--hang", action="store_true", help="never answer")
     parser.add_argument(
         "--record",
@@ -92,6 +95,7 @@ async def _serve(options: argparse.Namespace, observer: Observer | None) -> None
     # The signals are caught before the line is printed: who has read it may send one at once.
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with open_fake_api(reply, port=options.port, observer=observer) as api:
+            api.stored.interval = options.interval
             sys.stdout.write(f"listening {api.base_url}\n")
             sys.stdout.flush()
             async for _ in signals:

@@ -45,7 +45,7 @@ def echo(request: Mapping[str, Any]) -> Body:
     finds nothing: its answer is unsearched. Sources are listed only if the request's ``include`` asks for
     them.
     """
-    query = _query(request.get("input"))
+    query = query_of(request)
     model = request.get("model")
     named: Body = {"model": model} if isinstance(model, str) else {}
     if "404" in query:
@@ -58,7 +58,9 @@ def echo(request: Mapping[str, Any]) -> Body:
     return answer(text, annotations=[cite(text, url, f"About {query}")], searches=[search], **named)
 
 
-def _query(given: Any) -> str:
+def query_of(request: Mapping[str, Any]) -> str:
+    """Return the first line of the text of a request's last user message."""
+    given: Any = request.get("input")
     text = ""
     if isinstance(given, str):
         text = given

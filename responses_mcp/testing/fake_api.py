@@ -5,8 +5,8 @@
     assert len(api.requests) == 2
 
 It serves ``POST {base_url}/responses``, ``POST {base_url}/embeddings`` and ``GET {base_url}/models``, records every
-request, and notices when the peer hangs up before it got its reply. h11 reads the requests; replies are bytes, written
-as they are, however wrong.
+request, and notices when the peer hangs up before it got its reply. What is asked for in background mode is kept, and
+served under ``{base_url}/responses/ID``. h11 reads the requests; replies are bytes, written as they are, however wrong.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from . import bodies
 from .embeddings import Embed, answer_with_embeddings, count_words
 from .event_stream import as_stream
 from .replies import Ending, Error, Json, Pause, Reply
+from .stored_responses import StoredResponses
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -115,6 +116,9 @@ class FakeApi:
     embed: Embed
     """Makes the vectors for ``POST /embeddings``; at first `count_words`. It blocks whoever else is served."""
 
+    stored: StoredResponses
+    """The responses made in background mode, which `default` has no say in, and what goes wrong with them."""
+
     requests: list[RecordedRequest]
     """Every request that was read whole, whatever its path, in order of arrival."""
 
@@ -128,6 +132,7 @@ class FakeApi:
         self.base_url = base_url
         self.default = answer_by_echo
         self.embed = count_words
+        self.stored = StoredResponses()
         self.requests = []
         self.connections = 0
         self.open_connections = 0
@@ -269,9 +274,15 @@ class FakeApi:
         return ending
 
     def _choose(self, request: RecordedRequest) -> Reply | Handler:
-        path = ABSOLUTE_FORM.sub("", request.target).partition("?")[0]
+        target = ABSOLUTE_FORM.sub("", request.target)
+        path = target.partition("?")[0]
+        one = f"{self._path}/responses/"
+        if path.startswith(one) and path != one:
+            if self._script:
+                return self._script.popleft()
+            return self.stored.answer(request.method, target.removeprefix(one))
         known: dict[tuple[str, str], Reply | Handler] = {
-            ("POST", f"{self._path}/responses"): self.default,
+            ("POST", f"{self._path}/responses"): self._create,
             ("POST", f"{self._path}/embeddings"): lambda asked: answer_with_embeddings(asked.json, self.embed),
             ("GET", f"{self._path}/models"): Json(bodies.models()),
         }
@@ -280,6 +291,12 @@ class FakeApi:
             # The script is not touched: a client with a wrong path must not pass for one with the right path.
             return Error(404, f"Invalid URL ({request.method} {request.target})", code="unknown_url")
         return self._script.popleft() if self._script else known[route]
+
+    def _create(self, request: RecordedRequest) -> Reply | Awaitable[Reply]:
+        wanted: Any = request.json
+        if isinstance(wanted, dict) and cast("dict[str, Any]", wanted).get("background") is True:
+            return self.stored.create(cast("dict[str, Any]", wanted))
+        return self.default if isinstance(self.default, Reply) else self.default(request)
 
     def _hang_up(self, request: RecordedRequest) -> None:
         # The reply and the watch can both notice in one turn of the loop; the first of them decides.

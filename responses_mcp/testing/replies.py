@@ -242,17 +242,16 @@ class Sse(Reply):
 
     def steps(self, request_id: str) -> Iterator[Step]:
         """Yield the head, the events as chunks, then the ending."""
-        head = {"transfer-encoding": "chunked", "cache-control": "no-cache"}
-        yield _head(200, "text/event-stream; charset=utf-8", request_id, head)
+        yield stream_head(request_id)
         writes = [self._encode(event) for event in self.events]
         if self.done_marker:
             writes.append(f"data: [DONE]{self.line_end * 2}".encode())
         if self.chunk_bytes is not None:
             writes = _pieces(b"".join(writes), self.chunk_bytes)
         # An empty chunk would end the body, so an empty event is no chunk at all.
-        yield from _spaced([b"%x\r\n%b\r\n" % (len(data), data) for data in writes if data], self.interval)
+        yield from _spaced([chunk(data) for data in writes if data], self.interval)
         if self.ending == "complete":
-            yield b"0\r\n\r\n"
+            yield last_chunk()
         else:
             yield Ending.CLOSE if self.ending == "cut" else Ending.HANG
 
@@ -261,8 +260,29 @@ class Sse(Reply):
             return event
         if isinstance(event, str):
             return event.encode()
-        name = f"event: {event['type']}{self.line_end}data: ".encode()
-        return name + encode_json(event) + (self.line_end * 2).encode()
+        return event_bytes(event, self.line_end)
+
+
+def stream_head(request_id: str) -> bytes:
+    """Return the head of a stream of events, which comes in chunks."""
+    fields = {"transfer-encoding": "chunked", "cache-control": "no-cache"}
+    return _head(200, "text/event-stream; charset=utf-8", request_id, fields)
+
+
+def event_bytes(event: Mapping[str, Any], line_end: str = "\n") -> bytes:
+    """Return an event as it is written, with its ``type`` as its name."""
+    name = f"event: {event['type']}{line_end}data: ".encode()
+    return name + encode_json(event) + (line_end * 2).encode()
+
+
+def chunk(data: bytes) -> bytes:
+    """Return a chunk of a body in chunked encoding. An empty one would end the body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def last_chunk() -> bytes:
+    """Return what ends a body in chunked encoding."""
+    return b"0\r\n\r\n"
 
 
 def encode_json(value: Mapping[str, Any]) -> bytes:

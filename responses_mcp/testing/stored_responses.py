@@ -1,0 +1,253 @@
+"""What the fake API keeps: responses made in the background, which can be looked at, streamed again and cancelled.
+
+A response is what its age makes of it: its events are due one after the other, `interval` seconds apart, and all that
+is asked about it is answered from those that are due. So no task works in the background, and no time is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import trio
+
+from . import bodies
+from .event_stream import stream_events
+from .items import Body, reasoning
+from .replies import Closed, Ending, Error, Json, Pause, Reply, Step, chunk, event_bytes, last_chunk, stream_head
+
+Compose = Callable[[Mapping[str, Any]], Body]
+"""Makes the finished response of a request. What the API echoes, such as `background`, is set afterwards."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faults:
+    """What goes wrong with one response. By default nothing does.
+
+    `id_never_sent` closes the connection of the POST before its first byte, though the response is made and paid for.
+    `cut_after` ends streams, of the first `cuts`, behind the event with that number. `cancels_lost` closes the
+    connections of so many requests to cancel, which have no effect. `stuck` stays in progress for ever. `gone_after`
+    is the age in seconds from which on the response is not known any more.
+    """
+
+    id_never_sent: bool = False
+    cut_after: int | None = None
+    cuts: int = 1
+    cancels_lost: int = 0
+    stuck: bool = False
+    gone_after: float | None = None
+
+
+@dataclass(eq=False, kw_only=True)
+class StoredResponse:
+    """One response in the background. Times are `trio.current_time()`."""
+
+    request: Mapping[str, Any] = field(repr=False)
+    finished: Body = field(repr=False)
+    events: list[Body] = field(repr=False)
+    created: float
+    interval: float
+    faults: Faults
+    cancelled: float | None = None
+    streams: int = 0
+    """How many times it was streamed."""
+
+    cancels: int = 0
+    """How many requests to cancel it have come, lost ones included."""
+
+    @property
+    def id(self) -> str:
+        """The id of the response."""
+        return cast("str", self.finished["id"])
+
+    def due(self, now: float) -> int:
+        """Return how many of the events have happened."""
+        most = 3 if self.faults.stuck else len(self.events)
+        until = now if self.cancelled is None else min(now, self.cancelled)
+        return min(most, 1 + int((until - self.created) / self.interval + 1e-9)) if self.interval else most
+
+    def body(self, now: float) -> Body:
+        """Return the response object as it is by now."""
+        due = self.due(now)
+        if due == len(self.events):
+            return self.finished
+        status = "cancelled" if self.cancelled is not None else "queued" if due < 3 else "in_progress"
+        done = [event["item"] for event in self.events[:due] if event["type"] == "response.output_item.done"]
+        return {**self.finished, **_UNFINISHED, "status": status, "output": done}
+
+    def ended(self, now: float) -> bool:
+        """Tell whether nothing will happen any more."""
+        return self.cancelled is not None or self.due(now) == len(self.events)
+
+
+class StoredResponses:
+    """The responses that were made in the background, by id. The fake API has one of these as `stored`.
+
+    `faults` are those of the next response, and of all that follow until they are changed.
+    """
+
+    compose: Compose
+    """Makes the finished responses; at first `thoughtful_echo`."""
+
+    interval: float
+    """Seconds between two events of a response; at first 0, with which a response is finished at once."""
+
+    kept: float | None
+    """Seconds after which a response is forgotten; None keeps it."""
+
+    faults: Faults
+    """What goes wrong with the responses to come."""
+
+    responses: dict[str, StoredResponse]
+    """Every response ever made, which is what would have been paid for, in order."""
+
+    def __init__(self) -> None:
+        self.compose = thoughtful_echo
+        self.interval = 0.0
+        self.kept = None
+        self.faults = Faults()
+        self.responses = {}
+
+    def create(self, wanted: Mapping[str, Any]) -> Reply:
+        """Make a response, and reply with its stream or, if no stream is asked for, with what there is of it."""
+        if wanted.get("store") is False:
+            return Error(400, "Background mode needs store=true.", param="store")
+        previous = wanted.get("previous_response_id")
+        if previous is not None and self._find(previous) is None:
+            message = f"Previous response with id '{previous}' not found."
+            return Error(400, message, code="previous_response_not_found", param="previous_response_id")
+        finished = {
+            **self.compose(wanted),
+            "background": True,
+            "previous_response_id": previous,
+            "service_tier": wanted.get("service_tier") or "default",
+            "store": True,
+        }
+        response = StoredResponse(
+            request=wanted,
+            finished=finished,
+            events=_queued(stream_events(finished)),
+            created=trio.current_time(),
+            interval=self.interval,
+            faults=self.faults,
+        )
+        self.responses[response.id] = response
+        if response.faults.id_never_sent:
+            return Closed()
+        return _Following(response) if wanted.get("stream") is True else Json(response.body(response.created))
+
+    def answer(self, method: str, target: str) -> Reply:
+        """Reply to a request for one response: GET it, streamed or not, or POST to cancel it.
+
+        `target` is the path behind ``/responses/``, with its query.
+        """
+        parts = urlsplit(target)
+        name, _, what = parts.path.partition("/")
+        response = self._find(unquote(name))
+        if response is None:
+            return Json(_not_found(unquote(name)), 404)
+        if (method, what) == ("POST", "cancel"):
+            return self._cancel(response)
+        if (method, what) != ("GET", ""):
+            return Error(404, f"Invalid URL ({method} {target})", code="unknown_url")
+        query = parse_qs(parts.query)
+        if query.get("stream") == ["true"]:
+            return _Following(response, after=int(query.get("starting_after", ["-1"])[0]))
+        return Json(response.body(trio.current_time()))
+
+    def _cancel(self, response: StoredResponse) -> Reply:
+        response.cancels += 1
+        if response.cancels <= response.faults.cancels_lost:
+            return Closed()
+        now = trio.current_time()
+        if not response.ended(now):
+            response.cancelled = now
+        return Json(response.body(now))
+
+    def _find(self, name: object) -> StoredResponse | None:
+        response = self.responses.get(name) if isinstance(name, str) else None
+        if response is None:
+            return None
+        age = trio.current_time() - response.created
+        limits = (self.kept, response.faults.gone_after)
+        return None if any(limit is not None and age >= limit for limit in limits) else response
+
+
+@dataclass(frozen=True)
+class _Following(Reply):
+    """The events of a response behind number `after`, those to come included, each when it is due."""
+
+    response: StoredResponse
+    after: int = -1
+
+    def steps(self, request_id: str) -> Iterator[Step]:
+        """Yield events and pauses until the response has ended, or the stream is to be cut."""
+        response, faults = self.response, self.response.faults
+        response.streams += 1
+        cut = faults.cut_after if faults.cut_after is not None and response.streams <= faults.cuts else None
+        yield stream_head(request_id)
+        sent = self.after + 1
+        while True:
+            now = trio.current_time()
+            for event in response.events[sent : response.due(now)]:
+                yield chunk(event_bytes(event))
+                sent += 1
+                if event["sequence_number"] == cut:
+                    yield Ending.CLOSE
+                    return
+            if response.ended(trio.current_time()):
+                # A response that was cancelled has no last event: the stream just ends.
+                yield last_chunk()
+                return
+            yield Pause(max(response.interval, 0.001))
+
+
+_UNFINISHED: Body = {"completed_at": None, "error": None, "incomplete_details": None, "usage": None}
+
+
+def _queued(events: list[Body]) -> list[Body]:
+    """Return the events of a response that has to wait for its turn first."""
+    first = {**events[0], "response": {**events[0]["response"], "status": "queued"}}
+    waits = {**first, "type": "response.queued"}
+    return [{**event, "sequence_number": number} for number, event in enumerate([first, waits, *events[1:]])]
+
+
+def _not_found(name: str) -> Body:
+    message = f"Response with id '{name}' not found."
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
+
+
+def thoughtful_echo(request: Mapping[str, Any]) -> Body:
+    """Return the echo of a request (`bodies.echo`) behind a reasoning item.
+
+    Its content is encrypted if ``include`` asks for that. Where ``text.format`` has a JSON schema, the text is the
+    least value of that schema, with the query in its texts.
+    """
+    body = bodies.echo(request)
+    thought = reasoning()
+    if "reasoning.encrypted_content" in (request.get("include") or ()):
+        thought["encrypted_content"] = f"gAAAA{thought['id']}"
+    body["output"].insert(0, thought)
+    wanted: Body = request.get("text", {}).get("format", {})
+    if wanted.get("type") == "json_schema":
+        message = body["output"][-1]
+        part = message["content"][0]
+        # As the API does: with a format there are no annotations.
+        text = json.dumps(least_value(wanted["schema"], bodies.query_of(request)))
+        message["content"] = [{**part, "text": text, "annotations": []}]
+    return body
+
+
+def least_value(schema: Mapping[str, Any], text: str) -> Any:
+    """Return a value that a plain JSON schema admits: what is required, as little as possible, `text` for a text."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "object")
+    if kind == "object":
+        properties = schema.get("properties", {})
+        return {name: least_value(properties[name], text) for name in schema.get("required", ()) if name in properties}
+    plain: dict[str, Any] = {"string": text, "integer": 0, "number": 0, "boolean": False, "array": [], "null": None}
+    return plain[kind]

@@ -1,0 +1,216 @@
+"""Background mode of the fake API: what it keeps, in which state, and what goes wrong on request."""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from openai.types import responses as official
+from trio.testing import MockClock
+
+from responses_mcp.testing import Faults, Json, RecordedRequest, StoredResponses
+from responses_mcp.testing.replies import Ending, Pause, Reply
+from tests.testing.bare_client import Client, Received, connected, fake
+from tests.testing.official_types import check_types
+from tests.testing.test_event_stream import EVENTS
+
+ASKED: dict[str, Any] = {"model": "gpt-5.4", "input": "why?", "background": True, "store": True, "stream": True}
+
+
+async def written(reply: Reply) -> tuple[list[dict[str, Any]], Ending]:
+    """Play a reply in Trio's time and return the events in it, and how it ends."""
+    data, ending = b"", Ending.KEEP_ALIVE
+    for step in reply.steps("req_1"):
+        if isinstance(step, bytes):
+            data += step
+        elif isinstance(step, Pause):
+            await trio.sleep(step.seconds)
+        else:
+            ending = step
+    lines = data.split(b"\n")
+    return [json.loads(line.removeprefix(b"data: ")) for line in lines if line.startswith(b"data: ")], ending
+
+
+def body_of(reply: Reply) -> Any:
+    assert isinstance(reply, Json)
+    return reply.body
+
+
+def the_id(stored: StoredResponses) -> str:
+    (name,) = stored.responses
+    return name
+
+
+@asynccontextmanager
+async def serving() -> AsyncGenerator[tuple[StoredResponses, Client]]:
+    async with fake() as api, connected(api) as client:
+        yield api.stored, client
+
+
+async def get(client: Client, target: str, method: str = "GET") -> Received:
+    await client.send(f"{method} /v1/responses/{target} HTTP/1.1\r\nHost: fake\r\nContent-Length: 0\r\n\r\n".encode())
+    return await client.receive()
+
+
+async def test_a_response_of_the_background_is_served_under_its_id_over_http() -> None:
+    async with serving() as (stored, client):
+        made = await client.ask("why?", background=True)
+        assert made.json["id"] == the_id(stored)
+        again = await get(client, made.json["id"])
+        assert (again.status, again.json) == (200, made.json)
+        streamed = await get(client, f"{made.json['id']}?stream=true&starting_after=3")
+        assert b'"sequence_number":4,' in streamed.body
+        assert b'"sequence_number":3,' not in streamed.body
+        assert (await get(client, "resp_unknown")).status == 404
+        assert (await get(client, f"{made.json['id']}/cancel", "POST")).json["status"] == "completed"
+
+
+async def test_a_handler_of_its_own_still_answers_what_is_not_in_the_background() -> None:
+    def handler(request: RecordedRequest) -> Reply:
+        return Json({"handled": True})
+
+    async with fake(handler) as api, connected(api) as client:
+        assert (await client.ask("why?")).json == {"handled": True}
+        assert (await client.ask("why?", background=True)).json["background"] is True
+
+
+async def test_a_response_grows_with_its_age_and_each_state_is_of_the_official_types(mock_clock: MockClock) -> None:
+    stored = StoredResponses()
+    stored.interval = 1.0
+    first = body_of(stored.create({**ASKED, "stream": False}))
+    seen = [first]
+    while seen[-1]["status"] not in ("completed", "failed"):
+        mock_clock.jump(1.0)
+        seen.append(body_of(stored.answer("GET", first["id"])))
+    for body in seen:
+        check_types(official.Response.model_validate(body))
+    assert list(dict.fromkeys(body["status"] for body in seen)) == ["queued", "in_progress", "completed"]
+    assert [len(body["output"]) for body in seen] == sorted(len(body["output"]) for body in seen)
+    assert seen[-2]["usage"] is None
+    assert seen[-1]["usage"]["total_tokens"] > 0
+
+
+async def test_its_events_are_of_the_official_types_numbered_and_begin_in_the_queue() -> None:
+    stored = StoredResponses()
+    events, ending = await written(stored.create(ASKED))
+    assert ending is Ending.KEEP_ALIVE
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    kinds = [event["type"] for event in events]
+    assert kinds[:3] == ["response.created", "response.queued", "response.in_progress"]
+    assert kinds[-1] == "response.completed"
+    for event in events:
+        if event["type"] == "response.output_item.added" and event["item"]["type"] == "web_search_call":
+            event["item"]["action"] = {"type": "search"}
+        check_types(EVENTS[event["type"]].model_validate(event))
+
+
+async def test_a_stream_waits_for_events_to_come_and_a_cursor_leaves_out_those_before_it(
+    autojump_clock: MockClock,
+) -> None:
+    stored = StoredResponses()
+    stored.interval = 2.0
+    whole, _ = await written(stored.create(ASKED))
+    assert trio.current_time() >= 2.0 * (len(whole) - 1)
+    rest, _ = await written(stored.answer("GET", f"{the_id(stored)}?stream=true&starting_after=5"))
+    assert rest == whole[6:]
+
+
+async def test_a_cancel_stops_a_response_once_and_for_all_and_its_stream_ends_without_a_last_event(
+    mock_clock: MockClock,
+) -> None:
+    stored = StoredResponses()
+    stored.interval = 1.0
+    stored.create(ASKED)
+    mock_clock.jump(4.5)
+    first = body_of(stored.answer("POST", f"{the_id(stored)}/cancel"))
+    mock_clock.jump(100)
+    assert first["status"] == "cancelled"
+    check_types(official.Response.model_validate(first))
+    assert body_of(stored.answer("POST", f"{the_id(stored)}/cancel")) == first
+    events, _ = await written(stored.answer("GET", f"{the_id(stored)}?stream=true"))
+    assert [event["sequence_number"] for event in events] == [0, 1, 2, 3, 4]
+
+
+async def test_a_stream_is_cut_behind_the_event_that_is_named_and_goes_on_for_who_comes_back() -> None:
+    stored = StoredResponses()
+    stored.faults = Faults(cut_after=4)
+    events, ending = await written(stored.create(ASKED))
+    assert (events[-1]["sequence_number"], ending) == (4, Ending.CLOSE)
+    rest, ending = await written(stored.answer("GET", f"{the_id(stored)}?stream=true&starting_after=4"))
+    assert (rest[0]["sequence_number"], rest[-1]["type"], ending) == (5, "response.completed", Ending.KEEP_ALIVE)
+
+
+async def test_an_id_that_is_never_sent_belongs_to_a_response_that_was_made() -> None:
+    stored = StoredResponses()
+    stored.faults = Faults(id_never_sent=True)
+    assert await written(stored.create(ASKED)) == ([], Ending.CLOSE)
+    assert len(stored.responses) == 1
+
+
+async def test_a_cancel_can_be_lost(mock_clock: MockClock) -> None:
+    stored = StoredResponses()
+    stored.interval, stored.faults = 1.0, Faults(cancels_lost=1)
+    stored.create(ASKED)
+    assert await written(stored.answer("POST", f"{the_id(stored)}/cancel")) == ([], Ending.CLOSE)
+    assert body_of(stored.answer("GET", the_id(stored)))["status"] == "queued"
+    assert body_of(stored.answer("POST", f"{the_id(stored)}/cancel"))["status"] == "cancelled"
+
+
+async def test_a_response_can_be_stuck_forgotten_early_or_with_all_others(mock_clock: MockClock) -> None:
+    stored = StoredResponses()
+    stored.interval, stored.kept, stored.faults = 1.0, 600.0, Faults(stuck=True)
+    stored.create(ASKED)
+    stored.faults = Faults(gone_after=50.0)
+    stored.create(ASKED)
+    stuck, gone = stored.responses
+    mock_clock.jump(49)
+    assert [body_of(stored.answer("GET", name))["status"] for name in (stuck, gone)] == ["in_progress", "completed"]
+    mock_clock.jump(1)
+    assert [body_of(stored.answer("GET", name)).get("status") for name in (stuck, gone)] == ["in_progress", None]
+    mock_clock.jump(550)
+    assert body_of(stored.answer("GET", stuck))["error"]["message"] == f"Response with id '{stuck}' not found."
+
+
+async def test_a_response_can_follow_one_that_is_known_and_no_other() -> None:
+    stored = StoredResponses()
+    first = body_of(stored.create({**ASKED, "stream": False}))
+    second = body_of(stored.create({**ASKED, "stream": False, "previous_response_id": first["id"]}))
+    assert second["previous_response_id"] == first["id"]
+    async with serving() as (_, client):
+        refused = await client.ask("why?", background=True, previous_response_id="resp_unknown")
+        assert (refused.status, refused.json["error"]["param"]) == (400, "previous_response_id")
+        assert (await client.ask("why?", background=True, store=False)).status == 400
+
+
+async def test_reasoning_is_encrypted_where_that_is_asked_for() -> None:
+    stored = StoredResponses()
+    plain = body_of(stored.create({**ASKED, "stream": False}))
+    secret = body_of(stored.create({**ASKED, "stream": False, "include": ["reasoning.encrypted_content"]}))
+    assert "encrypted_content" not in plain["output"][0]
+    assert secret["output"][0]["encrypted_content"].startswith("gAAAA")
+    check_types(official.Response.model_validate(secret))
+
+
+async def test_with_a_schema_the_text_is_a_value_of_it_and_has_no_annotations() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "what": {"type": "string"},
+            "size": {"enum": ["s", "l"]},
+            "more": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+            "left out": {"type": "array"},
+        },
+        "required": ["what", "size", "more"],
+    }
+    text = {"format": {"type": "json_schema", "name": "a", "schema": schema}}
+    body = body_of(StoredResponses().create({**ASKED, "stream": False, "text": text}))
+    part = body["output"][-1]["content"][0]
+    assert json.loads(part["text"]) == {"what": "why?", "size": "s", "more": {"n": 0}}
+    assert part["annotations"] == []
+
+
+async def test_a_method_that_nothing_has_is_an_unknown_url() -> None:
+    async with serving() as (_, client):
+        name = (await client.ask("why?", background=True)).json["id"]
+        assert (await get(client, f"{name}/pause", "POST")).status == 404
