@@ -238,6 +238,15 @@ def simulate(session: nox.Session) -> None:
     session.run("python", "-m", "tests.simulation", *session.posargs)
     if not session.posargs:
         session.run("python", "-m", "tests.simulation.planted")
+        session.run("python", "-m", "tests.simulation.runs")
+        session.run("python", "-m", "tests.simulation.runs_planted")
+
+
+@nox.session(default=False)
+def kill_runs(session: nox.Session) -> None:
+    """Kill 200 real servers amid runs of research, and see that each run was paid for once; `-- --times N`."""
+    session.install("-e", ".", *group("test"))
+    session.run("python", "-m", "tests.kill_runs", *session.posargs)
 
 
 @nox.session(default=False)

@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "responses_mcp.commands.demo",
     "install": "responses_mcp.commands.install",
     "manuals": "responses_mcp.commands.manuals",
+    "research": "responses_mcp.commands.research",
     "doctor": "responses_mcp.commands.doctor",
     "usage": "responses_mcp.commands.usage",
 }
@@ -38,12 +39,12 @@ _EPILOG = """\
 commands:
   ask       answer a question, with sources; text may be piped in
   search    list the pages on the web that fit a query
+  research  research a question for minutes, in a run that goes on by itself
   doctor    check key, configuration, network and start-up; names each cure
   install   show or write the entry for a client, such as claude-code or codex
   demo      show a whole exchange against a built-in fake API; needs no key
   manuals   index, search and read a folder of manuals; needs no key
   usage     show what calls used and cost, if there is a ledger
-
 example:
   openai-responses-mcp ask "What is new in Python 3.13?"
 """
@@ -69,7 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
         const=True,
         help="log all but secrets to stderr, and to PATH if given",
     )
-    parser.add_argument("--toolsets", metavar="NAMES", help="toolsets, with commas between: answer, manuals, search")
+    parser.add_argument("--toolsets", metavar="NAMES", help="comma-separated: answer, manuals, search, research")
     parser.add_argument("-V", "--version", action="version", version=__version__)
     return parser
 

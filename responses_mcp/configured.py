@@ -13,7 +13,10 @@ from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
 from responses_mcp.toolsets.base import Toolset
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from responses_mcp.answers import Answers
+    from responses_mcp.research.service import Research
     from responses_mcp.responses_api.api import ResponsesApi
     from responses_mcp.usage.meter import Meter
     from responses_mcp.websearch import WebSearch
@@ -62,6 +65,11 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
 
         return WebSearch(settings, api=api(), meter=meter())
 
+    def research() -> AbstractAsyncContextManager[Research]:
+        from responses_mcp.research.service import open_research  # noqa: PLC0415
+
+        return open_research(settings, api=api())
+
     toolsets: list[Toolset] = [AnswerToolset(answers, debug=settings.server.debug)]
     if "manuals" in settings.toolsets:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
@@ -71,4 +79,8 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 
         toolsets.append(SearchToolset(search))
+    if "research" in settings.toolsets:
+        from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
+
+        toolsets.append(ResearchToolset(research))
     return toolsets

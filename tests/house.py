@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "usage": {"errors", "json_types", "settings.model"},
     "toolsets": {
         *("errors", "json_types", "room", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
-        *("answers", "websearch", "manuals", "responses_api.api", "responses_api.request"),
+        *("answers", "websearch", "manuals", "research", "responses_api.api", "responses_api.request"),
     },
     "runtime": {"errors", "json_types", "room", "protocol", "settings.model", "toolsets.base"},
     "responses_api.http": {"errors", "settings.address"},
@@ -102,10 +102,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         ),
         "manuals.results",
     },
+    "research": {
+        *("errors", "json_types", "redaction", "settings.model", "settings.system_policy", "settings.time_zone"),
+        "responses_api",
+    },
     "configured": {
         "",
         "answers",
         "websearch",
+        "research",
         "responses_api.api",
         "runtime.conversation",
         "settings.model",
@@ -124,7 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets.base",
     },
     "commands": {
-        *(*BASE, "answers", "websearch", "manuals", "settings", "debuglog", "usage"),
+        *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.demo": {"testing", "commands.terminal"},

@@ -365,14 +365,20 @@ def test_all_that_is_left_on_disk_is_named_on_the_page_about_installing(tmp_path
     for arguments in (["install", "cursor", "--write"], ["manuals", "index"], ["manuals", "find", "door"]):
         assert run(tmp_path, *arguments, MANUALS_ROOT=folder).returncode == 0
     assert run(tmp_path, "--stdio", stdin=HANDSHAKE + CALL, DEBUG=str(tmp_path / "debug.log")).returncode == 0
+    listing = HANDSHAKE + CALL.replace(b'"answer"', b'"research_list"')
+    key = "sk-test-0123456789"
+    assert run(tmp_path, "--stdio", MCP_TOOLSETS="research", OPENAI_API_KEY=key, stdin=listing).returncode == 0
     left = {file.relative_to(tmp_path).as_posix() for file in set(tmp_path.rglob("*")) - before if file.is_file()}
     named = rows(section(text_of("docs/reference/installation.md"), "What is left on disk"))
     assert [row[0].split("`")[1] for row in named if "`" in row[0]] == [
         "HASH-VERSION.sqlite3",
+        "runs.sqlite3",
         "ledger.sqlite3",
         "NAME.bak",
         "config.yaml",
     ]
-    [index] = [name for name in left if name.endswith(".sqlite3")]
+    [runs] = [name for name in left if name.endswith("runs.sqlite3")]
+    [index] = [name for name in left - {runs} if name.endswith(".sqlite3")]
+    assert re.fullmatch(r"(\.local/state|Library/Application Support)/openai-responses-mcp/runs\.sqlite3", runs)
     assert re.fullmatch(r"(\.cache|Library/Caches)/openai-responses-mcp/[0-9a-f]{24}-\d+\.sqlite3", index)
-    assert left == {index, ".cursor/mcp.json.bak", "debug.log"}
+    assert left == {runs, index, ".cursor/mcp.json.bak", "debug.log"}

@@ -111,8 +111,8 @@ def test_the_runtime_dependencies_are_all_that_the_package_imports() -> None:
 def test_trio_is_known_only_where_tasks_live() -> None:
     users = importers_of("trio", "outcome")
     assert {room_of(module) for module in users} == {
-        *("cli", "commands", "commands.demo", "manuals", "manuals.embeddings", "responses_api", "responses_api.http"),
-        *("room", "runtime", "serving", "testing", "under_trio", "usage"),
+        *("cli", "commands", "commands.demo", "manuals", "manuals.embeddings", "research", "responses_api"),
+        *("responses_api.http", "room", "runtime", "serving", "testing", "toolsets", "under_trio", "usage"),
     }
 
 
@@ -200,10 +200,10 @@ def test_a_conversation_about_all_tools_begins_without_any_dependency() -> None:
         "from responses_mcp.configured import configured_conversation\n"
         "from responses_mcp.runtime import descriptors, prologue\n"
         "from responses_mcp.settings import ManualsSettings, ServerSettings, Settings\n"
-        "server = ServerSettings(toolsets=('answer', 'search', 'manuals'))\n"
+        "server = ServerSettings(toolsets=('answer', 'search', 'manuals', 'research'))\n"
         "settings = Settings(server=server, manuals=ManualsSettings(root='/nowhere'))\n"
         "names = {name.partition('_')[0] for name in configured_conversation(settings).tools}\n"
-        "assert names == {'answer', 'manual', 'chatgpt'}"
+        "assert names == {'answer', 'manual', 'chatgpt', 'research'}"
     )
     assert loaded_after(statement).isdisjoint({"trio", "httpx", "yaml", "sqlite3", "asyncio"})
 

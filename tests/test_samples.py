@@ -25,6 +25,7 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.client import connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
+from responses_mcp.toolsets.research_definitions import DEFINITIONS
 from responses_mcp.toolsets.search import SearchToolset
 from responses_mcp.websearch import WebSearch
 from tests.processes import ROOT, WAIT, environment, posix, run
@@ -190,7 +191,9 @@ def test_an_entry_in_toml_serves(block: Block, tmp_path: Path) -> None:
 async def test_a_sample_in_json_is_what_it_shows(block: Block, tmp_path: Path) -> None:
     shown = json.loads(block.text)
     tools = AnswerToolset(lambda: Answers(Settings())).tools
-    if "mcpServers" in shown:
+    if "run_id" in shown:
+        jsonschema.validate(shown, DEFINITIONS[0].output_schema)
+    elif "mcpServers" in shown:
         [entry] = shown["mcpServers"].values()
         check_entry(entry, tmp_path)
     elif "citations" in shown:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import cached_property, partial
 from typing import TypeVar
+from urllib.parse import quote
 
 import trio
 
@@ -20,6 +21,7 @@ from responses_mcp.responses_api.http.pool import Connect, Connections, Request,
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
+from responses_mcp.responses_api.response.streaming import Place
 from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.room import Room
@@ -121,18 +123,85 @@ class ResponsesApi:
 
         return await self._ask(path, body, answer, policy=policy)
 
+    async def prepare(self) -> None:
+        """Do now what a first request would have to wait for, before anything is connected. Raises `UpstreamError`."""
+        if self._connections is None:
+            await self._open()
+
+    async def begin_run(
+        self,
+        body: JsonObject,
+        *,
+        on_place: Callable[[Place], None],
+        on_send: Callable[[], None],
+        on_phase: Callable[[str], None] | None = None,
+        policy: RetryPolicy | None = None,
+        seconds: float,
+    ) -> JsonObject:
+        """Ask for a response in background mode and return the Response object, in whatever state it ended.
+
+        `on_place` is told the id of the response and the number of each event. `on_send` is called right before each
+        request; what it raises ends the call, and nothing more is sent. Takes at most `seconds`. The rest is as for
+        `create`.
+        """
+        return await self._ask(
+            "/responses",
+            {**body, "stream": True, "stream_options": {"include_obfuscation": False}},
+            ReplyReader.response,
+            on_place=on_place,
+            on_send=on_send,
+            on_phase=on_phase,
+            policy=policy,
+            seconds=seconds,
+        )
+
+    async def follow_run(
+        self,
+        response_id: str,
+        *,
+        after: int,
+        on_place: Callable[[Place], None],
+        on_phase: Callable[[str], None] | None = None,
+        seconds: float,
+    ) -> None:
+        """Read the events of a stored response that come behind number `after`, until it ends; -1 reads all.
+
+        What the response became is to be looked up afterwards: of a stream that began late the end need not have it.
+        Raises `UpstreamError`, also where the stream ends before the response.
+        """
+        start = "" if after < 0 else f"&starting_after={after}"
+        path = f"{_path_of(response_id)}?stream=true{start}&include_obfuscation=false"
+
+        def ended(reader: ReplyReader) -> None:
+            reader.response()
+
+        await self._ask(path, None, ended, on_place=on_place, on_phase=on_phase, seconds=seconds)
+
+    async def look_up_run(self, response_id: str, *, seconds: float) -> JsonObject:
+        """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known."""
+        return await self._ask(_path_of(response_id), None, ReplyReader.json_object, seconds=seconds)
+
+    async def cancel_run(self, response_id: str, *, seconds: float) -> JsonObject:
+        """Cancel a response in background mode and return what it is then, which may have ended otherwise."""
+        return await self._ask(f"{_path_of(response_id)}/cancel", {}, ReplyReader.json_object, seconds=seconds)
+
     async def _ask(
         self,
         path: str,
-        body: JsonObject,
+        given: JsonObject | None,
         read: Callable[[ReplyReader], T],
         *,
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        on_place: Callable[[Place], None] | None = None,
+        on_send: Callable[[], None] | None = None,
         policy: RetryPolicy | None = None,
         room: Room | None = None,
         bill: Bill | None = None,
+        seconds: float | None = None,
     ) -> T:
+        """POST `given`, or GET where there is nothing to give, as often as it takes."""
+        body = given or {}
         policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         headers = self._headers  # which may raise, before anything is sent
 
@@ -144,7 +213,7 @@ class ResponsesApi:
         # What a call learns is its own until it is answered: a refusal may have meant something else.
         fallback = self._fallbacks.get(model, ParameterFallback())
         retries = 0
-        seconds = self._request.timeout_ms / 1000
+        seconds = seconds or self._request.timeout_ms / 1000
         with trio.move_on_after(seconds) as deadline:
             while True:
                 # A cancel during the wait must not cost another request, even if the wait had just ended.
@@ -152,8 +221,18 @@ class ResponsesApi:
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body), ensure_ascii=False)).encode()
                 try:
                     request = Request("POST", self._url + path, headers, data)
+                    if given is None:
+                        request = Request("GET", self._url + path, headers)
                     answer = await self._attempt(
-                        request, read, on_phase=on_phase and tell, on_text=on_text, policy=policy, room=room, bill=bill
+                        request,
+                        read,
+                        on_phase=on_phase and tell,
+                        on_text=on_text,
+                        on_place=on_place,
+                        on_send=on_send,
+                        policy=policy,
+                        room=room,
+                        bill=bill,
                     )
                 except UpstreamError as error:
                     if bill is not None and _is_refusal(error):
@@ -196,13 +275,20 @@ class ResponsesApi:
         *,
         on_phase: Callable[[str], None] | None,
         on_text: Callable[[str], None] | None,
+        on_place: Callable[[Place], None] | None,
+        on_send: Callable[[], None] | None,
         policy: RetryPolicy,
         room: Room | None,
         bill: Bill | None,
     ) -> T:
         most = self._request.max_reply_bytes
         reader = ReplyReader(
-            most_bytes=most, budget=self._budget, redact=self.redact, on_phase=on_phase, on_text=on_text
+            most_bytes=most,
+            budget=self._budget,
+            redact=self.redact,
+            on_phase=on_phase,
+            on_text=on_text,
+            on_place=on_place,
         )
         with trio.move_on_after(policy.try_seconds), reader:
             connections = self._connections or await self._open()
@@ -216,6 +302,8 @@ class ResponsesApi:
                             await room.wait()
                             # A cancel may have come in the step that made room.
                             await trio.lowlevel.checkpoint_if_cancelled()
+                        if on_send is not None:
+                            on_send()
                         if bill is not None:
                             bill.sending()
                     elif room is None:
@@ -267,6 +355,10 @@ def _is_refusal(error: UpstreamError) -> bool:
     if isinstance(error, ConnectionFailed):
         return not error.maybe_paid
     return error.status is not None and not 200 <= error.status < 300
+
+
+def _path_of(response_id: str) -> str:
+    return f"/responses/{quote(response_id, safe='')}"
 
 
 def _last_words(error: UpstreamError, body: JsonObject, retries: int, *, repeated: bool) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import trio
 
@@ -33,7 +33,7 @@ from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, ToolError, Toolset
+from responses_mcp.toolsets.base import CallContext, ResidentToolset, ToolError, Toolset
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +88,17 @@ async def serve_conversation(  # started() is called by the shell
     `drain_timeout_ms` of `settings`; at once when the peer no longer reads. Raises nothing for what a peer does.
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
     """
+    shell = _Shell(conversation, receive_stream, send_stream, settings)
+    residents = [toolset for toolset in conversation.toolsets if hasattr(toolset, "live_in")]
     try:
-        await _Shell(conversation, receive_stream, send_stream, settings).run(task_status)
+        if not residents:
+            await shell.run(task_status)
+            return
+        async with trio.open_nursery() as nursery:
+            for toolset in residents:
+                cast(ResidentToolset, toolset).live_in(nursery)
+            await shell.run(task_status)
+            nursery.cancel_scope.cancel(reason="all calls have ended")
     finally:
         await release(conversation.toolsets, receive_stream, send_stream)  # noqa: ASYNC102  # shielded, and bounded, within
 

@@ -219,6 +219,24 @@ class ManualsSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchSettings:
+    """Runs of research: the folder of what is known of them, and what holds for each.
+
+    `state_dir` is the folder of the ledger of usage, too. None stands for nowhere, where no run can be begun; loading
+    fills in a folder of the user's own where something is to be kept. Rows are kept for `keep_days`, with the first
+    words of the question only with `keep_questions`. At most `max_running` runs of one server are on their way, each
+    for `timeout_ms` at most. `on_exit` says what becomes of them when the server ends.
+    """
+
+    state_dir: str | None = None
+    keep_days: int = 7
+    keep_questions: bool = False
+    max_running: int = 8
+    timeout_ms: int = 3_600_000
+    on_exit: Literal["keep", "cancel"] = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients.
 
@@ -237,16 +255,6 @@ class ServerSettings:
     max_unsent_bytes: int = 64 * 1024 * 1024
     max_in_flight: int = 4096
     drain_timeout_ms: int = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchSettings:
-    """What is kept between two starts, in the folder `state_dir`, which is absolute once loaded.
-
-    Loading fills it in where something is to be kept; None, as for a user without a home, keeps nothing.
-    """
-
-    state_dir: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

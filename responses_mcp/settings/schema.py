@@ -262,7 +262,18 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     *section(
         "research",
         "RESEARCH",
-        Setting("state_dir", "folder", "Folder for what is kept; without it, one in the user's state folder."),
+        Setting(
+            "state_dir",
+            "folder",
+            "Folder for what is kept: runs of research, the ledger. Without it, one in the user's state folder.",
+        ),
+        integer("keep_days", 1, 365, "Days for which a run can be asked for."),
+        switch("keep_questions", "Keep the first words of each question with its run, for the list."),
+        integer("max_running", 1, 1_000, "Runs of one server on their way at once; further ones wait their turn."),
+        integer(
+            "timeout_ms", 1, 604_800_000, "Milliseconds that a run may take, after which it is cancelled."
+        )._replace(default_below=True),
+        choice("on_exit", ("keep", "cancel"), "What becomes of runs on their way when the server ends."),
     ),
     *section(
         "usage",
@@ -307,8 +318,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "toolsets",
             "toolsets",
             "Toolsets to offer; `answer` is always among them, `manuals` needs `manuals.root`. Without a list, "
-            "`manuals` come with a root. `search` is there only where it is listed. The variable takes names separated "
-            "by commas.",
+            "`manuals` come with a root. `search` and `research` are there only where they are listed. The variable "
+            "takes names separated by commas.",
         ),
         choice(
             "tool_errors",

@@ -36,7 +36,7 @@ Kind = Literal[
     "debug",
 ]
 
-TOOLSETS: Final = ("answer", "manuals", "search")
+TOOLSETS: Final = ("answer", "manuals", "search", "research")
 """Names that `server.toolsets` may hold."""
 
 MAX_DOMAINS: Final = 100

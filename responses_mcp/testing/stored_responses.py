@@ -28,7 +28,8 @@ class Faults:
     """What goes wrong with one response. By default nothing does.
 
     `id_never_sent` closes the connection of the POST before its first byte, though the response is made and paid for.
-    `cut_after` ends streams, of the first `cuts`, behind the event with that number. `cancels_lost` closes the
+    `cut_after` ends streams, of the first `cuts`, behind the event with that
+    number, or before any that follows it. `cancels_lost` closes the
     connections of so many requests to cancel, which have no effect. `stuck` stays in progress for ever. `gone_after`
     is the age in seconds from which on the response is not known any more.
     """
@@ -193,11 +194,13 @@ class _Following(Reply):
         while True:
             now = trio.current_time()
             for event in response.events[sent : response.due(now)]:
+                if cut is not None and sent > cut:
+                    break
                 yield chunk(event_bytes(event))
                 sent += 1
-                if event["sequence_number"] == cut:
-                    yield Ending.CLOSE
-                    return
+            if cut is not None and sent > cut:
+                yield Ending.CLOSE
+                return
             if response.ended(trio.current_time()):
                 # A response that was cancelled has no last event: the stream just ends.
                 yield last_chunk()

@@ -17,6 +17,8 @@ from responses_mcp.protocol.jsonrpc import RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
+    import trio
+
     from responses_mcp.room import Room
 
 
@@ -116,9 +118,21 @@ class Toolset(Protocol):
         ...
 
 
+class ResidentToolset(Toolset, Protocol):
+    """A toolset whose work may outlive its calls: a server tells it where that can go on."""
+
+    def live_in(self, nursery: trio.Nursery) -> None:
+        """Take a nursery that outlives the calls of a server, and is cancelled before the toolset is closed.
+
+        Called once, before the first call. Nothing is to be started before it is needed.
+        """
+        ...
+
+
 __all__ = [
     "CallContext",
     "Crash",
+    "ResidentToolset",
     "RpcError",
     "Tool",
     "ToolError",

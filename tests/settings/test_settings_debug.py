@@ -131,7 +131,7 @@ def test_answer_is_always_the_first_of_the_toolsets_and_the_others_keep_their_or
 def test_an_unknown_toolset_is_a_problem_that_lists_the_known_ones(tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MCP_TOOLSETS": "answer,weather"})
     assert problem(loaded) == (
-        'server.toolsets: expected a list of toolset names (answer, manuals, search), got "weather" in it (from env MCP_TOOLSETS); '
+        'server.toolsets: expected a list of toolset names (answer, manuals, search, research), got "weather" in it (from env MCP_TOOLSETS); '
         "correct it or unset it."
     )
     assert loaded.settings.server.toolsets is None

@@ -35,10 +35,10 @@ def read_question(arguments: Mapping[str, object], defaults: SearchDefaults) -> 
     "5" is 5, a list may come as JSON text or as words, None and "" are absent, numbers are brought into range, and
     other arguments are ignored. An empty list of domains is none. Raises `BadArgument`, which names the argument.
     """
-    query = _query(arguments.get("query"))
-    days = _number("recency_days", arguments.get("recency_days"), least=0, most=MOST_DAYS)
-    results = _number("max_results", arguments.get("max_results"), least=1, most=MOST_RESULTS)
-    domains = _domains(arguments.get("domains"))
+    query = read_query(arguments.get("query"))
+    days = read_number("recency_days", arguments.get("recency_days"), least=0, most=MOST_DAYS)
+    results = read_number("max_results", arguments.get("max_results"), least=1, most=MOST_RESULTS)
+    domains = read_domains(arguments.get("domains"))
     return Question(
         query=query,
         recency_days=defaults.recency_days if days is None else days,
@@ -47,7 +47,8 @@ def read_question(arguments: Mapping[str, object], defaults: SearchDefaults) -> 
     )
 
 
-def _query(value: object) -> str:
+def read_query(value: object) -> str:
+    """Return the text of a question; a number is one too. Raises `BadArgument`."""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value in (math.inf, -math.inf):
         raise BadArgument("query is missing or is not a text; pass the question as the string argument `query`.")
     text = str(value)
@@ -56,7 +57,7 @@ def _query(value: object) -> str:
     return text
 
 
-def _number(name: str, value: object, *, least: int, most: int) -> int | None:
+def read_number(name: str, value: object, *, least: int, most: int) -> int | None:
     """Return a hint as a whole number within bounds; None, a blank text and absent mean the default."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -69,7 +70,7 @@ def _number(name: str, value: object, *, least: int, most: int) -> int | None:
     return max(least, min(most, round(number)))
 
 
-def _domains(value: object) -> tuple[str, ...] | None:
+def read_domains(value: object, name: str = "domains") -> tuple[str, ...] | None:
     """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
 
     None is absent, and so is a blank text. A list without a name in it is none, whatever the settings prefer.
@@ -81,7 +82,7 @@ def _domains(value: object) -> tuple[str, ...] | None:
     words = [each for each in listed if each is not None]
     if not all(isinstance(each, str) for each in words):
         raise BadArgument(
-            'domains is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
+            f'{name} is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
         )
     domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None

@@ -16,7 +16,7 @@ from responses_mcp.errors import UnusableReply
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.error_mapping import LONGEST_READ, check_status, http_error, not_an_object
-from responses_mcp.responses_api.response.streaming import Event, EventStream, ResponseStream, decode
+from responses_mcp.responses_api.response.streaming import Event, EventStream, Place, ResponseStream, decode
 from responses_mcp.responses_api.retry import retryable_status
 
 BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
@@ -50,7 +50,8 @@ class ReplyReader:
     """Reads one reply: `begin`, then `feed` until it has enough or the body ends, then `finish`.
 
     What it holds counts against `budget` until its `with` block ends. What errors quote has passed `redact`.
-    `on_phase`, if given, is told the phases of a stream, and `on_text` its text as it is written (`ResponseStream`).
+    `on_phase`, if given, is told the phases of a stream, `on_text` its text as it is written (`ResponseStream`), and
+    `on_place` where it is.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ReplyReader:
         redact: Redact,
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        on_place: Callable[[Place], None] | None = None,
     ) -> None:
         self._most_bytes = most_bytes
         self._budget = budget
@@ -71,7 +73,7 @@ class ReplyReader:
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
         self._body_bytes = 0
         self._events: EventStream | None = None
-        self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes, on_text=on_text)
+        self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes, on_text=on_text, on_place=on_place)
         self._declared = 0
         self._named = False  # an event stream
         self._sure = False  # of what kind it is
@@ -140,13 +142,17 @@ class ReplyReader:
 
         `seen` is shown the Response however it ended.
         """
-        of_events = self._events is not None or (self._named and not self._sure)
-        response = self._stream.response() if of_events else self.json_object()
+        response = self.response()
         if seen is not None:
             seen(response)
         if response.get("status") != "completed":
             check_status(response, self._redact)
         return response
+
+    def response(self) -> JsonObject:
+        """Return the Response object, in whatever state it is. Raises `UpstreamError` where there is none."""
+        of_events = self._events is not None or (self._named and not self._sure)
+        return self._stream.response() if of_events else self.json_object()
 
     def json_object(self) -> JsonObject:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""

@@ -26,10 +26,12 @@ MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which ho
 _MOST_KEPT = 10_000  # events that may have to replace the output of the terminal one
 _LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
 _TYPE = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)"')
+_NUMBERED = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"[^"\\]*+"\s*+,\s*+"sequence_number"\s*+:\s*+([0-9]{1,15}+)\s*+[,}]')
 _WRITTEN = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to their square
 _DELTA: Final = "response.output_text.delta"
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_WITH_RESPONSE: Final = (*_TERMINAL, "response.created", "response.queued", "response.in_progress")
 _ITEM, _TEXT, _ANNOTATION = _KEPT = (
     "response.output_item.done",
     "response.output_text.done",
@@ -48,6 +50,13 @@ class Event(NamedTuple):
 
     name: bytes
     data: bytes
+
+
+class Place(NamedTuple):
+    """Where a stream is: the number of its last event, and the id of its response, where the event tells it."""
+
+    number: int | None
+    response_id: str | None = None
 
 
 class EventStream:
@@ -144,6 +153,7 @@ class ResponseStream:
 
     `on_phase`, if given, is told the phases, in words for a person; `redact` is for what they quote only in part.
     `on_text`, if given, is told the text of the answer as it is written, secrets and all, after "" for its beginning.
+    `on_place`, if given, is told with each event where the stream is.
     """
 
     def __init__(
@@ -153,10 +163,12 @@ class ResponseStream:
         *,
         most_bytes: int,
         on_text: Callable[[str], None] | None = None,
+        on_place: Callable[[Place], None] | None = None,
     ) -> None:
         self._on_phase = on_phase
         self._on_text = on_text
         self._asides = set[int]()  # messages that are not the final answer, by their place in the output
+        self._on_place = on_place
         self._redact = redact
         self._most_bytes = most_bytes
         self._kept: list[tuple[str, bytes]] = []
@@ -169,6 +181,8 @@ class ResponseStream:
     def take(self, event: Event) -> bool:
         """Take the next event and tell whether it was the last of the response."""
         kind = _kind(event)
+        if self._on_place is not None:
+            self._on_place(_place(kind, event.data))
         if kind in _TERMINAL or kind == "error":
             self._end = (kind, event.data)
             return True
@@ -274,6 +288,16 @@ def _kind(event: Event) -> str:
     members = _object(event.data)
     kind = members.get("type", "error" if "error" in members else "")
     return kind if isinstance(kind, str) else ""
+
+
+def _place(kind: str, data: bytes) -> Place:
+    """Return where an event is; only that of a kind that has the response is decoded, or one in another order."""
+    numbered = _NUMBERED.match(data)
+    if numbered and kind not in _WITH_RESPONSE:
+        return Place(int(numbered[1]))
+    event = _object(data)
+    number = event.get("sequence_number")
+    return Place(number if type(number) is int else None, text_at(as_object(event.get("response")), "id") or None)
 
 
 def _object(data: bytes) -> JsonObject:

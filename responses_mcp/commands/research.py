@@ -1,0 +1,246 @@
+"""`openai-responses-mcp research`: what the research tools do, for people and scripts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+import trio
+
+from responses_mcp.commands.asking import Watch, call, for_reading, question, run_asking
+from responses_mcp.commands.terminal import (
+    FAILED,
+    INTERRUPTED,
+    NAME,
+    OK,
+    WRONG,
+    Stop,
+    configured,
+    on_terminal,
+    parser_of,
+    remark,
+    say,
+    say_json,
+    say_text,
+)
+from responses_mcp.errors import ResponsesMcpError
+from responses_mcp.research.outcome import RunView
+from responses_mcp.research.question import EFFORTS
+from responses_mcp.research.service import Research, open_research
+from responses_mcp.settings.model import Settings
+
+_EXAMPLES: Final = """\
+examples:
+  openai-responses-mcp research "What changed in the tax law?" --effort deep
+  openai-responses-mcp research list
+"""
+_FOREVER: Final = 7 * 86_400.0  # seconds; runs end before that by themselves
+_SECOND_THOUGHT: Final = 3.0  # seconds in which a second Ctrl-C cancels the run
+_ID_COMES: Final = 10.0  # seconds for which leaving waits for the id of a run that has just been asked for
+_LARGEST_SCHEMA: Final = 64 * 1024  # bytes
+_MOST_LISTED: Final = 100
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    parser = parser_of(
+        "research",
+        usage='%(prog)s "QUESTION" [options]\n       %(prog)s list | show RUN | cancel RUN',
+        description="Research a question on the web, for minutes if need be. The run goes on when\n"
+        "this ends: Ctrl-C leaves it and prints its id, a second Ctrl-C cancels it.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to research; - is what stdin says")
+    parser.add_argument("--effort", metavar="E", choices=EFFORTS, help="quick, standard (the default) or deep")
+    parser.add_argument("--domains", metavar="A,B", action="append", help="search only these sites")
+    parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the answer, which is JSON then")
+    parser.add_argument("--continue", dest="continue_from", metavar="RUN", help="follow up a run that has an answer")
+    parser.add_argument("--fresh", action="store_true", help="begin anew while a run about the same goes on")
+    _common(parser)
+    return parser
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="write one JSON document, as the tools return it")
+    parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
+
+
+def _parser_of_runs(action: str) -> argparse.ArgumentParser:
+    said = {
+        "list": "List the last runs, the newest first.",
+        "show": "Wait for a run and show its answer. Ctrl-C leaves it alone.",
+        "cancel": "Cancel a run, so that it stops working and costing.",
+    }
+    example = "" if action == "list" else " run_0f3a5c7e9b1d2f46"
+    parser = parser_of(
+        f"research {action}", description=said[action], epilog=f"examples:\n  {NAME} research {action}{example}\n"
+    )
+    if action != "list":
+        parser.add_argument("run", metavar="RUN", help="id of the run")
+    _common(parser)
+    return parser
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command and return the exit code."""
+    if argv and argv[0] in _RUNS:
+        options, work = _parser_of_runs(argv[0]).parse_args(argv[1:]), _RUNS[argv[0]]
+    else:
+        options, work = build_parser().parse_intermixed_args(argv), _research
+    code = OK
+
+    def told() -> None:
+        nonlocal code
+        code = work(options, _settings(options))
+
+    return run_asking(told, as_json=options.json) or code
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    settings = configured(os.environ, options.config, toolsets="answer,research")
+    # Here the end of the process is no reason to end a run.
+    return replace(settings, research=replace(settings.research, on_exit="keep"))
+
+
+def _call(settings: Settings, work: Callable[[Research, Watch], Any]) -> Any:
+    async def opened(watch: Watch) -> Any:
+        async with open_research(settings) as research:
+            return await work(research, watch)
+
+    return call(settings, opened)
+
+
+def _research(options: argparse.Namespace, settings: Settings) -> int:
+    query = question(options.question)
+    schema = None if options.schema is None else _schema(options.schema)
+    domains = None if options.domains is None else " ".join(options.domains).replace(",", " ").split()
+
+    async def ask(research: Research, watch: Watch) -> RunView:
+        run_id = await research.start(
+            query,
+            effort=options.effort,
+            domains=domains,
+            continue_from=options.continue_from,
+            output_schema=schema,
+            fresh=options.fresh,
+        )
+        return await _watched(research, run_id, watch)
+
+    return _show(_call(settings, ask), as_json=options.json)
+
+
+async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
+    """Wait for a run; an interrupt leaves it, and a second one cancels it."""
+    if threading.current_thread() is not threading.main_thread():  # of a program that runs this
+        return await research.result(run_id, wait_seconds=_FOREVER, on_phase=watch.tell)
+    with trio.open_signal_receiver(signal.SIGINT) as interrupts:
+        async with trio.open_nursery() as nursery:
+
+            async def listen() -> None:
+                await anext(interrupts)
+                waiting.cancel(reason="interrupted")
+
+            nursery.start_soon(listen)
+            view: RunView | None = None
+            failure: ResponsesMcpError | None = None
+            with trio.CancelScope() as waiting:
+                try:
+                    view = await research.result(run_id, wait_seconds=_FOREVER, on_phase=watch.tell)
+                except ResponsesMcpError as error:
+                    failure = error  # raised outside the nursery, so that it is in no group
+            nursery.cancel_scope.cancel(reason="the run has ended, or is left")
+        if failure is not None:
+            raise failure
+        if view is not None:
+            return view
+        watch.end()
+        remark("Leaving the run. Press Ctrl-C again to cancel it.")
+        with trio.move_on_after(_SECOND_THOUGHT):
+            await anext(interrupts)
+            return await research.cancel(run_id)
+        await research.wait_for_id(run_id, _ID_COMES)
+    raise Stop(f"The run goes on without this command: {NAME} research show {run_id}", code=INTERRUPTED)
+
+
+def _schema(name: str) -> Mapping[str, Any]:
+    try:
+        with Path(name).open("rb") as file:
+            data = file.read(_LARGEST_SCHEMA + 1)
+        if len(data) > _LARGEST_SCHEMA:
+            raise Stop(f"{name} has more than {_LARGEST_SCHEMA} bytes; pass a smaller schema.", code=WRONG)
+        schema = json.loads(data.decode("utf-8-sig"))
+    except OSError as error:
+        raise Stop(f"{name} cannot be read ({error.strerror}).", code=WRONG) from error
+    except (ValueError, RecursionError):
+        raise Stop(f"{name} is no JSON; pass a file with a JSON Schema.", code=WRONG) from None
+    if not isinstance(schema, dict):
+        raise Stop(f"{name} has no JSON object; pass a file with a JSON Schema.", code=WRONG)
+    return cast("Mapping[str, Any]", schema)
+
+
+def _show(view: RunView, *, as_json: bool) -> int:
+    if as_json:
+        say_json(view.as_json())
+    elif view.data is not None:
+        say_json(view.data)
+    elif view.answer is not None:
+        say_text(for_reading(view.answer.text))
+    if on_terminal(sys.stderr):
+        used = view.usage or {}
+        counts = [f"{used[name]:,} {words}" for name, words in _COUNTS if name in used]
+        remark(", ".join([f"{view.run_id} took {view.seconds:g} s", *counts]))
+    if view.answer is None and not as_json:
+        remark(view.error or "There is no answer.")
+    return FAILED if view.answer is None else OK
+
+
+_COUNTS: Final = (("total_tokens", "tokens"), ("web_searches", "searches"))
+
+
+def _list(options: argparse.Namespace, settings: Settings) -> int:
+    async def listed(research: Research, _: Watch) -> Any:
+        return await research.list(_MOST_LISTED)
+
+    runs = _call(settings, listed)
+    if options.json:
+        say_json({"runs": runs})
+        return OK
+    for each in runs:
+        minutes = each["seconds_ago"] / 60
+        ago = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+        say(f"{each['run_id']}  {each['status']:<10}  {ago:>7} ago  {each.get('question', '')}".rstrip())
+    if not runs:
+        remark(f"There are no runs of the last {settings.research.keep_days} days.")
+    return OK
+
+
+def _show_run(options: argparse.Namespace, settings: Settings) -> int:
+    async def wait(research: Research, watch: Watch) -> RunView:
+        return await research.result(options.run, wait_seconds=_FOREVER, on_phase=watch.tell)
+
+    return _show(_call(settings, wait), as_json=options.json)
+
+
+def _cancel(options: argparse.Namespace, settings: Settings) -> int:
+    async def cancel(research: Research, _: Watch) -> RunView:
+        return await research.cancel(options.run)
+
+    view: RunView = _call(settings, cancel)
+    if options.json:
+        say_json(view.as_json())
+    elif view.status == "cancelled":
+        say(view.error or "The run was cancelled.")
+    else:
+        say(f"The run had ended already: {view.status}.")
+    return OK
+
+
+_RUNS: Final = {"list": _list, "show": _show_run, "cancel": _cancel}

@@ -1,0 +1,168 @@
+"""What is told of a run: how far it is or how it ended, from its row and, once there is one, its Response."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import repeat
+from typing import Any, Final, Literal, cast
+
+from responses_mcp.errors import UnusableReply, UpstreamError
+from responses_mcp.json_types import JsonObject, as_object, objects
+from responses_mcp.redaction import Redact
+from responses_mcp.research.runs_file import Row
+from responses_mcp.responses_api.response.error_mapping import check_status
+from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_parts, joined_text, read_answer
+from responses_mcp.responses_api.response.web_pages import without_markers
+from responses_mcp.settings.time_zone import zone_of
+
+Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
+
+ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
+"""The states of a Response in which it stays."""
+
+WITH_ANSWER: Final = frozenset({"completed", "incomplete"})
+"""How a run ends that has an answer. What is told of any other end is in its row."""
+
+CANCELLED: Final = "The run was cancelled."
+
+_NOT_KEPT: Final = "The run had an answer, which the API does not keep, and the server that had it is gone; ask again."
+
+_COUNTED: Final = (
+    ("input_tokens", ("usage", "input_tokens")),
+    ("cached_tokens", ("usage", "input_tokens_details", "cached_tokens")),
+    ("output_tokens", ("usage", "output_tokens")),
+    ("reasoning_tokens", ("usage", "output_tokens_details", "reasoning_tokens")),
+    ("total_tokens", ("usage", "total_tokens")),
+    ("web_searches", ("tool_usage", "web_search", "num_requests")),
+)
+_MOST_COUNTED: Final = 10**15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run as it is told. `seconds` is how long it has been going on, or took.
+
+    While it runs, `phase` says what is going on, and `place` how many runs begin before it. When it has ended there is
+    an `answer`, with `data` where a schema was asked for, or an `error` that says why there is none; `maybe_paid` tells
+    that it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` counts
+    tokens and searches, as far as the API tells. `durable` is false where the API keeps nothing, so that the run ends,
+    and its answer is gone, with the server that began it.
+    """
+
+    run_id: str
+    status: Status
+    seconds: float
+    model: str
+    phase: str = ""
+    place: int | None = None
+    answer: Answer | None = None
+    data: JsonObject | None = None
+    error: str | None = None
+    maybe_paid: bool = False
+    confirmed: bool = False
+    usage: JsonObject | None = None
+    durable: bool = True
+
+    @property
+    def running(self) -> bool:
+        """Tell whether it goes on."""
+        return self.status == "running"
+
+    def as_json(self) -> JsonObject:
+        """Return the object that tools answer with. What is not known is left out."""
+        shown: JsonObject = {"status": self.status, "run_id": self.run_id}
+        if not self.durable:
+            shown["durable"] = False
+        if self.running:
+            shown["phase"] = self.phase
+            if self.place is not None:
+                shown["runs_before_it"] = self.place
+            shown["seconds"] = self.seconds
+            return {**shown, "next": f"Call research_result with run_id {self.run_id} to wait for the answer."}
+        if self.answer is not None:
+            shown |= self.answer.as_json()
+        else:
+            shown["model"] = self.model
+        if self.data is not None:
+            shown["data"] = self.data
+        if self.error is not None:
+            shown["error"] = self.error
+        if self.answer is None:
+            shown["maybe_paid"] = self.maybe_paid
+        if self.status == "cancelled":
+            shown["confirmed"] = self.confirmed
+        if self.usage is not None:
+            shown["usage"] = self.usage
+        return {**shown, "seconds": self.seconds}
+
+
+def usage_of(response: JsonObject) -> JsonObject | None:
+    """Return the counts of tokens and searches that a Response tells, None if it tells none."""
+    counts: JsonObject = {}
+    for name, path in _COUNTED:
+        value: Any = response
+        for step in path:
+            value = as_object(value).get(step)
+        if type(value) is int and 0 <= value <= _MOST_COUNTED:
+            counts[name] = value
+    return counts or None
+
+
+def day_of(moment: float, time_zone: str) -> str:
+    """Return the date of a moment, in seconds since 1970, in a time zone, as YYYY-MM-DD."""
+    return datetime.fromtimestamp(moment, zone_of(time_zone) or UTC).date().isoformat()
+
+
+def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone: str, redact: Redact) -> RunView:
+    """Return what a Response that has ended says, the same whoever reads it and whenever."""
+    told = _told(row, usage_of(response))
+    status = cast(Status, response.get("status") or "completed")
+    if status == "cancelled":
+        return told(status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
+    try:
+        check_status(response, redact)
+        date = day_of(row.created, time_zone)
+        answer = read_answer(response, model=row.model, max_citations=max_citations, date=date, redact=redact)
+        if not row.has_schema:
+            return told(status=status, answer=answer)
+        return told(status=status, answer=answer, data=_data(response, redact))
+    except UpstreamError as error:
+        return told(status="failed", error=str(error), maybe_paid=True)
+
+
+def view_of_row(row: Row) -> RunView:
+    """Return what a row says of a run that ended without an answer, or that is not followed here."""
+    told = _told(row, row.usage)
+    if row.status is None:
+        return told(status="running", phase=row.state.value)
+    if row.status in WITH_ANSWER:  # and nobody has it any more
+        return told(status="failed", error=_NOT_KEPT, maybe_paid=True)
+    return told(status=cast(Status, row.status), error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
+
+
+def _told(row: Row, usage: JsonObject | None) -> Callable[..., RunView]:
+    def told(**more: Any) -> RunView:
+        seconds = round(max(0.0, (row.ended or row.created) - row.created), 1)
+        plain = RunView(
+            run_id=row.id, status="running", seconds=seconds, model=row.model, usage=usage, durable=row.durable
+        )
+        return replace(plain, **more)
+
+    return told
+
+
+def _data(response: JsonObject, redact: Redact) -> JsonObject:
+    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    text = without_markers(joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise UnusableReply(
+            "The answer is no JSON object, although output_schema asked for one; ask again, or with a smaller schema."
+        )
+    return cast(JsonObject, value)

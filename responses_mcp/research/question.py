@@ -1,0 +1,171 @@
+"""What is researched: a question with all that may narrow it, checked, and the body of its request."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, cast, get_args
+
+from responses_mcp.errors import BadArgument, ConfigError
+from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
+from responses_mcp.responses_api.request.payload import MAX_DOMAINS, searching_body
+from responses_mcp.settings.model import Profile, Settings
+
+Effort = Literal["quick", "standard", "deep"]
+EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
+LOCATION: Final = ("country", "region", "city", "timezone")
+
+# The profile of each effort, and the reasoning effort where that profile is not configured.
+_PROFILES: Final = {"quick": ("answer_quick", "low"), "standard": ("answer", None), "deep": ("answer_detailed", "high")}
+_LARGEST_SCHEMA: Final = 64 * 1024  # bytes
+_LONGEST_QUERY: Final = 1_000_000  # characters
+_MOST_DAYS: Final = 36_500
+_LONGEST_PLACE: Final = 200  # characters
+_COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """A question to research, and what narrows the search for its answer.
+
+    `domains` are the only ones that are searched, `blocked_domains` are left out. `location` has some of `country` (two
+    letters), `region`, `city` and `timezone`. `output_schema` is the JSON schema of the answer, an object's.
+    """
+
+    query: str
+    effort: Effort = "standard"
+    domains: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    recency_days: int | None = None
+    location: Mapping[str, str] | None = None
+    output_schema: Mapping[str, Any] | None = None
+
+    def digest(self, *context: str) -> str:
+        """Return a name for what is asked, which tells nothing of it; `context` is what else makes a difference."""
+        said = json.dumps([*context, *(getattr(self, name) for name in self.__slots__)], sort_keys=True)
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def checked(
+    query: str,
+    *,
+    effort: str | None = None,
+    domains: Sequence[str] | None = None,
+    blocked_domains: Sequence[str] | None = None,
+    recency_days: int | None = None,
+    location: Mapping[str, str] | None = None,
+    output_schema: Mapping[str, Any] | None = None,
+) -> Inquiry:
+    """Return the question that was asked. Raises `BadArgument` for what cannot be sent, naming the argument."""
+    if not query.strip():
+        raise BadArgument("query is empty; put the question into it.")
+    if len(query) > _LONGEST_QUERY:
+        raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; ask for less.")
+    if effort is not None and effort not in EFFORTS:
+        raise BadArgument(f"effort is none of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
+    for name, given in (("domains", domains), ("blocked_domains", blocked_domains)):
+        if given is not None and len(given) > MAX_DOMAINS:
+            raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")
+    if recency_days is not None and not 0 <= recency_days <= _MOST_DAYS:
+        raise BadArgument(f"recency_days is not from 0 to {_MOST_DAYS}; pass such a number, or leave it out.")
+    return Inquiry(
+        query=replace_lone_surrogates(query),
+        effort=effort or "standard",
+        domains=_clean(domains),
+        blocked_domains=_clean(blocked_domains),
+        recency_days=recency_days,
+        location=_place(location),
+        output_schema=_schema(output_schema),
+    )
+
+
+def profile_of(effort: Effort, settings: Settings) -> Profile:
+    """Return the profile that an effort stands for. Raises `ConfigError` where there is none."""
+    profiles = settings.model_profiles
+    if "answer" not in profiles:
+        raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
+    name, reasoning_effort = _PROFILES[effort]
+    if name in profiles or reasoning_effort is None:
+        return profiles.get(name, profiles["answer"])
+    return replace(profiles["answer"], reasoning_effort=reasoning_effort)
+
+
+def run_body(
+    inquiry: Inquiry, profile: Profile, *, instructions: str, today: str, time_zone: str, previous: str | None = None
+) -> JsonObject:
+    """Build the body of the request: in the background and stored; `previous` is the response that it goes on from."""
+    hints = [f"today={today} ({time_zone})"]
+    if inquiry.recency_days is not None:
+        hints.append(f"recency_days={inquiry.recency_days}")
+    body = searching_body(
+        f"{inquiry.query}\n\n[Hints] {', '.join(hints)}",
+        profile,
+        instructions=instructions,
+        only_domains=inquiry.domains,
+    )
+    tool = body["tools"][0]
+    if inquiry.blocked_domains:
+        tool["filters"] = {**tool.get("filters", {}), "blocked_domains": list(inquiry.blocked_domains)}
+    if inquiry.location is not None:
+        tool["user_location"] = {"type": "approximate", **inquiry.location}
+    if inquiry.output_schema is not None:
+        schema = dict(inquiry.output_schema)
+        named = {"type": "json_schema", "name": "answer", "schema": schema, "strict": _is_closed(schema)}
+        body["text"] = {**body.get("text", {}), "format": named}
+    if previous is not None:
+        body["previous_response_id"] = previous
+    return {**body, "background": True, "store": True}
+
+
+def _clean(domains: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(replace_lone_surrogates(" ".join(domains or ())).split()))
+
+
+def _place(location: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    if location is None:
+        return None
+    if unknown := location.keys() - set(LOCATION):
+        raise BadArgument(f"location has {min(unknown)[:30]!r}; it may have {', '.join(LOCATION)}.")
+    given = {name: replace_lone_surrogates(location[name]).strip() for name in LOCATION if location.get(name)}
+    if any(len(value) > _LONGEST_PLACE for value in given.values()):
+        raise BadArgument(f"location has a value of more than {_LONGEST_PLACE} characters; pass the name alone.")
+    if not _COUNTRY.fullmatch(given.get("country", "JP")):
+        raise BadArgument("location.country is not a code of two letters; pass one such as JP.")
+    return given or None
+
+
+def _schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a schema that can be sent as it is. Raises `BadArgument`."""
+    if schema is None:
+        return None
+    try:
+        text = json.dumps(schema, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise BadArgument("output_schema is no JSON; pass a JSON schema.") from None
+    if len(text) > _LARGEST_SCHEMA:
+        raise BadArgument(f"output_schema has more than {_LARGEST_SCHEMA} bytes; pass a smaller one.")
+    if schema.get("type") != "object":
+        raise BadArgument('output_schema has no "type": "object" at its root; wrap the answer into an object.')
+    return schema
+
+
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    """Tell whether the API can hold a model to a schema: all members required, and no others, in every object."""
+    pending: list[object] = [schema]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, list):
+            pending += cast(list[object], each)
+            continue
+        node = as_object(each)
+        if node.get("type") == "object" or "properties" in node:
+            members = as_object(node.get("properties")).keys()
+            required = node.get("required")
+            listed = cast(list[object], required) if isinstance(required, list) else []
+            if node.get("additionalProperties") is not False or not all(name in listed for name in members):
+                return False
+        pending += node.values()
+    return True

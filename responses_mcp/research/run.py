@@ -1,0 +1,473 @@
+"""One run as a task: it does what the table of states says, and keeps the run's row true.
+
+The row is written before the request is sent and as soon as its id is known; then every few seconds, which is what
+keeps the lease. A run whose lease somebody else took over is left to them at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+import trio
+
+from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, ResponsesMcpError, UpstreamError
+from responses_mcp.json_types import JsonObject
+from responses_mcp.redaction import Redact
+from responses_mcp.research.outcome import CANCELLED, ENDED, WITH_ANSWER, RunView, usage_of, view_of_end, view_of_row
+from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable
+from responses_mcp.research.states import Action, State, Trigger, transition
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.response.streaming import Place
+from responses_mcp.responses_api.retry import RetryPolicy, backoff
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+HEARTBEAT: Final = LEASE_SECONDS / 4
+IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
+WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
+FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
+LONGEST_WAIT: Final = 10.0
+CANCEL_TRIES: Final = 3
+CANCEL_TRY: Final = 5.0  # seconds
+MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
+
+NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
+_INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
+
+
+class _WithdrawnError(Exception):
+    """The run was cancelled before its request was sent."""
+
+
+def _is_unpaid(error: UpstreamError) -> bool:
+    """Tell whether a request that failed so was surely not worked on: refused, or never carried."""
+    if isinstance(error, ConnectionFailed):
+        return not error.maybe_paid
+    if error.status is None:
+        return isinstance(error, AuthenticationFailed)  # there was nothing to send it with
+    # What a gateway answers with 5xx, or 408, may be worked on behind it.
+    return 300 <= error.status < 500 and error.status != 408
+
+
+def _needs_other_body(error: ResponsesMcpError | None) -> bool:
+    """Tell whether a server refused the request because it has no background mode, or keeps nothing."""
+    if not isinstance(error, UpstreamError) or error.status not in (400, 422):
+        return False
+    about = f"{error.param or ''} {error.message}".lower()
+    return "background" in about or re.search(r"\bstore\b", about) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """The file of runs as tasks use it: each use in a thread, bounded, for one owner.
+
+    `in_thread` runs a function elsewhere; `clock` gives seconds since 1970.
+    """
+
+    file: RunsFile
+    owner: str
+    in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
+    clock: Callable[[], float]
+
+    async def use(self, work: Callable[[RunsFile], T], *, whole: bool = False) -> T:
+        """Do something with the file; `whole`, also if this is cancelled meanwhile. Raises `RunsFileUnusable`."""
+        with trio.move_on_after(LEASE_SECONDS / 4, shield=whole):
+            done: T = await self.in_thread(lambda: work(self.file))
+            return done
+        raise RunsFileUnusable("The file of runs did not answer in time; check the disk that research.state_dir is on.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What holds for all runs: how long one may take, how often a refused one is repeated, how answers are read."""
+
+    seconds: float
+    max_retries: int
+    max_citations: int
+    time_zone: str
+
+    def read(self, row: Row, response: JsonObject, redact: Redact) -> RunView:
+        """Return what the Response of a run that has ended says."""
+        return view_of_end(row, response, max_citations=self.max_citations, time_zone=self.time_zone, redact=redact)
+
+
+class Run:
+    """One run that this process owns. `body` is its request, None for one that was taken over."""
+
+    def __init__(self, row: Row, body: JsonObject | None, api: ResponsesApi, keeper: Keeper, terms: Terms) -> None:
+        self.row = row
+        self.owned = True
+        self.done: RunView | None = None
+        self._state = row.state
+        self._body = body
+        self._api = api
+        self._keeper = keeper
+        self._terms = terms
+        self._phase = row.state.value if body is None else "beginning"
+        self._place: Callable[[], int | None] | None = None
+        self._news = trio.Event()
+        self._dirty = trio.Event()
+        self._doing = trio.CancelScope()
+        self._idle = trio.CancelScope()
+        self._overtaken: Action | None = None
+        self._sent = False  # the request is on its way, or was and has not failed
+        self._writing = trio.Lock()
+        self._end_written = False
+        self._error: ResponsesMcpError | None = None
+        self._response: JsonObject = {}
+        self._cancelled = row.cancel_asked
+        self._late = False
+        self._waits = 0
+        self._stops = 0
+        self._not_found = 0
+
+    # For those who wait
+
+    @property
+    def view(self) -> RunView:
+        """What is to be told of it now."""
+        if self.done is not None:
+            return self.done
+        seconds = round(max(0.0, self._keeper.clock() - self.row.created), 1)
+        place = self._place() if self._place is not None else None
+        return replace(view_of_row(self.row), status="running", seconds=seconds, phase=self._phase, place=place)
+
+    async def news(self) -> None:
+        """Wait until there is another phase, or an end, or another owner."""
+        await self._news.wait()
+
+    def cancel(self) -> None:
+        """Have it cancelled; that it is, shows in its end."""
+        self._cancelled = True
+        action = self._happens(Trigger.CANCEL)
+        if action is Action.WAIT_FOR_ID and not self._sent:
+            action = self._happens(Trigger.REFUSED)
+        elif action is Action.WAIT_FOR_ID and not self.row.durable:  # no id will come; closing is all that can be done
+            action = self._happens(Trigger.LOST)
+        if action is Action.WAIT_FOR_ID:
+            self._doing.deadline = trio.current_time() + WITHDRAW
+        elif action is not Action.GO_ON:
+            self._overtake(action)
+
+    # The work
+
+    async def work(self, turn: Callable[[Run], Awaitable[None]]) -> None:
+        """Do what it takes until it has ended, or is owned by somebody else. `turn` waits for its turn to be asked."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._keep, nursery.cancel_scope)
+                nursery.start_soon(self._watch_time)
+                await self._live(turn)
+                nursery.cancel_scope.cancel(reason="the run has ended")
+        except* Exception as bugs:  # other runs, and the server, go on
+            log.error("research: a run crashed with %s; this is a bug", type(bugs.exceptions[0]).__name__)  # noqa: TRY400
+            log.debug("research: traceback of the crash", exc_info=bugs)
+            self._state = State.ENDED
+            if self.done is None:
+                await self._end(replace(self.row, status="failed", reason=_INTERNAL, maybe_paid=True))
+
+    async def _live(self, turn: Callable[[Run], Awaitable[None]]) -> None:
+        if self._state is State.QUEUED and self._body is not None:
+            action = None
+        else:
+            action = self._happens(Trigger.FOUND)
+            if self._cancelled and self._state not in (State.ENDED, State.CANCELLING):
+                action = self._happens(Trigger.CANCEL)
+        while self._state is not State.ENDED:
+            with trio.CancelScope() as self._doing:
+                trigger = await self._do(action, turn)
+                if self._overtaken is None:
+                    action = self._happens(trigger)
+            if self._overtaken is not None:
+                action, self._overtaken = self._overtaken, None
+            elif self._doing.cancelled_caught:  # the time for an id to come is over
+                action = self._happens(Trigger.LOST)
+        await self._close(action)
+
+    async def _do(self, action: Action | None, turn: Callable[[Run], Awaitable[None]]) -> Trigger:
+        match action:
+            case None:
+                await turn(self)
+                # Not within the moment in which a crash leaves open what was paid for; an error comes back when asking.
+                with suppress(UpstreamError):
+                    await self._api.prepare()
+                return Trigger.TURN
+            case Action.ASK:
+                return await self._ask()
+            case Action.RESUME:
+                return await self._follow()
+            case Action.LOOK_UP:
+                return await self._look_up()
+            case _:
+                return await self._stop()
+
+    async def _ask(self) -> Trigger:
+        """Ask the API, once more in another way if it has no background mode, which cost nothing."""
+        trigger = await self._ask_once()
+        if trigger is not Trigger.REFUSED or self._cancelled or not _needs_other_body(self._error):
+            return trigger
+        log.warning("research: the API has no background mode, so a run ends with the server that began it")
+        self.row = replace(self.row, durable=False)
+        given = self._body or {}
+        self._body = {key: value for key, value in given.items() if key not in ("background", "store")}
+        return await self._ask_once()
+
+    async def _ask_once(self) -> Trigger:
+        """Ask the API: the only place where something that is paid for begins."""
+        self._tell(f"asking {self.row.model}")
+        try:
+            await self._write()
+        except RunsFileUnusable as error:  # what cannot be kept is not begun
+            self._error = error
+            return Trigger.REFUSED
+        if not self.owned:
+            return Trigger.REFUSED
+        with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
+            try:
+                self._response = await self._api.begin_run(
+                    self._body or {},
+                    on_place=self._placed,
+                    on_phase=self._tell,
+                    on_send=self._sending,
+                    policy=RetryPolicy(max_retries=self._terms.max_retries, wait=backoff, repeats=self._may_repeat),
+                    seconds=math.inf,
+                )
+            except _WithdrawnError:
+                return Trigger.REFUSED
+            except UpstreamError as error:
+                self._error = error
+                return Trigger.REFUSED if self.row.response_id is None and _is_unpaid(error) else Trigger.LOST
+            return self._seen()
+        return Trigger.LOST
+
+    async def _follow(self) -> Trigger:
+        self._tell("taking up the stream again")
+        with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
+            try:
+                await self._api.follow_run(
+                    self.row.response_id or "",
+                    after=self.row.cursor,
+                    on_place=self._placed,
+                    on_phase=self._tell,
+                    seconds=math.inf,
+                )
+            except UpstreamError as error:
+                self._error = error
+        # Whether the stream ended well or not: what became of the response is looked up, and that costs nothing.
+        return Trigger.UNFINISHED
+
+    async def _look_up(self) -> Trigger:
+        if self._waits:
+            await trio.sleep(min(FIRST_WAIT * 1.5 ** (self._waits - 1), LONGEST_WAIT))
+        self._waits += 1
+        try:
+            self._response = await self._api.look_up_run(self.row.response_id or "", seconds=IDLE)
+        except UpstreamError as error:
+            self._error = error
+            self._not_found = self._not_found + 1 if error.status == 404 else 0
+            if self._not_found >= MOST_NOT_FOUND:
+                return Trigger.GONE
+            self._tell(f"the run cannot be looked up: {error.message}")
+            return Trigger.LOST
+        self._not_found = 0
+        if self._response.get("status") not in ENDED:
+            self._tell("working" if self._response.get("status") == "in_progress" else "waiting at the API")
+        return self._seen()
+
+    async def _stop(self) -> Trigger:
+        self._tell("cancelling")
+        if self._stops >= CANCEL_TRIES:
+            return Trigger.UNCONFIRMED
+        if self._stops:
+            await trio.sleep(1)
+        self._stops += 1
+        try:
+            with trio.move_on_after(CANCEL_TRY):
+                self._response = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY)
+                return self._seen()
+        except UpstreamError as error:
+            self._error = error
+            if error.status == 404:
+                return Trigger.GONE
+            if _is_unpaid(error) and error.status not in (None, 409, 429):
+                return Trigger.UNCONFIRMED
+        return Trigger.LOST
+
+    def _sending(self) -> None:
+        if self._cancelled:
+            raise _WithdrawnError
+        self._sent = True
+
+    def _may_repeat(self, error: UpstreamError) -> bool:
+        # Fewer than elsewhere: a run goes on at the API also where nobody waits for it.
+        self._sent = False
+        return error.retryable and (isinstance(error, ConnectionFailed) or error.status in (409, 429))
+
+    def _seen(self) -> Trigger:
+        """Return what the Response that has come means."""
+        found = self._response.get("id") if self.row.durable else None
+        if self.row.response_id is None and isinstance(found, str) and found:
+            self.row = replace(self.row, response_id=found)
+        if self._response.get("status", "completed") in ENDED:
+            return Trigger.FINISHED
+        if self.row.response_id is None:
+            self._error = None
+            return Trigger.LOST
+        if self._state is State.ASKING:
+            self._happens(Trigger.PLACED)
+        return Trigger.UNFINISHED
+
+    def _placed(self, place: Place) -> None:
+        """Take note of an event: in the step in which it is read, without a checkpoint."""
+        self._idle.deadline = trio.current_time() + IDLE
+        known = self.row.response_id is not None
+        if place.number is not None:
+            self.row = replace(self.row, cursor=max(place.number, self.row.cursor))
+        if place.response_id is not None and not known and self.row.durable:
+            self.row = replace(self.row, response_id=place.response_id)
+            self.announce()
+        if self.row.response_id is None or (known and self._state is State.FOLLOWING):
+            return
+        if self._state not in (State.CANCELLING, State.ENDED) and self._happens(Trigger.PLACED) is Action.STOP:
+            self._overtake(Action.STOP)
+
+    def _overtake(self, action: Action) -> None:
+        self._overtaken = action
+        self._doing.cancel(reason="something else is to be done")
+
+    def _happens(self, trigger: Trigger) -> Action:
+        self._state, action = transition(self._state, trigger)
+        self.row = replace(self.row, state=self._state)
+        self._dirty.set()
+        return action
+
+    def _tell(self, phase: str) -> None:
+        self._idle.deadline = trio.current_time() + IDLE
+        if phase != self._phase:
+            self._phase = phase
+            self.announce()
+
+    def wait_in_line(self, place: Callable[[], int | None] | None) -> None:
+        """Have it told how many runs begin before it; None when its turn has come."""
+        self._place = place
+        self._tell("waiting for its turn" if place is not None else "beginning")
+
+    def announce(self) -> None:
+        """Wake all who wait for news."""
+        self._news.set()
+        self._news = trio.Event()
+
+    # The end
+
+    async def _close(self, action: Action | None) -> None:
+        """End it: here what it used is known."""
+        row = self.row
+        match action:
+            case Action.CLOSE:
+                view = self._read(row)
+                why = self._why_cancelled() if view.status == "cancelled" else view.error
+                paid, sure = view.maybe_paid, view.confirmed
+                row = replace(
+                    row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure, usage=usage_of(self._response)
+                )
+            case Action.CLOSE_UNASKED:
+                status, why = ("cancelled", self._why_cancelled()) if self._cancelled else ("failed", NEVER_ASKED)
+                row = replace(row, status=status, reason=why, confirmed=self._cancelled)
+            case Action.CLOSE_UNPAID:
+                row = replace(row, status="failed", reason=str(self._error) if self._error else NEVER_ASKED)
+            case Action.CLOSE_UNKNOWN:
+                status = "cancelled" if self._cancelled else "failed"
+                row = replace(row, status=status, reason=self._why_unknown(), maybe_paid=True)
+            case Action.CLOSE_GONE:
+                why = (
+                    "The API no longer knows the response, so the answer is lost, though it may have been paid for. It "
+                    "keeps one that is not stored, or whose organisation stores nothing, for about ten minutes."
+                )
+                row = replace(row, status="failed", reason=why, maybe_paid=True)
+            case _:
+                why = f"{self._why_cancelled()} The API did not confirm that, so it may go on, and cost something."
+                row = replace(row, status="cancelled", reason=why, maybe_paid=True)
+        if self._late and row.status == "cancelled":
+            row = replace(row, status="failed")
+        await self._end(row)
+
+    def _why_cancelled(self) -> str:
+        if self._late:
+            return (
+                f"It took longer than {self._terms.seconds:g} s and was cancelled; raise research.timeout_ms, "
+                "or ask for less."
+            )
+        return CANCELLED
+
+    def _why_unknown(self) -> str:
+        if self._cancelled:
+            return "The run was cancelled before its id was known, so the API could not be told; it may cost something."
+        cause = f" ({self._error})" if self._error is not None else ""
+        what = "The request was sent, and no id came back"
+        if not self.row.durable:
+            what = "The connection or the server was lost, and this API keeps nothing that could be taken up"
+        return f"{what}{cause}. It may have been paid for, so it was not repeated; ask again if that is worth it."
+
+    def _read(self, row: Row) -> RunView:
+        return self._terms.read(row, self._response, self._api.redact.known)
+
+    async def _end(self, row: Row) -> None:
+        row = replace(row, state=State.ENDED, ended=self._keeper.clock())
+        self.row = row
+        try:
+            await self._write()
+        except RunsFileUnusable as error:
+            log.warning("research: the end of a run could not be written: %s", error)
+        if self.owned:
+            self.done = self._read(row) if row.status in WITH_ANSWER else view_of_row(row)
+        self.announce()
+
+    # The row
+
+    async def _keep(self, everything: trio.CancelScope) -> None:
+        while self.owned:
+            with trio.move_on_after(HEARTBEAT):
+                await self._dirty.wait()
+            self._dirty = trio.Event()
+            if self._state is State.ENDED:
+                return  # the end is written by itself
+            try:
+                await self._write()
+            except RunsFileUnusable as error:
+                log.warning("research: a run goes on, but cannot be kept: %s", error)
+                await trio.sleep(HEARTBEAT)
+        everything.cancel(reason="another server owns the run")
+        self.announce()
+
+    async def _write(self) -> None:
+        """Write the row as it is, and take note of what others have written. Raises `RunsFileUnusable`."""
+        async with self._writing:  # in order: an older state must not be written over a later one
+            if self._end_written:
+                return
+            row = self.row
+            self._end_written = row.status is not None
+            changes = {name: getattr(row, name) for name in _KEPT}
+            found = await self._keeper.use(lambda file: file.keep(row.id, self._keeper.owner, changes))
+        if found is None:
+            self.owned = False
+        elif found.cancel_asked and not self._cancelled and row.status is None:
+            self.cancel()
+
+    async def _watch_time(self) -> None:
+        await trio.sleep(max(0.0, self.row.created + self._terms.seconds - self._keeper.clock()))
+        self._late = True
+        self.cancel()
+
+
+_KEPT: Final = (
+    *("state", "response_id", "cursor", "status", "reason", "maybe_paid", "confirmed"),
+    *("durable", "usage", "ended"),
+)

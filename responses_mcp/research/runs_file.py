@@ -1,0 +1,298 @@
+"""The file of runs: one SQLite database in the user's state folder, a row a run. For worker threads.
+
+A row is written before the API is asked, so that no crash can hide a request that was paid for. Each run that goes on
+has an owner, who says every few seconds that it is still there; the lease of one that does not ends, and whoever finds
+the row takes it over. That is one conditional UPDATE, so of two servers one gets it.
+
+Every method opens a connection, makes one short transaction, and closes it: nothing is held between them, in any
+thread, and a file that others replace is not used on. Several processes, also of different accounts, may share a file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from responses_mcp.errors import ResponsesMcpError
+from responses_mcp.json_types import JsonObject
+from responses_mcp.research.states import State
+
+log = logging.getLogger(__name__)
+
+FILE: Final = "runs.sqlite3"
+LEASE_SECONDS: Final = 20.0
+APPLICATION_ID: Final = 0x6F726D72  # "ormr"
+VERSION: Final = 1
+
+_PATIENCE: Final = 3.0  # seconds, with another process that writes
+_BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+_LONGEST_QUESTION: Final = 200  # characters that are kept of a question, where any are
+
+
+class RunsFileUnusable(ResponsesMcpError):
+    """The file of runs cannot be read or written; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What is known of a run on disk. Times are seconds since 1970.
+
+    `account` tells at which address and with which key it was asked, `digest` what was asked, neither in a form that
+    can be read back. `durable` tells whether the API keeps the answer. `question` is None unless questions are kept.
+    `status` and `reason` are set when the run ends.
+    """
+
+    id: str
+    account: str
+    digest: str
+    state: State
+    model: str
+    created: float
+    ended: float | None = None
+    status: str | None = None
+    reason: str | None = None
+    maybe_paid: bool = False
+    confirmed: bool = False
+    has_schema: bool = False
+    durable: bool = True
+    response_id: str | None = None
+    cursor: int = -1
+    cancel_asked: bool = False
+    usage: JsonObject | None = None
+    question: str | None = None
+    owner: str | None = None
+    leased_until: float = 0.0
+
+
+_COLUMNS: Final = tuple(field.name for field in fields(Row))
+_TABLES: Final = (
+    f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
+    "CREATE INDEX run_created ON run (account, created)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+class RunsFile:
+    """The runs of one folder. `clock` gives seconds since 1970. Methods block, and raise `RunsFileUnusable`."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.path = folder / FILE
+        self._clock = clock
+
+    def add(self, row: Row, *, join: bool) -> Row:
+        """Add a run and return it, or, with `join`, one of the same account and digest that goes on."""
+        with self._writing() as connection:
+            if join:
+                found = connection.execute(
+                    f"SELECT {', '.join(_COLUMNS)} FROM run WHERE account = ? AND digest = ? AND status IS NULL "  # noqa: S608
+                    "AND NOT cancel_asked ORDER BY created LIMIT 1",
+                    (row.account, row.digest),
+                ).fetchone()
+                if found is not None:
+                    return _row(found)
+            given = _written(row)
+            connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
+            return row
+
+    def get(self, run_id: str, account: str) -> Row | None:
+        """Return a run of an account, None if there is none with that id."""
+        rows = self._select("id = ? AND account = ?", (run_id, account))
+        return rows[0] if rows else None
+
+    def recent(self, account: str, limit: int) -> list[Row]:
+        """Return the last runs of an account, the newest first."""
+        return self._select("account = ? ORDER BY created DESC, id LIMIT ?", (account, limit))
+
+    def orphans(self, account: str) -> list[str]:
+        """Return the ids of runs of an account that go on and have no living owner."""
+        now = self._clock()
+        rows = self._select(f"account = ? AND status IS NULL AND {_FREE} ORDER BY created", (account, *_free(now)))
+        return [row.id for row in rows]
+
+    def claim(self, run_id: str, owner: str) -> Row | None:
+        """Take over a run without a living owner, and return it; None if it has one or has ended."""
+        now = self._clock()
+        with self._writing() as connection:
+            taken = connection.execute(
+                f"UPDATE run SET owner = ?, leased_until = ? WHERE id = ? AND status IS NULL AND {_FREE}",  # noqa: S608
+                (owner, now + LEASE_SECONDS, run_id, *_free(now)),
+            )
+            return _select(connection, "id = ?", (run_id,))[0] if taken.rowcount else None
+
+    def keep(self, run_id: str, owner: str, changes: Mapping[str, Any]) -> Row | None:
+        """Write what changed, and that the owner is there; return the row, None if it has another owner by now.
+
+        `cancel_asked` of the row may have been set by others.
+        """
+        new = {name: _value(value) for name, value in changes.items()}
+        names = ", ".join(f"{name} = ?" for name in (*new, "leased_until"))
+        with self._writing() as connection:
+            done = connection.execute(
+                f"UPDATE run SET {names} WHERE id = ? AND owner = ? AND status IS NULL",  # noqa: S608
+                (*new.values(), self._clock() + LEASE_SECONDS, run_id, owner),
+            )
+            return _select(connection, "id = ?", (run_id,))[0] if done.rowcount else None
+
+    def ask_cancel(self, run_id: str) -> None:
+        """Tell the owner of a run, wherever it is, that it should be cancelled."""
+        with self._writing() as connection:
+            connection.execute("UPDATE run SET cancel_asked = 1 WHERE id = ? AND status IS NULL", (run_id,))
+
+    def release(self, owner: str) -> None:
+        """Give up all runs of an owner, so that others may take them over at once."""
+        with self._writing() as connection:
+            connection.execute("UPDATE run SET owner = NULL, leased_until = 0 WHERE owner = ?", (owner,))
+
+    def forget(self, days: int) -> None:
+        """Delete runs that began so many days ago, unless somebody owns them."""
+        now = self._clock()
+        with self._writing() as connection:
+            old = now - days * 86_400
+            connection.execute(f"DELETE FROM run WHERE created < ? AND {_FREE}", (old, *_free(now)))  # noqa: S608
+
+    def _select(self, where: str, values: tuple[Any, ...]) -> list[Row]:
+        with self._connected() as connection:
+            return _select(connection, where, values)
+
+    @contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:  # which commits, or rolls back
+                yield connection
+
+    @contextmanager
+    def _connected(self) -> Generator[sqlite3.Connection]:
+        try:
+            with closing(self._opened()) as connection:
+                yield connection
+        except (sqlite3.Error, ValueError) as error:  # the latter for a row that somebody else has written
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            why = "another process holds its lock" if code == sqlite3.SQLITE_BUSY else str(error)
+            raise self._unusable(why) from error
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error.strerror or type(error).__name__) from error
+        for _ in range(3):
+            before = _identity(self.path)
+            connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+            try:
+                self._prepare(connection)
+            except BaseException as error:
+                connection.close()
+                if not (isinstance(error, sqlite3.DatabaseError) and _is_broken(error)):
+                    raise
+                self._move_aside(before)
+            else:
+                return connection
+        raise self._unusable("it is broken again and again")
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if _is_ours(connection):
+            return
+        with suppress(OSError):  # before there is anything in it that others must not read
+            os.chmod(self.path, 0o600)  # noqa: PTH101
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            if not _is_ours(connection):  # another process may have been quicker
+                for statement in _TABLES:
+                    connection.execute(statement)
+
+    def _move_aside(self, found: tuple[int, int] | None) -> None:
+        """Move a broken or foreign file out of the way, unless another process has just put a good one there."""
+        aside = self.path.with_name(f"{FILE}.broken-{int(self._clock())}-{os.getpid()}")
+        try:
+            if found is None or _identity(self.path) != found:
+                return
+            for end in ("-wal", "-shm"):  # what is in them must not meet the next file
+                with suppress(FileNotFoundError):
+                    os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
+            os.replace(self.path, aside)  # noqa: PTH105
+        except OSError as error:
+            raise self._unusable(f"it is broken and cannot be moved: {error.strerror}") from error
+        log.warning("research: the file of runs was broken or of another program; it is now %s", aside.name)
+
+    def _unusable(self, why: str) -> RunsFileUnusable:
+        return RunsFileUnusable(
+            f"The file of runs cannot be used ({why}), and without it no run is begun; "
+            f"check the folder that research.state_dir names ({self.path.parent})."
+        )
+
+
+# A lease that ends far in the future was written by a clock that has been set back since.
+_FREE: Final = "(owner IS NULL OR leased_until <= ? OR leased_until > ?)"
+
+
+def _free(now: float) -> tuple[float, float]:
+    return now, now + 10 * LEASE_SECONDS
+
+
+def shortened(question: str) -> str:
+    """Return as much of a question as is kept or listed, on one line."""
+    line = " ".join(question[: 4 * _LONGEST_QUESTION].split())
+    return line if len(line) <= _LONGEST_QUESTION else f"{line[: _LONGEST_QUESTION - 1]}…"
+
+
+def _select(connection: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[Row]:
+    found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM run WHERE {where}", values)  # noqa: S608
+    return [_row(each) for each in found.fetchall()]
+
+
+def _row(values: tuple[Any, ...]) -> Row:
+    named = dict(zip(_COLUMNS, values, strict=True))
+    named["state"] = State(named["state"])
+    named["usage"] = None if named["usage"] is None else json.loads(named["usage"])
+    for name in ("maybe_paid", "confirmed", "has_schema", "durable", "cancel_asked"):
+        named[name] = bool(named[name])
+    return Row(**named)
+
+
+def _written(row: Row) -> tuple[Any, ...]:
+    return tuple(_value(value) for value in asdict(row).values())
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, State):
+        return value.value
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    """Tell whether the table is there; raise sqlite3.DatabaseError if something else is."""
+    ours, version, tables = connection.execute(
+        "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), "
+        "(SELECT count(*) FROM sqlite_master)"
+    ).fetchone()
+    if (ours, version, tables) == (0, 0, 0):
+        return False
+    if (ours, version) != (APPLICATION_ID, VERSION):
+        error = sqlite3.DatabaseError("not a file of runs of this version")
+        error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
+        raise error
+    return True
+
+
+def _is_broken(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

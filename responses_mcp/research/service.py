@@ -1,0 +1,434 @@
+"""Research for Trio programs: questions that take minutes, each asked once, in runs that outlive who waits for them.
+
+    async with open_research(settings) as research:
+        run_id = await research.start("What changed in the tax law of 2026?", effort="deep")
+        view = await research.result(run_id, wait_seconds=600)
+
+Runs are owned by a nursery in the block. Waiting for one can be cancelled without touching it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
+from responses_mcp.json_types import JsonObject
+from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, view_of_row
+from responses_mcp.research.question import checked, profile_of, run_body
+from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, Keeper, Run, Terms
+from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, shortened
+from responses_mcp.research.states import State
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.settings.model import Settings
+from responses_mcp.settings.system_policy import instructions_for
+
+__all__ = ["Research", "RunView", "open_research"]
+
+log = logging.getLogger(__name__)
+
+Shown = list[JsonObject]
+Runs = list[Run]
+InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+_LOOK: Final = 1.0  # seconds between two looks at a run that another server owns
+_LOOK_AFTER: Final = LEASE_SECONDS  # seconds between two looks for runs without an owner
+_EXIT: Final = 1.0  # seconds for all that is to be done at the end
+_CANCEL_SECONDS: Final = (CANCEL_TRIES + 1) * (CANCEL_TRY + 1)
+_MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
+_LONGEST_ID: Final = 64
+_MOST_LISTED: Final = 100
+
+
+class Research:
+    """Runs of one account: begun here, or found in the folder of runs. `open_research` gives one.
+
+    Each method may raise `ConfigError` and `RunsFileUnusable`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        api: ResponsesApi,
+        nursery: trio.Nursery,
+        *,
+        in_thread: InThread,
+        clock: Callable[[], float],
+    ) -> None:
+        self.redact = api.redact
+        self._settings = settings
+        self._api = api
+        self._nursery = nursery
+        self._clock = clock
+        folder = settings.research.state_dir
+        file = RunsFile(Path(folder), clock) if folder is not None else None
+        self._keeper = None if file is None else Keeper(file, secrets.token_hex(8), in_thread, clock)
+        self._terms = Terms(
+            seconds=settings.research.timeout_ms / 1000,
+            max_retries=settings.request.max_retries,
+            max_citations=settings.policy.max_citations,
+            time_zone=settings.locale.time_zone,
+        )
+        self._runs: dict[str, Run] = {}
+        self._done: OrderedDict[str, RunView] = OrderedDict()
+        self._questions: OrderedDict[str, str] = OrderedDict()  # of this process, for the list
+        self._turns = trio.CapacityLimiter(settings.research.max_running)
+        self._line: dict[str, None] = {}  # ids that wait for their turn, in order
+        self._left: Runs = []  # at the end, without having ended
+        self._looking_after = False
+
+    async def start(
+        self,
+        query: str,
+        *,
+        effort: str | None = None,
+        domains: Sequence[str] | None = None,
+        blocked_domains: Sequence[str] | None = None,
+        recency_days: int | None = None,
+        location: Mapping[str, str] | None = None,
+        continue_from: str | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        fresh: bool = False,
+    ) -> str:
+        """Begin a run and return its id, or, unless `fresh`, that of one that goes on about the same question.
+
+        `effort` is `quick`, `standard` or `deep`. Only `domains` are searched, and never `blocked_domains`.
+        `recency_days` is a hint. `location` may have `country` (two letters), `region`, `city` and `timezone`.
+        `continue_from` is the id of a run that has an answer, which the question follows up. `output_schema` is the
+        JSON schema of an object, in which the answer is given then. Raises `BadArgument` for what cannot be asked.
+        """
+        inquiry = checked(
+            query,
+            effort=effort,
+            domains=domains,
+            blocked_domains=blocked_domains,
+            recency_days=recency_days,
+            location=location,
+            output_schema=output_schema,
+        )
+        keeper = self._ready()
+        profile = profile_of(inquiry.effort, self._settings)
+        previous = None if continue_from is None else await self._continued(continue_from)
+        zone = self._settings.locale.time_zone
+        body = run_body(
+            inquiry,
+            profile,
+            instructions=instructions_for(self._settings.policy, zone),
+            today=day_of(self._clock(), zone),
+            time_zone=zone,
+            previous=previous,
+        )
+        now = self._clock()
+        new = Row(
+            id=f"run_{secrets.token_hex(8)}",
+            account=self._account,
+            digest=inquiry.digest(self._account, profile.model, profile.reasoning_effort, previous or ""),
+            state=State.QUEUED,
+            model=profile.model,
+            created=now,
+            has_schema=inquiry.output_schema is not None,
+            question=shortened(inquiry.query) if self._settings.research.keep_questions else None,
+            owner=keeper.owner,
+            leased_until=now + LEASE_SECONDS,
+        )
+        # In a step with what makes it ours: a row that nobody works on would be found dead by the next server.
+        row = await keeper.use(lambda file: file.add(new, join=not fresh), whole=True)
+        if row.id == new.id:
+            self._questions[row.id] = shortened(inquiry.query)
+            while len(self._questions) > _MOST_LISTED:
+                self._questions.popitem(last=False)
+            self._own(Run(row, body, self._api, keeper, self._terms))
+        return row.id
+
+    async def result(
+        self, run_id: str, *, wait_seconds: float = 0.0, on_phase: Callable[[str], None] | None = None
+    ) -> RunView:
+        """Return how a run ended, after waiting for that `wait_seconds` at most; then, how far it is.
+
+        Cancelling this, or its wait coming to an end, leaves the run alone. `on_phase` is told what is going on, in
+        words for a person. Raises `BadArgument` for an id that is not known, and `UpstreamError` where a run has ended
+        and its answer cannot be had now.
+        """
+        keeper = self._ready()
+        end = trio.current_time() + wait_seconds
+        told = None
+        while True:
+            run = self._runs.get(run_id)
+            view = run.view if run is not None else await self._elsewhere(run_id, keeper)
+            if on_phase is not None and view.running and view.phase != told:
+                told = view.phase
+                on_phase(told)
+            if not view.running or trio.current_time() >= end:
+                return view
+            await self._news(run_id, end)
+
+    async def events(self, run_id: str) -> AsyncGenerator[RunView]:
+        """Yield how far a run is, each time that there is news, and at last how it ended.
+
+        Close it (`contextlib.aclosing`) when leaving it early. Raises what `result` raises.
+        """
+        last = None
+        while last is None or last.running:
+            view = await self.result(run_id, wait_seconds=0.0)
+            if last is None or (view.status, view.phase, view.place) != (last.status, last.phase, last.place):
+                last = view
+                yield view
+                continue
+            await self._news(run_id, trio.current_time() + LEASE_SECONDS)
+
+    async def cancel(self, run_id: str) -> RunView:
+        """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
+
+        Takes at most half a minute. Cancelling this leaves the cancel on its way. Raises as `result` does.
+        """
+        keeper = self._ready()
+        view = await self.result(run_id)
+        if not view.running:
+            return view
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.cancel()
+        try:  # also of a run of our own: should this process end now, the next one goes on with the cancel
+            await keeper.use(lambda file: file.ask_cancel(run_id))
+        except RunsFileUnusable:
+            if run is None:
+                raise
+        return await self.result(run_id, wait_seconds=_CANCEL_SECONDS)
+
+    async def list(self, limit: int = 20) -> Sequence[JsonObject]:
+        """Return the last runs, the newest first: `run_id`, `status`, `seconds_ago`, `model`.
+
+        Where they are known, `question` (its first words, of runs of this process, or with `research.keep_questions`)
+        and `usage`.
+        """
+        keeper = self._ready()
+        rows = await keeper.use(lambda file: file.recent(self._account, max(1, min(limit, _MOST_LISTED))))
+        now = self._clock()
+        shown: Shown = []
+        for row in rows:
+            entry: JsonObject = {
+                "run_id": row.id,
+                "status": row.status or "running",
+                "seconds_ago": round(max(0.0, now - row.created), 1),
+                "model": row.model,
+            }
+            question = row.question or self._questions.get(row.id)
+            shown.append(
+                entry | ({"question": question} if question else {}) | ({"usage": row.usage} if row.usage else {})
+            )
+        return shown
+
+    async def wait_for_id(self, run_id: str, seconds: float) -> None:
+        """Wait, so many seconds at most, while a run of this process is asked for and its id has not come.
+
+        Whoever leaves then loses what may have been paid for.
+        """
+        with trio.move_on_after(seconds):
+            while (run := self._runs.get(run_id)) is not None and run.row.state is State.ASKING:
+                await run.news()
+
+    # The runs of this process
+
+    async def _news(self, run_id: str, until: float) -> None:
+        """Wait for news of a run, or a while where it is not on its way here; until a time at most."""
+        run = self._runs.get(run_id)
+        with trio.move_on_at(until if run is not None else min(until, trio.current_time() + _LOOK)):
+            if run is None:
+                await trio.sleep_forever()
+            elif run.done is None:
+                await run.news()
+
+    def _ready(self) -> Keeper:
+        """Return the file of runs, and see to it that those without an owner are looked after."""
+        if self._settings.problems:
+            raise ConfigError(self._settings.problems)
+        if self._keeper is None:
+            raise ConfigError(["research.state_dir is not set, and you have no home; set it to a folder of yours."])
+        _ = self._account  # which may not be there to be had
+        if not self._looking_after:
+            self._looking_after = True
+            self._nursery.start_soon(self._look_after, self._keeper)
+        return self._keeper
+
+    def _own(self, run: Run) -> None:
+        self._runs[run.row.id] = run
+        self._nursery.start_soon(self._work, run)
+
+    async def _work(self, run: Run) -> None:
+        run_id = run.row.id
+        try:
+            await run.work(self._turn)
+            if run.done is not None:
+                self._remember(run.done)
+        finally:
+            if run.done is None and run.owned:
+                self._left.append(run)
+            self._line.pop(run_id, None)
+            with suppress(RuntimeError):  # it never had its turn
+                self._turns.release_on_behalf_of(run)
+            del self._runs[run_id]
+            run.announce()  # whoever waits looks where it is now
+
+    async def _turn(self, run: Run) -> None:
+        """Wait until fewer than `research.max_running` runs of this process are on their way."""
+        self._line[run.row.id] = None
+        if self._turns.available_tokens == 0:
+            run.wait_in_line(lambda: self._place_of(run.row.id))
+        try:
+            await self._turns.acquire_on_behalf_of(run)
+        finally:
+            del self._line[run.row.id]
+        run.wait_in_line(None)
+
+    def _place_of(self, run_id: str) -> int | None:
+        return next((place for place, waiting in enumerate(self._line) if waiting == run_id), None)
+
+    def _remember(self, view: RunView) -> None:
+        self._done[view.run_id] = view
+        while len(self._done) > _MOST_DONE:
+            self._done.popitem(last=False)
+
+    async def _look_after(self, keeper: Keeper) -> None:
+        """Take over runs that nobody owns, now and then, and forget old ones."""
+        while True:
+            try:
+                for run_id in await keeper.use(lambda file: file.orphans(self._account)):
+                    await self._take_over(run_id, keeper)
+                await keeper.use(lambda file: file.forget(self._settings.research.keep_days))
+            except RunsFileUnusable as error:
+                log.debug("research: %s", error)
+            await trio.sleep(_LOOK_AFTER)
+
+    async def _take_over(self, run_id: str, keeper: Keeper) -> bool:
+        row = await keeper.use(lambda file: file.claim(run_id, keeper.owner), whole=True)
+        if row is not None and run_id not in self._runs:
+            self._own(Run(row, None, self._api, keeper, self._terms))
+        return run_id in self._runs
+
+    async def _elsewhere(self, run_id: str, keeper: Keeper) -> RunView:
+        """Return what is known of a run that is not on its way here; one without an owner is taken over."""
+        if run_id in self._done:
+            return self._done[run_id]
+        row = await keeper.use(lambda file: file.get(run_id, self._account)) if len(run_id) <= _LONGEST_ID else None
+        if row is None:
+            days = self._settings.research.keep_days
+            raise BadArgument(f"There is no run with that id; research_list shows those of the last {days} days.")
+        if row.status is None and await self._take_over(run_id, keeper):
+            return self._runs[run_id].view
+        if row.status not in WITH_ANSWER or row.response_id is None:
+            now = self._clock()
+            view = view_of_row(row)
+            return replace(view, seconds=round(max(0.0, now - row.created), 1)) if view.running else view
+        return await self._answered(row)
+
+    async def _answered(self, row: Row) -> RunView:
+        """Look up the answer of a run that has ended, and remember it."""
+        try:
+            response = await self._api.look_up_run(row.response_id or "", seconds=LEASE_SECONDS)
+        except UpstreamError as error:
+            if error.status == 404:
+                error.message = "The run has ended, and the API no longer has its answer; ask again."
+            raise
+        view = self._terms.read(row, response, self._api.redact.known)
+        self._remember(view)
+        return view
+
+    async def _continued(self, run_id: str) -> str:
+        """Return the response that a follow-up goes on from. Raises `BadArgument` where there is none."""
+        keeper = self._ready()
+        row = await keeper.use(lambda file: file.get(run_id, self._account)) if len(run_id) <= _LONGEST_ID else None
+        if row is None or row.response_id is None or row.status not in WITH_ANSWER:
+            raise BadArgument("continue_from is not the id of a run that has an answer; research_list shows the runs.")
+        return row.response_id
+
+    @cached_property
+    def _account(self) -> str:
+        """A name for where is asked with which key, from which neither can be told. Raises `AuthenticationFailed`."""
+        headers = credential_headers(self._settings.openai)
+        said = "\0".join([self._settings.openai.base_url, *(f"{name}:{headers[name]}" for name in sorted(headers))])
+        return hashlib.sha256(b"openai-responses-mcp\0" + said.encode()).hexdigest()[:32]
+
+    # The end
+
+    async def leave(self) -> None:
+        """Give up the runs, or with `research.on_exit: cancel` cancel them; takes a second at most."""
+        if self._keeper is None or not self._looking_after:
+            return
+        keeper = self._keeper
+        with trio.move_on_after(_EXIT, shield=True):
+            if self._settings.research.on_exit == "cancel":
+                async with trio.open_nursery() as nursery:
+                    for run in self._left:
+                        nursery.start_soon(self._cancel_at_exit, run.row, keeper)
+            with suppress(RunsFileUnusable):
+                await keeper.use(lambda file: file.release(keeper.owner))
+
+    async def _cancel_at_exit(self, row: Row, keeper: Keeper) -> None:
+        with suppress(UpstreamError, RunsFileUnusable):
+            await keeper.use(lambda file: file.keep(row.id, keeper.owner, {"cancel_asked": True}))
+            if row.response_id is not None:
+                await self._api.cancel_run(row.response_id, seconds=_EXIT)
+
+
+@asynccontextmanager
+async def open_research(
+    settings: Settings,
+    *,
+    api: ResponsesApi | None = None,
+    in_thread: InThread | None = None,
+    clock: Callable[[], float] = time.time,
+) -> AsyncGenerator[Research]:
+    """Open a way to have questions researched, whose runs go on while the block does.
+
+    Args:
+      settings: read by `load_settings`, or made by hand with a `research.state_dir`. Nothing is read, written or
+        connected before the first use.
+      api: what asks the API, closed with the block; without it, one of its own.
+      in_thread: runs a function that blocks, and waits for it; without it, in a worker thread.
+      clock: seconds since 1970.
+
+    Returns:
+      A context manager that gives a `Research`. Any number of tasks may use it at once.
+
+    Raises:
+      Nothing here; see `Research`. An exception of the block comes out as it is, not in a group.
+
+    Leaving the block takes a second at most. Runs that have not ended go on at the API, for the next who opens the
+    folder; with `research.on_exit: cancel` they are cancelled.
+    """
+    asking = api or ResponsesApi(settings.openai, settings.request)
+    # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
+    limiter = trio.CapacityLimiter(1)
+    elsewhere = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=limiter)
+    failure: BaseException | None = None
+    research: Research | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            research = Research(settings, asking, nursery, in_thread=elsewhere, clock=clock)
+            try:
+                yield research
+            except trio.Cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001
+                failure = error  # raised outside the nursery, so that it is in no group
+            nursery.cancel_scope.cancel(reason="research is closed")
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # its traceback holds this frame
+        if research is not None:
+            await research.leave()  # noqa: ASYNC102  # shielded, and bounded, within
+        with trio.move_on_after(_EXIT, shield=True):
+            await asking.aclose()

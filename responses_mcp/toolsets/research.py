@@ -1,0 +1,176 @@
+"""The tools `research`, `research_result`, `research_cancel` and `research_list`.
+
+Runs outlive the calls that begin them: they live in a nursery of the server, which the first call fills. Failures are
+results with `isError` in every revision of the protocol; a run that failed is a result like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from responses_mcp.errors import BadArgument, ResponsesMcpError
+from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.responses_api.request.question import read_domains, read_number, read_query
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.cures import for_client
+from responses_mcp.toolsets.research_definitions import (
+    DEFINITIONS,
+    LONGEST_LIST,
+    LONGEST_WAIT,
+    USUAL_LIST,
+    USUAL_WAIT,
+)
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    import trio
+
+    from responses_mcp.research.service import Research
+
+log = logging.getLogger(__name__)
+
+_MOST_DAYS = 36_500
+
+
+class ResearchToolset:
+    """The research tools over one `Research`, which `open_research` opens for the first call, for the server's life."""
+
+    def __init__(self, open_research: Callable[[], AbstractAsyncContextManager[Research]]) -> None:
+        self._open_research = open_research
+        self._nursery: trio.Nursery | None = None
+        self._opening: trio.Lock | None = None
+        self._research: Research | None = None
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Return the four tools."""
+        work = {
+            "research": self._begin,
+            "research_result": self._result,
+            "research_cancel": self._cancel,
+            "research_list": self._list,
+        }
+        return [Tool(**shown._asdict(), handler=partial(self._call, work[shown.name])) for shown in DEFINITIONS]
+
+    def live_in(self, nursery: trio.Nursery) -> None:
+        """Take the nursery of the server, in which runs go on when their calls have ended."""
+        self._nursery = nursery
+
+    async def aclose(self) -> None:
+        """Do nothing: all that was opened is closed by the end of the server's nursery."""
+
+    async def _call(
+        self,
+        work: Callable[[Research, CallContext, Mapping[str, Any]], Any],
+        context: CallContext,
+        arguments: Mapping[str, Any],
+    ) -> ToolSuccess:
+        log.debug("server: tools/call research argsKeys=%s", sorted(arguments))
+        research = await self._opened()
+        try:
+            result: JsonObject = await work(research, context, arguments)
+        except ResponsesMcpError as error:
+            text = research.redact(for_client(error, context.client))
+            raise ToolError(ToolFailure(replace_lone_surrogates(text))) from error
+        text = json.dumps(result, ensure_ascii=False)
+        clean = replace_lone_surrogates(text)
+        return ToolSuccess(clean, result if clean == text else json.loads(clean))
+
+    async def _opened(self) -> Research:
+        import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there
+
+        if self._nursery is None:
+            why = "The research tools work within a server; in a program of your own, use open_research."
+            raise ToolError(ToolFailure(why))
+        self._opening = self._opening or trio.Lock()
+        async with self._opening:
+            if self._research is None:
+                self._research = cast("Research", await self._nursery.start(self._hold))
+        return self._research
+
+    async def _hold(self, *, task_status: trio.TaskStatus[Research]) -> None:
+        import trio  # noqa: PLC0415
+
+        async with self._open_research() as research:
+            task_status.started(research)
+            await trio.sleep_forever()
+
+    async def _begin(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+        query = read_query(arguments.get("query"))
+        wait = _wait(arguments)
+        run_id = await research.start(
+            query,
+            effort=_text("effort", arguments.get("effort")),
+            domains=read_domains(arguments.get("domains")),
+            blocked_domains=read_domains(arguments.get("blocked_domains"), "blocked_domains"),
+            recency_days=read_number("recency_days", arguments.get("recency_days"), least=0, most=_MOST_DAYS),
+            location=_location(arguments.get("location")),
+            continue_from=_text("continue_from", arguments.get("continue_from")),
+            output_schema=_object("output_schema", arguments.get("output_schema")),
+            fresh=_flag(arguments.get("fresh")),
+        )
+        return (await research.result(run_id, wait_seconds=wait, on_phase=context.report)).as_json()
+
+    async def _result(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+        wait = _wait(arguments)
+        return (await research.result(_run_id(arguments), wait_seconds=wait, on_phase=context.report)).as_json()
+
+    async def _cancel(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG002
+        return (await research.cancel(_run_id(arguments))).as_json()
+
+    async def _list(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG002
+        limit = read_number("limit", arguments.get("limit"), least=1, most=LONGEST_LIST)
+        return {"runs": list(await research.list(USUAL_LIST if limit is None else limit))}
+
+
+def _wait(arguments: Mapping[str, Any]) -> int:
+    wait = read_number("wait_seconds", arguments.get("wait_seconds"), least=0, most=LONGEST_WAIT)
+    return USUAL_WAIT if wait is None else wait
+
+
+def _run_id(arguments: Mapping[str, Any]) -> str:
+    run_id = _text("run_id", arguments.get("run_id"))
+    if run_id is None:
+        raise BadArgument("run_id is missing; pass the one that research gave, or look it up with research_list.")
+    return run_id
+
+
+def _text(name: str, value: object) -> str | None:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if not isinstance(value, str):
+        raise BadArgument(f"{name} is not a text; pass it as a string, or leave it out.")
+    return value.strip()
+
+
+def _flag(value: object) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
+
+
+def _object(name: str, value: object) -> Mapping[str, Any] | None:
+    """Return an object, also one that came as JSON text; None and a blank text mean none."""
+    if isinstance(value, str):
+        if not value.strip():
+            return None
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = False
+    if value is None or isinstance(value, dict):
+        return cast("Mapping[str, Any] | None", value)
+    raise BadArgument(f"{name} is not an object; pass a JSON object, or leave it out.")
+
+
+def _location(value: object) -> Mapping[str, str] | None:
+    given = _object("location", value)
+    if given is None:
+        return None
+    named = {name: each for name, each in given.items() if each is not None}
+    if not all(isinstance(each, str) for each in named.values()):
+        raise BadArgument('location has a value that is not a text; pass it like {"country": "JP"}.')
+    return cast("Mapping[str, str]", named)

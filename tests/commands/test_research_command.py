@@ -1,0 +1,152 @@
+"""`openai-responses-mcp research` as a person or a script uses it: the answer, the list, and what Ctrl-C does."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from responses_mcp.testing import FakeApi, Faults
+from tests.commands.online import KEY, WAIT, Command, api, command, output
+from tests.processes import COMMAND, environment
+
+__all__ = ["api", "command"]
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+RUN = re.compile(r"run_[0-9a-f]{16}")
+
+
+async def test_the_answer_is_on_stdout_and_the_run_in_the_list(api: FakeApi, command: Command) -> None:
+    text = output(await command("research", "Why", "is", "the", "sky", "blue?"))
+    assert text.startswith("The answer to: Why is the sky blue?")
+    assert "\nSources:\n- https://example.com/" in text
+    listed = output(await command("research", "list"))
+    assert re.fullmatch(r"run_[0-9a-f]{16}  completed     0 min ago\n", listed)
+    [found] = json.loads(output(await command("research", "list", "--json")))["runs"]
+    assert json.loads(output(await command("research", "show", found["run_id"], "--json")))["status"] == "completed"
+    assert output(await command("research", "show", found["run_id"])) == text
+    assert output(await command("research", "cancel", found["run_id"])) == "The run had ended already: completed.\n"
+    assert [request.method for request in api.requests] == ["POST", "GET", "GET", "GET"]
+    assert api.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_what_is_asked_for_goes_along(api: FakeApi, command: Command, tmp_path: Path) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}')
+    first = json.loads(output(await command("research", "Why?", "--json")))
+    done = await command(
+        *("research", "And then?", "--effort", "deep", "--domains", "a.example,b.example"),
+        *("--schema", str(schema), "--continue", first["run_id"], "--fresh"),
+    )
+    assert json.loads(output(done)) == {"why": "And then?"}
+    body = api.requests[1].json
+    assert body["reasoning"] == {"effort": "high"}
+    assert body["tools"][0]["filters"] == {"allowed_domains": ["a.example", "b.example"]}
+    assert body["previous_response_id"] == next(iter(api.stored.responses))
+
+
+async def test_a_run_that_fails_is_said_on_stderr_and_ends_with_1(api: FakeApi, command: Command) -> None:
+    api.stored.faults = Faults(id_never_sent=True)
+    code, out, err = await command("research", "Why?")
+    assert (code, out) == (1, "")
+    assert "may have been paid for" in err
+    code, out, err = await command("research", "Why?", "--json")
+    assert (code, json.loads(out)["maybe_paid"], err) == (1, True, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["research"], "nothing to ask"),
+        (["research", "Why?", "--effort", "much"], "invalid choice"),
+        (["research", "Why?", "--schema", "absent.json"], "cannot be read"),
+        (["research", "Why?", "--continue", "run_0"], "continue_from"),
+        (["research", "show", "run_0"], "no run with that id"),
+        (["research", "cancel", "run_0"], "no run with that id"),
+        (["research", "show"], "RUN"),
+    ],
+)
+async def test_what_cannot_be_done_ends_with_2_and_nothing_is_asked(
+    api: FakeApi, command: Command, arguments: list[str], said: str
+) -> None:
+    code, out, err = await command(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert api.requests == []
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"[" * 100_000, b"\xff", b" " * 70_000])
+async def test_a_schema_that_is_none_is_refused(api: FakeApi, command: Command, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_bytes(data)
+    code, _, err = await command("research", "Why?", "--schema", str(tmp_path / "schema.json"))
+    assert code == 2
+    assert "schema.json" in err
+
+
+async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None:
+    code, out, err = await command("research", "list")
+    assert (code, out) == (0, "")
+    assert "no runs" in err
+
+
+# Real processes
+
+
+async def started(api: FakeApi, home: Path, *arguments: str) -> trio.Process:
+    return await trio.lowlevel.open_process(
+        [*COMMAND, "research", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**environment(home, api.base_url, OPENAI_API_KEY=KEY), "NO_PROXY": "127.0.0.1"},
+    )
+
+
+async def rest_of(process: trio.Process) -> str:
+    assert process.stdout is not None
+    data = b""
+    async for chunk in process.stdout:
+        data += chunk
+    await process.wait()
+    return data.decode()
+
+
+@POSIX
+async def test_an_interrupt_leaves_the_run_and_prints_its_id_with_which_its_answer_is_had(
+    api: FakeApi, command: Command, tmp_path: Path
+) -> None:
+    with trio.fail_after(WAIT):
+        api.stored.interval = 30.0
+        process = await started(api, tmp_path, "Why?")
+        await api.wait_requests(1)
+        process.send_signal(signal.SIGINT)
+        said = await rest_of(process)
+        assert process.returncode == 130
+        (run_id,) = set(RUN.findall(said))
+        (response,) = api.stored.responses.values()
+        assert (response.cancels, response.cancelled) == (0, None)
+        response.interval = 0.0
+        assert output(await command("research", "show", run_id)).startswith("The answer to: Why?")
+        assert [request.method for request in api.requests].count("POST") == 1
+
+
+@POSIX
+async def test_a_second_interrupt_cancels_the_run(api: FakeApi, tmp_path: Path) -> None:
+    with trio.fail_after(WAIT):
+        api.stored.interval = 30.0
+        process = await started(api, tmp_path, "Why?")
+        await api.wait_requests(1)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        said = b""
+        while b"Press Ctrl-C again" not in said:
+            said += await process.stdout.receive_some()
+        process.send_signal(signal.SIGINT)
+        assert "The run was cancelled." in await rest_of(process)
+        assert process.returncode == 1
+        (response,) = api.stored.responses.values()
+        assert response.cancelled is not None

@@ -1,0 +1,702 @@
+"""Runs as a host sees them: one paid request each, whatever happens, and an end for everybody who asks.
+
+- A run is one POST, in the background and stored. It is repeated only where it was refused or never carried.
+- A stream that breaks is taken up behind its last event, and then looked up; an id that never came is a failure that
+  says it may have been paid for.
+- Waiting can be cancelled or come to an end, and the run goes on. A cancelled run is cancelled at the API, once.
+- A run whose process is gone is found by the next one, unless its id was never known; of two servers one owns it.
+"""
+
+import itertools
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.errors import BadArgument, ConfigError, ConnectionFailed, UpstreamError
+from responses_mcp.research.outcome import RunView
+from responses_mcp.research.service import Research
+from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies
+from tests.research.upstream import Upstream, researching, slow
+
+
+def written_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*"))
+
+
+async def ended(research: Research, run_id: str, seconds: float = 5000.0) -> RunView:
+    view = await research.result(run_id, wait_seconds=seconds)
+    assert not view.running, view
+    return view
+
+
+async def asked_and_ended(upstream: Upstream, folder: Path, **options: Any) -> RunView:
+    async with researching(upstream, folder, **options) as research:
+        return await ended(research, await research.start("why?"))
+
+
+# One request
+
+
+async def test_a_question_becomes_one_request_in_the_background_and_its_answer_the_result(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    view = await asked_and_ended(upstream, tmp_path)
+    (asked,) = upstream.asked
+    assert {name: asked.json[name] for name in ("background", "store", "stream", "model")} == {
+        "background": True,
+        "store": True,
+        "stream": True,
+        "model": "gpt-5.2",
+    }
+    assert asked.json["input"].startswith("why?\n\n[Hints] today=")
+    assert asked.json["tools"] == [{"type": "web_search"}]
+    assert view.status == "completed"
+    assert view.answer is not None
+    assert view.answer.text.startswith("The answer to: why?")
+    assert view.answer.used_search
+    assert view.usage == {
+        "input_tokens": 8512,
+        "cached_tokens": 0,
+        "output_tokens": 733,
+        "reasoning_tokens": 512,
+        "total_tokens": 9245,
+        "web_searches": 1,
+    }
+
+
+async def test_a_stream_that_breaks_is_taken_up_behind_its_last_event(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(cut_after=7)
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, upstream.kinds) == ("completed", ["ask", "stream", "look"])
+    assert "starting_after=7" in upstream.asked[1].path
+
+
+async def test_a_stream_that_breaks_again_and_again_is_looked_up_less_and_less_often(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(10.0, cut_after=3, cuts=100)
+    view = await asked_and_ended(upstream, tmp_path)
+    assert view.status == "completed"
+    assert upstream.kinds[:3] == ["ask", "stream", "look"]
+    assert set(upstream.kinds[3:]) == {"look"}
+    times = [asked.at for asked in upstream.of("look")]
+    waits = [round(later - earlier, 3) for earlier, later in itertools.pairwise(times)]
+    assert waits[:4] == [2.0, 3.0, 4.5, 6.75]
+    assert max(waits) == 10.0
+
+
+async def test_an_id_that_never_came_is_a_failure_that_may_have_been_paid_for_and_is_not_asked_again(
+    autojump_clock: MockClock,
+    tmp_path: Path,
+) -> None:
+    upstream = slow(id_never_sent=True)
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask"])
+    assert "may have been paid for" in str(view.error)
+
+
+@pytest.mark.parametrize("refusal", [Error(429), Error(409), ConnectionFailed("No route.", retryable=True)])
+async def test_what_was_refused_for_now_or_never_carried_is_repeated(
+    autojump_clock: MockClock, refusal: Any, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [refusal, refusal]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, upstream.kinds, len(upstream.stored.responses)) == ("completed", ["ask"] * 3, 1)
+
+
+@pytest.mark.parametrize("failure", [Error(500), Error(502), Error(503), Error(408), Closed(), Hang("headers")])
+async def test_what_may_be_worked_on_behind_a_failure_is_not_repeated(
+    autojump_clock: MockClock, failure: Any, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [failure]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask"])
+
+
+@pytest.mark.parametrize("refusal", [Error(400, "Bad."), Error(401), Error(429, code="insufficient_quota")])
+async def test_what_is_refused_for_good_costs_nothing_and_says_why(
+    autojump_clock: MockClock, refusal: Any, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [refusal]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"])
+    assert str(view.error)
+
+
+async def test_a_server_that_does_not_stream_is_looked_up_until_it_is_done(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, "Unsupported parameter: 'stream'", param="stream")]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert view.status == "completed"
+    assert [("stream" in asked.json) for asked in upstream.of("ask")] == [True, False]
+    assert set(upstream.kinds[2:]) == {"look"}
+
+
+async def test_a_stream_that_falls_silent_is_given_up_and_looked_up(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow(1000.0)
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(400)
+        assert upstream.kinds[:3] == ["ask", "stream", "look"]
+        (response,) = upstream.stored.responses.values()
+        response.interval = 1.0
+        assert (await ended(research, run_id)).status == "completed"
+
+
+async def test_look_ups_that_fail_for_a_while_are_tried_again(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow(2.0, cut_after=3, cuts=9)
+    async with researching(upstream, tmp_path, max_retries=0) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(7.5)
+        upstream.script = [Error(404), Error(500), Error(401), Closed(), Error(404), Error(404)]
+        assert (await ended(research, run_id)).status == "completed"
+
+
+async def test_a_response_that_the_api_forgets_is_lost_and_says_how_long_it_keeps_one(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(5.0, cut_after=3, cuts=9, gone_after=30.0)
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, view.maybe_paid) == ("failed", True)
+    assert "ten minutes" in str(view.error)
+
+
+async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(stuck=True)
+    view = await asked_and_ended(upstream, tmp_path, timeout_ms=600_000)
+    assert view.status == "failed"
+    assert "research.timeout_ms" in str(view.error)
+    assert upstream.kinds.count("cancel") == 1
+
+
+# Servers without a background mode
+
+PLAIN: list[Any] = [Error(400, "Unknown parameter: 'background'.", param="background"), as_stream(bodies.searched())]
+
+
+async def test_a_server_without_background_mode_answers_in_a_stream_that_this_process_holds(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = list(PLAIN)
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "ask"])
+    assert view.as_json()["durable"] is False
+    assert [("background" in asked.json, "store" in asked.json) for asked in upstream.asked] == [
+        (True, True),
+        (False, False),
+    ]
+    async with researching(upstream, tmp_path) as research:
+        later = await research.result(view.run_id)
+        assert (later.status, later.maybe_paid, later.durable) == ("failed", True, False)
+        assert "does not keep" in str(later.error)
+
+
+@pytest.mark.parametrize("cut", ["cut", "hang"])
+async def test_a_stream_that_nobody_keeps_is_lost_when_it_breaks_and_not_asked_for_again(
+    autojump_clock: MockClock, cut: Literal["cut", "hang"], tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [PLAIN[0], replace(PLAIN[1], events=PLAIN[1].events[:5], ending=cut)]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask", "ask"])
+    assert "keeps nothing" in str(view.error)
+
+
+async def test_a_run_that_nobody_keeps_is_cancelled_by_closing_its_connection_at_once(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [PLAIN[0], replace(PLAIN[1], interval=10.0)]
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(25)
+        began = trio.current_time()
+        view = await research.cancel(run_id)
+        assert (view.status, view.maybe_paid, view.confirmed) == ("cancelled", True, False)
+        assert (trio.current_time() - began, upstream.open) == (0.0, 0)
+
+
+# How it ends
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (bodies.incomplete_with_text, "incomplete", "cut off here"),
+        (bodies.incomplete_without_text, "failed", "reasoning_effort"),
+        (bodies.content_filter, "failed", "content filter"),
+        (bodies.failed, "failed", "could not finish"),
+        (bodies.no_message, "failed", "no text"),
+        (bodies.refusal, "completed", "help with that"),
+    ],
+)
+async def test_a_response_that_ends_otherwise_is_told_as_what_it_is(
+    autojump_clock: MockClock, body: Any, status: str, said: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.stored.compose = lambda request: body()
+    view = await asked_and_ended(upstream, tmp_path)
+    assert view.status == status
+    assert said in (view.answer.text if view.answer is not None else str(view.error))
+
+
+async def test_a_schema_is_sent_along_and_the_data_is_part_of_the_result(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    schema = {
+        "type": "object",
+        "properties": {"why": {"type": "string"}},
+        "required": ["why"],
+        "additionalProperties": False,
+    }
+    async with researching(upstream, tmp_path) as research:
+        view = await ended(research, await research.start("why?", output_schema=schema))
+        loose = {**schema, "additionalProperties": True}
+        await ended(research, await research.start("why?", output_schema=loose))
+    assert view.data == {"why": "why?"}
+    formats = [asked.json["text"]["format"] for asked in upstream.of("ask")]
+    assert formats[0] == {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}
+    assert formats[1]["strict"] is False
+
+
+async def test_what_narrows_the_search_goes_along(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        await research.start(
+            "why?",
+            effort="deep",
+            domains=["https://Example.com/path"],
+            blocked_domains=["spam.example"],
+            recency_days=7,
+            location={"country": "JP", "city": "Tokyo"},
+        )
+        await trio.sleep(1)
+    (asked,) = upstream.of("ask")
+    assert asked.json["tools"] == [
+        {
+            "type": "web_search",
+            "filters": {"allowed_domains": ["example.com"], "blocked_domains": ["spam.example"]},
+            "user_location": {"type": "approximate", "country": "JP", "city": "Tokyo"},
+        }
+    ]
+    assert asked.json["input"].endswith("recency_days=7")
+    assert asked.json["reasoning"] == {"effort": "high"}
+
+
+async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_and_tools_again(
+    autojump_clock: MockClock,
+    tmp_path: Path,
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        first = await research.start("why?")
+        with pytest.raises(BadArgument, match="continue_from"):
+            await research.start("and then?", continue_from=first)
+        await ended(research, first)
+        await ended(research, await research.start("and then?", continue_from=first))
+    before, after = upstream.of("ask")
+    assert after.json["previous_response_id"] == next(iter(upstream.stored.responses))
+    assert (after.json["instructions"], after.json["tools"]) == (before.json["instructions"], before.json["tools"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({"query": " "}, "query"),
+        ({"query": "q", "effort": "much"}, "effort"),
+        ({"query": "q", "domains": ["a"] * 101}, "domains"),
+        ({"query": "q", "recency_days": -1}, "recency_days"),
+        ({"query": "q", "location": {"planet": "Mars"}}, "location"),
+        ({"query": "q", "location": {"country": "Japan"}}, "location.country"),
+        ({"query": "q", "output_schema": {"type": "array"}}, "output_schema"),
+        ({"query": "q", "output_schema": {"type": "object", "x": float("nan")}}, "output_schema"),
+        ({"query": "q", "continue_from": "run_0"}, "continue_from"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused_by_name_and_nothing_is_sent(
+    autojump_clock: MockClock, arguments: dict[str, Any], names: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        with pytest.raises(BadArgument, match=names):
+            await research.start(**arguments)
+    assert upstream.asked == []
+
+
+# Waiting
+
+
+async def test_a_wait_that_ends_early_tells_how_far_it_is_and_a_later_one_gets_the_answer(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        early = await research.result(run_id, wait_seconds=5.2)
+        assert (early.running, early.seconds) == (True, 5.2)
+        assert early.phase
+        late = await research.result(run_id, wait_seconds=280)
+        assert late.status == "completed"
+        assert late.seconds < 60  # it did not wait longer than it took
+        assert await research.result(run_id) == late
+    assert upstream.kinds == ["ask"]
+
+
+async def test_cancelling_a_wait_leaves_the_run_alone(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        with trio.move_on_after(3) as call:
+            await research.result(run_id, wait_seconds=280)
+        assert call.cancelled_caught
+        assert (await ended(research, run_id)).status == "completed"
+    assert upstream.kinds == ["ask"]
+
+
+async def test_whoever_waits_is_told_the_phases_and_all_get_the_same(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    told: list[str] = []
+    views: list[RunView] = []
+    async with researching(upstream, tmp_path) as research, trio.open_nursery() as nursery:
+        run_id = await research.start("why?")
+
+        async def wait() -> None:
+            views.append(await research.result(run_id, wait_seconds=100))
+
+        for _ in range(3):
+            nursery.start_soon(wait)
+        await research.result(run_id, wait_seconds=100, on_phase=told.append)
+    assert told[:2] == ["beginning", "asking gpt-5.2"]
+    assert {"searching", "searched: why?", "writing"} <= set(told)
+    assert len(set(map(repr, views))) == 1
+
+
+async def test_events_tell_each_phase_and_at_last_the_end(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with researching(slow(), tmp_path) as research:
+        run_id = await research.start("why?")
+        async with aclosing(research.events(run_id)) as events:
+            seen = [view async for view in events]
+    assert [view.running for view in seen] == [True] * (len(seen) - 1) + [False]
+    assert len({view.phase for view in seen}) == len(seen)
+
+
+async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ended_or_was_cancelled(
+    autojump_clock: MockClock,
+    tmp_path: Path,
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        first = await research.start("why?", domains=["a.example"])
+        assert await research.start("why?", domains=["a.example"]) == first
+        others = {
+            await research.start("why?"),
+            await research.start("why?", domains=["a.example"], effort="deep"),
+            await research.start("why?", domains=["a.example"], fresh=True),
+        }
+        assert len(others | {first}) == 4
+        await ended(research, first)
+        assert await research.start("why?", domains=["a.example"]) != first
+        cancelled = await research.start("how?")
+        await research.cancel(cancelled)
+        assert await research.start("how?") != cancelled
+
+
+async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path, max_running=1) as research:
+        ids = [await research.start(f"question {number}") for number in range(4)]
+        await trio.sleep(1)
+        views = [await research.result(run_id) for run_id in ids]
+        assert [view.place for view in views] == [None, 0, 1, 2]
+        gone = await research.cancel(ids[1])
+        assert (gone.status, gone.maybe_paid, gone.confirmed) == ("cancelled", False, True)
+        assert (await research.result(ids[2])).place == 0
+        for run_id in (ids[0], *ids[2:]):
+            assert (await ended(research, run_id)).status == "completed"
+    asked = [asked.json["input"].split("\n")[0] for asked in upstream.of("ask")]
+    assert asked == ["question 0", "question 2", "question 3"]
+    assert upstream.open == 0
+
+
+# Cancelling
+
+
+async def test_a_cancel_is_told_to_the_api_which_confirms_it_and_nothing_is_asked_afterwards(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(5)
+        view = await research.cancel(run_id)
+        assert (view.status, view.confirmed, view.error) == ("cancelled", True, "The run was cancelled.")
+        await trio.sleep(100)
+        assert await research.cancel(run_id) == view
+    assert upstream.kinds == ["ask", "cancel"]
+    (response,) = upstream.stored.responses.values()
+    assert response.cancelled is not None
+
+
+async def test_a_cancel_that_is_lost_is_sent_again_and_one_without_an_answer_is_called_unconfirmed(
+    autojump_clock: MockClock,
+    tmp_path: Path,
+) -> None:
+    upstream = slow(cancels_lost=1)
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(5)
+        assert (await research.cancel(run_id)).confirmed
+        assert upstream.kinds == ["ask", "cancel", "cancel"]
+        upstream.stored.faults = slow(cancels_lost=99).stored.faults
+        run_id = await research.start("how?")
+        await trio.sleep(5)
+        view = await research.cancel(run_id)
+        assert (view.status, view.confirmed, view.maybe_paid) == ("cancelled", False, True)
+        assert "did not confirm" in str(view.error)
+
+
+async def test_a_cancel_before_the_id_is_known_waits_for_it_a_moment(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.latency = 2.0
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(1)
+        assert (await research.cancel(run_id)).confirmed
+        upstream.latency = 60.0
+        run_id = await research.start("how?")
+        await trio.sleep(1)
+        before = trio.current_time()
+        view = await research.cancel(run_id)
+        assert (view.confirmed, view.maybe_paid) == (False, True)
+        assert trio.current_time() - before < 10
+
+
+async def test_a_cancel_between_two_tries_ends_it_at_once_and_nothing_more_is_sent(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, retry_after="30")]
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(5)
+        view = await research.cancel(run_id)
+        assert (view.status, view.maybe_paid) == ("cancelled", False)
+        await trio.sleep(100)
+    assert upstream.kinds == ["ask"]
+
+
+async def test_a_run_that_was_done_before_its_cancel_keeps_its_answer(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(1.0, cut_after=3, cuts=9)
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(5)
+        (response,) = upstream.stored.responses.values()
+        response.interval = 0.001  # done while nobody looks
+        view = await research.cancel(run_id)
+        assert view.status == "completed"
+
+
+# Several processes, and none
+
+
+async def test_a_run_goes_on_at_the_api_while_no_server_runs_and_the_next_one_finds_it(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(4)
+    assert upstream.open == 0
+    await trio.sleep(1000)
+    async with researching(upstream, tmp_path) as research:
+        view = await ended(research, run_id)
+        assert view.status == "completed"
+        assert (await research.list())[0]["run_id"] == run_id
+    assert upstream.kinds.count("ask") == 1
+
+
+async def test_the_answer_of_a_run_that_has_ended_is_looked_up_by_the_next_server_and_is_the_same(
+    autojump_clock: MockClock,
+    tmp_path: Path,
+) -> None:
+    upstream = slow()
+    first = await asked_and_ended(upstream, tmp_path)
+    async with researching(upstream, tmp_path) as research:
+        assert await research.result(first.run_id) == first
+        assert await research.result(first.run_id) == first
+    assert upstream.kinds == ["ask", "look"]
+    upstream.stored.responses.clear()
+    async with researching(upstream, tmp_path) as research:
+        with pytest.raises(UpstreamError, match="no longer has its answer"):
+            await research.result(first.run_id)
+
+
+async def test_of_two_servers_on_one_folder_one_owns_a_run_and_both_can_ask_and_cancel(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as one, researching(upstream, tmp_path) as other:
+        run_id = await one.start("why?")
+        assert await other.start("why?") == run_id
+        assert (await ended(other, run_id)).answer == (await ended(one, run_id)).answer
+        assert upstream.kinds == ["ask", "look"]
+        run_id = await one.start("how?")
+        await trio.sleep(3)
+        view = await other.cancel(run_id)
+        assert (view.status, view.confirmed) == ("cancelled", True)
+        assert (await one.result(run_id)).status == "cancelled"
+
+
+async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    from responses_mcp.settings.model import OpenAISettings
+    from tests.research.upstream import BASE, settings_for
+
+    upstream = slow()
+    stranger = replace(settings_for(tmp_path), openai=OpenAISettings(base_url=BASE, api_key="sk-other"))
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(2)
+    async with researching(upstream, tmp_path, settings=stranger) as research:
+        assert await research.list() == []
+        with pytest.raises(BadArgument, match="no run"):
+            await research.result(run_id)
+
+
+async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path, on_exit="cancel") as research:
+        run_id = await research.start("why?")
+        await trio.sleep(4)
+    assert upstream.kinds == ["ask", "cancel"]
+    async with researching(upstream, tmp_path) as research:
+        assert (await ended(research, run_id)).status == "cancelled"
+
+
+async def test_leaving_takes_a_second_at_most_also_where_the_api_is_silent(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path, on_exit="cancel") as research:
+        await research.start("why?")
+        await trio.sleep(4)
+        upstream.latency = 1000.0
+        before = trio.current_time()
+    assert trio.current_time() - before <= 1.0
+
+
+async def test_nothing_is_read_written_or_asked_before_the_first_use(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path / "state"):
+        await trio.sleep(100)
+    assert (upstream.asked, written_in(tmp_path)) == ([], b"")
+
+
+async def test_a_folder_that_cannot_be_used_is_told_and_nothing_is_asked(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    from responses_mcp.research.runs_file import RunsFileUnusable
+
+    upstream = slow()
+    (tmp_path / "state").write_text("a file, not a folder")
+    async with researching(upstream, tmp_path / "state") as research:
+        with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
+            await research.start("why?")
+    assert upstream.asked == []
+
+
+async def test_no_folder_at_all_is_a_problem_of_the_configuration(autojump_clock: MockClock, tmp_path: Path) -> None:
+    from responses_mcp.settings.model import Settings
+    from tests.research.upstream import OPENAI
+
+    async with researching(slow(), tmp_path, settings=Settings(openai=OPENAI)) as research:
+        with pytest.raises(ConfigError, match=r"research\.state_dir"):
+            await research.start("why?")
+
+
+async def test_the_list_has_questions_of_this_process_and_others_only_where_they_are_kept(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        await research.start("a secret plan")
+        await trio.sleep(1)
+        await research.start("how?")
+        await trio.sleep(1)
+        listed = await research.list()
+        assert [entry["question"] for entry in listed] == ["how?", "a secret plan"]
+        assert listed[0]["status"] == "running"
+        assert len(await research.list(1)) == 1
+    written = written_in(tmp_path)
+    assert b"secret plan" not in written
+    async with researching(upstream, tmp_path, keep_questions=True) as research:
+        assert all("question" not in entry for entry in await research.list())
+        await research.start("a public plan")
+    async with researching(upstream, tmp_path) as research:
+        assert "a public plan" in [entry.get("question") for entry in await research.list()]
+
+
+async def test_neither_key_nor_answer_is_written(autojump_clock: MockClock, tmp_path: Path) -> None:
+    from tests.research.upstream import KEY
+
+    await asked_and_ended(slow(), tmp_path)
+    written = written_in(tmp_path)
+    assert KEY.encode() not in written
+    assert b"The answer to" not in written
+
+
+async def test_runs_are_forgotten_after_some_days(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    view = await asked_and_ended(upstream, tmp_path)
+    await trio.sleep(86_000)
+    async with researching(upstream, tmp_path, keep_days=1) as research:
+        assert await research.result(view.run_id) == view
+    await trio.sleep(400)
+    async with researching(upstream, tmp_path, keep_days=1) as research:
+        await research.list()
+        await trio.sleep(1)
+        assert await research.list() == []
+
+
+async def test_a_bug_in_one_run_ends_that_run_and_nothing_else(
+    autojump_clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        good = await research.start("why?")
+        await trio.sleep(2)
+        upstream.script = [RuntimeError("boom")]
+        bad = await ended(research, await research.start("how?"))
+        assert (bad.status, bad.maybe_paid) == ("failed", True)
+        assert (await ended(research, good)).status == "completed"
+    assert "this is a bug" in caplog.text
+
+
+async def test_a_reply_as_json_that_is_already_complete_is_an_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Json(bodies.searched())]
+    assert (await asked_and_ended(upstream, tmp_path)).status == "completed"

@@ -1,0 +1,240 @@
+"""The file of runs: leases, joins, and what becomes of a file that is broken, foreign, locked or out of reach."""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from responses_mcp.research import runs_file
+from responses_mcp.research.runs_file import FILE, LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, shortened
+from responses_mcp.research.states import State
+
+NOW = 1e9
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def file(tmp_path: Path, clock: Clock) -> RunsFile:
+    return RunsFile(tmp_path / "deep" / "state", clock)
+
+
+def row(name: str = "run_1", **changes: Any) -> Row:
+    given: dict[str, Any] = {
+        "id": name,
+        "account": "mine",
+        "digest": "d",
+        "state": State.QUEUED,
+        "model": "m",
+        "created": NOW,
+        "owner": "one",
+        "leased_until": NOW + LEASE_SECONDS,
+    }
+    return Row(**{**given, **changes})
+
+
+def test_a_row_comes_back_as_it_was_written(file: RunsFile) -> None:
+    whole = row(
+        state=State.POLLING,
+        ended=NOW + 1,
+        reason="why — 理由",
+        maybe_paid=True,
+        confirmed=True,
+        has_schema=True,
+        response_id="resp_1",
+        cursor=7,
+        cancel_asked=True,
+        usage={"total_tokens": 3},
+        question="q",
+    )
+    assert file.add(whole, join=True) == whole
+    assert file.get("run_1", "mine") == whole
+    assert file.recent("mine", 10) == [whole]
+
+
+def test_runs_of_another_account_are_not_seen(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    assert file.get("run_1", "theirs") is None
+    assert file.recent("theirs", 10) == []
+    assert file.add(row("run_2", account="theirs"), join=True).id == "run_2"
+
+
+def test_the_same_question_joins_a_run_that_goes_on_unless_it_is_cancelled_ended_or_not_wanted(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    assert file.add(row("run_2"), join=True).id == "run_1"
+    assert file.add(row("run_3", digest="other"), join=True).id == "run_3"
+    assert file.add(row("run_4"), join=False).id == "run_4"
+    file.ask_cancel("run_1")
+    file.keep("run_4", "one", {"status": "completed"})
+    assert file.add(row("run_5"), join=True).id == "run_5"
+
+
+def test_a_run_is_claimed_once_its_lease_is_over_and_by_one_alone(file: RunsFile, clock: Clock) -> None:
+    file.add(row(), join=True)
+    assert (file.orphans("mine"), file.claim("run_1", "two")) == ([], None)
+    clock.now += LEASE_SECONDS
+    assert file.orphans("mine") == ["run_1"]
+    claimed = file.claim("run_1", "two")
+    assert claimed is not None
+    assert (claimed.owner, claimed.leased_until) == ("two", clock.now + LEASE_SECONDS)
+    assert file.claim("run_1", "three") is None
+
+
+def test_who_has_lost_a_run_can_write_nothing_more(file: RunsFile, clock: Clock) -> None:
+    file.add(row(), join=True)
+    clock.now += LEASE_SECONDS
+    file.claim("run_1", "two")
+    assert file.keep("run_1", "one", {"state": State.ASKING}) is None
+    kept = file.keep("run_1", "two", {"state": State.FOLLOWING, "response_id": "resp_1"})
+    assert kept is not None
+    assert (kept.state, kept.response_id) == (State.FOLLOWING, "resp_1")
+
+
+def test_writing_keeps_the_lease_and_tells_of_a_cancel(file: RunsFile, clock: Clock) -> None:
+    file.add(row(), join=True)
+    clock.now += LEASE_SECONDS - 1
+    file.ask_cancel("run_1")
+    kept = file.keep("run_1", "one", {})
+    assert kept is not None
+    assert (kept.cancel_asked, kept.leased_until) == (True, clock.now + LEASE_SECONDS)
+
+
+def test_what_has_ended_stays_as_it_is(file: RunsFile, clock: Clock) -> None:
+    file.add(row(), join=True)
+    file.keep("run_1", "one", {"status": "completed", "state": State.ENDED})
+    file.ask_cancel("run_1")
+    assert file.keep("run_1", "one", {"status": "failed"}) is None
+    clock.now += 1000
+    assert (file.orphans("mine"), file.claim("run_1", "two")) == ([], None)
+    found = file.get("run_1", "mine")
+    assert found is not None
+    assert (found.status, found.cancel_asked) == ("completed", False)
+
+
+def test_runs_that_are_released_can_be_claimed_at_once(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    file.add(row("run_2", owner="two"), join=False)
+    file.release("one")
+    assert file.orphans("mine") == ["run_1"]
+
+
+def test_a_clock_that_was_set_back_leaves_no_run_owned_for_ever(file: RunsFile, clock: Clock) -> None:
+    file.add(row(), join=True)
+    clock.now -= 86_400
+    assert file.orphans("mine") == ["run_1"]
+
+
+def test_old_runs_are_forgotten_unless_somebody_owns_them(file: RunsFile, clock: Clock) -> None:
+    file.add(row(), join=True)
+    file.add(row("run_2", owner=None), join=False)
+    clock.now += 86_401
+    file.add(row("run_3", created=clock.now), join=False)
+    file.claim("run_1", "two")
+    file.forget(1)
+    assert {each.id for each in file.recent("mine", 10)} == {"run_1", "run_3"}
+
+
+@pytest.mark.parametrize(
+    "use",
+    [lambda file: file.claim("run_1", os.urandom(4).hex()), lambda file: file.add(row(os.urandom(4).hex()), join=True)],
+)
+def test_many_at_once_agree_on_one(use: Callable[[RunsFile], Row | None], file: RunsFile) -> None:
+    if "claim" in use.__code__.co_names:
+        file.add(row(owner=None, leased_until=0.0), join=True)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: use(file), range(16)))
+    assert len({each.owner if each.id == "run_1" else each.id for each in found if each is not None}) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_only_their_owner_can_read_folder_and_file(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (file.path.parent, file.path)]
+    assert modes == [0o700, 0o600]
+
+
+def spoilt(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\0" + b"nothing of the kind" * 400)
+
+
+def foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE theirs (x)")
+
+
+def of_another_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA application_id = {runs_file.APPLICATION_ID}")
+        other.execute("PRAGMA user_version = 999")
+        other.execute("CREATE TABLE run (x)")
+
+
+@pytest.mark.parametrize("damage", [spoilt, foreign, of_another_version, lambda path: path.write_text("text" * 2000)])
+def test_a_file_that_is_not_ours_is_moved_aside_whole_and_told_of(
+    damage: Callable[[Path], Any], file: RunsFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    file.path.parent.mkdir(parents=True)
+    damage(file.path)
+    before = file.path.read_bytes()
+    file.add(row(), join=True)
+    assert file.get("run_1", "mine") == row()
+    (aside,) = file.path.parent.glob(f"{FILE}.broken-*")
+    assert aside.read_bytes() == before
+    assert aside.name in caplog.text
+
+
+def test_a_row_that_makes_no_sense_is_an_error_that_names_the_setting(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    with closing(sqlite3.connect(file.path)) as other, other:
+        other.execute("UPDATE run SET state = 'dreaming'")
+    with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
+        file.get("run_1", "mine")
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
+        RunsFile(tmp_path / "taken").get("run_1", "mine")
+
+
+def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
+    file: RunsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_file, "_PATIENCE", 0.05)
+    file.add(row(), join=True)
+    with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(RunsFileUnusable, match="another process holds its lock"):
+            file.keep("run_1", "one", {})
+        other.execute("ROLLBACK")
+    assert file.keep("run_1", "one", {}) is not None
+
+
+def test_a_file_that_is_deleted_meanwhile_is_made_anew(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    for path in file.path.parent.iterdir():
+        path.unlink()
+    assert file.keep("run_1", "one", {}) is None
+    file.add(row("run_2"), join=True)
+    assert [each.id for each in file.recent("mine", 5)] == ["run_2"]
+
+
+def test_a_question_is_kept_on_one_line_and_short() -> None:
+    assert shortened("what\n  is\tthis?") == "what is this?"
+    assert len(shortened("word " * 1000)) == 200

@@ -1,0 +1,490 @@
+"""Runs of research under random schedules: `python -m tests.simulation.runs [--schedules N] [--seed S] [--replay SEED]`.
+
+Servers share a folder. Clients begin, wait, cancel and give up; the API cuts streams, loses cancels, answers 429 and 500,
+keeps ids to itself, is stuck, and forgets. Servers end properly, or are lost between any two steps: at one of their uses
+of the file or of the network, before or after it took effect, from which moment on nothing of them reaches either. At
+the end one more server is there for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+from unittest.mock import patch
+
+import trio
+from trio._core import _run as trio_run
+from trio.testing import MockClock
+
+from responses_mcp.errors import BadArgument, ConnectionFailed, UpstreamError
+from responses_mcp.research.outcome import RunView
+from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY
+from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
+from responses_mcp.research.service import Research, open_research
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
+from responses_mcp.settings.model import PolicySettings, RequestSettings, ResearchSettings, Settings
+from responses_mcp.testing import Error, Faults, Reply
+from tests.research.upstream import OPENAI, Upstream, at_once
+
+SHARE = 50  # schedules given to a process at a time
+EPOCH = 1e9
+PATIENCE = 20_000.0  # virtual seconds for all of a schedule
+LAST = 8_000.0  # of them for the last server
+
+
+class Rule(StrEnum):
+    """What must hold of every schedule."""
+
+    PAID_ONCE = "at most one paid request a run"
+    HONEST = "a run without an answer says that it may have been paid for, if it was"
+    ENDS = "every run ends, whatever became of its servers"
+    SAME = "a result is the same to all who ask"
+    BELONGS = "an answer belongs to its question"
+    OWNED = "one living server at a time works on a run"
+    SILENT = "a run that was cancelled makes no request afterwards"
+    PROMPT = "waits and cancels end in time, and raise nothing but what they say"
+
+
+@dataclass
+class Record:
+    """What came of a schedule."""
+
+    seed: int
+    log: list[str] = field(default_factory=list)
+    wrong: list[tuple[Rule, str]] = field(default_factory=list)
+    situations: Counter[str] = field(default_factory=Counter)
+
+    def note(self, what: str) -> None:
+        self.log.append(f"{trio.current_time():9.2f}  {what}")
+
+    def violated(self, rule: Rule, what: str) -> None:
+        self.note(f"VIOLATED {rule}: {what}")
+        self.wrong.append((rule, what))
+
+
+class _LostError(Exception):
+    """The server is lost: nothing of it happens any more."""
+
+
+class _Server:
+    """One process: its way to the file and to the network, until it is lost."""
+
+    def __init__(self, world: _World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.lost = False
+        self.scope = trio.CancelScope()
+        self.research: Research | None = None
+        draw = world.draw
+        # At which of its uses of file and network it is lost, and whether before or after it.
+        self.fate = draw.randrange(1, 60) if draw.random() < 0.6 else 0
+        self.after = draw.random() < 0.5
+        self.uses = 0
+
+    def lose(self) -> None:
+        self.lost = True
+        self.world.record.note(f"{self.name} is lost")
+        self.world.record.situations["a server was lost"] += 1
+        self.scope.cancel()
+
+    def use(self) -> bool:
+        """Count a use; return whether it still takes effect. Raises _LostError where it does not."""
+        if self.lost:
+            raise _LostError
+        self.uses += 1
+        if self.uses == self.fate:
+            if not self.after:
+                self.lose()
+                raise _LostError
+            return True
+        return False
+
+    def scope_of_call(self) -> _Call:
+        """Return a context that fails with the server, as a call of one of its clients does."""
+        return _Call(self)
+
+    async def in_thread(self, work: Callable[[], Any]) -> Any:
+        try:
+            last = self.use()
+        except _LostError:
+            raise RunsFileUnusable("lost") from None
+        done = await at_once(work)
+        if last:
+            self.lose()
+        return done
+
+    async def connect(self, url: str, limit: int) -> _Server:
+        await trio.lowlevel.checkpoint()
+        return self
+
+    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
+        await make_room()
+        try:
+            last = self.use()
+        except _LostError:
+            raise ConnectionFailed("lost", maybe_paid=True) from None
+        await self.world.upstream.sent_by(self, request, reader, lose=last)
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def serve(self) -> None:
+        world = self.world
+        settings = Settings(
+            openai=OPENAI,
+            policy=PolicySettings(instructions="Be brief."),
+            request=RequestSettings(max_retries=2),
+            research=replace(world.research, state_dir=str(world.folder)),
+        )
+        api = ResponsesApi(settings.openai, settings.request, rng=lambda: 0.5, connect=self.connect)
+        with self.scope:
+            async with open_research(settings, api=api, in_thread=self.in_thread, clock=world.clock) as opened:
+                self.research = opened
+                await trio.sleep_forever()
+        self.research = None
+
+
+class _Api(Upstream):
+    """The API, with what goes wrong drawn anew for each request."""
+
+    def __init__(self, world: _World) -> None:
+        super().__init__()
+        self.world = world
+        self.working: Counter[tuple[str, str]] = Counter()  # (response, server)
+
+    async def sent_by(self, server: _Server, request: Request, reader: Reader, *, lose: bool) -> None:
+        asked = self._read(request)
+        name = asked.path.split("/")[2].partition("?")[0] if asked.kind != "ask" else ""
+        self.world.record.note(f"{server.name}: {asked.kind} {name or asked.json['input'].split()[0]}")
+        self.world.asked(server, asked.kind, name)
+        if asked.kind == "ask":
+            reply = self._made(asked.json)
+        else:
+            reply = self.stored.answer(asked.method, asked.path.removeprefix("/responses/"))
+            if self.world.draw.random() < 0.05:
+                reply = Error(self.world.draw.choice((429, 500, 503)))
+        if lose:
+            server.lose()
+        self.working[name, server.name] += 1
+        try:
+            await self._play(reply, reader)
+        finally:
+            self.working[name, server.name] -= 1
+
+    def _made(self, wanted: dict[str, Any]) -> Reply:
+        draw = self.world.draw
+        self.stored.interval = draw.choice((0.0, 0.1, 1.0, 10.0))
+        self.stored.faults = Faults(
+            id_never_sent=draw.random() < 0.05,
+            cut_after=draw.choice((None, None, 0, 2, 7)),
+            cuts=draw.choice((1, 1, 2, 50)),
+            cancels_lost=draw.choice((0, 0, 0, 1, 9)),
+            stuck=draw.random() < 0.05,
+            gone_after=draw.choice((None, None, None, None, 30.0)),
+        )
+        what = draw.random()
+        if what < 0.1:
+            return Error(429, retry_after=draw.choice((None, "5")))
+        if what < 0.15:
+            return Error(400, "No.")
+        reply = self.stored.create(wanted)
+        if what < 0.2:
+            return Error(500)  # from a gateway, behind which it is worked on
+        return replace(reply, latency=draw.choice((0.0, 0.0, 0.5, 3.0)))
+
+
+class _World:
+    """All of one schedule."""
+
+    def __init__(self, seed: int, folder: Path, record: Record) -> None:
+        self.draw = random.Random(seed)
+        self.folder = folder
+        self.record = record
+        self.upstream = _Api(self)
+        self.servers: list[_Server] = []
+        self.research = ResearchSettings(
+            max_running=self.draw.choice((1, 2, 8)),
+            timeout_ms=self.draw.choice((60_000, 600_000)),
+            on_exit=self.draw.choice(("keep", "keep", "cancel")),
+            keep_questions=True,
+        )
+        self.markers: dict[str, str] = {}  # by run
+        self.ends: dict[str, RunView] = {}
+        self.cancelled: dict[str, float] = {}  # when the cancel of a response was answered
+        self.count = 0
+
+    def clock(self) -> float:
+        return EPOCH + trio.current_time()
+
+    async def main(self) -> None:
+        before = trio.lowlevel.current_statistics().tasks_living
+        with trio.move_on_after(PATIENCE) as patience:
+            async with trio.open_nursery() as nursery:
+                for _ in range(self.draw.randint(1, 2)):
+                    self.begin(nursery)
+                for _ in range(self.draw.randint(4, 14)):
+                    await self.step(nursery)
+                await trio.sleep(self.draw.choice((0.0, 1.0, 30.0)))
+                for server in self.servers:
+                    server.scope.cancel()
+                await trio.sleep(2.0)
+                await self.settle(nursery)
+                nursery.cancel_scope.cancel()
+        if patience.cancelled_caught:
+            self.record.violated(Rule.PROMPT, "the schedule hangs")
+        if trio.lowlevel.current_statistics().tasks_living != before:
+            self.record.violated(Rule.PROMPT, "a task is left")
+        self.check()
+
+    def begin(self, nursery: trio.Nursery) -> _Server:
+        server = _Server(self, f"server {len(self.servers) + 1}")
+        self.servers.append(server)
+        nursery.start_soon(server.serve)
+        return server
+
+    async def step(self, nursery: trio.Nursery) -> None:
+        living = [server for server in self.servers if server.research is not None and not server.lost]
+        what = self.draw.choice(
+            ("start",) * 4 + ("wait",) * 3 + ("cancel",) * 3 + ("again", "server", "end", "lose", "pass")
+        )
+        if not living or what == "server":
+            if len(living) < 2:
+                self.begin(nursery)
+            await trio.sleep(0.01)
+            return
+        server = self.draw.choice(living)
+        if what == "end":
+            self.record.note(f"{server.name} ends")
+            server.scope.cancel()
+        elif what == "lose":
+            server.lose()
+        elif what in ("start", "again"):
+            nursery.start_soon(self.start, server, what == "again")
+        elif what != "pass" and self.markers:
+            run_id = self.draw.choice(list(self.markers))
+            nursery.start_soon(self.wait if what == "wait" else self.cancel, server, run_id)
+        await trio.sleep(self.draw.choice((0.0, 0.0, 0.3, 1.0, 5.0, 25.0)))
+
+    async def start(self, server: _Server, again: bool) -> None:
+        marker = f"q{self.count}"
+        if not again or not self.count:
+            self.count += 1
+            marker = f"q{self.count}"
+        research = server.research
+        if research is None or server.lost:
+            return
+        with server.scope_of_call():
+            run_id = await research.start(marker)
+            self.record.note(f"{server.name}: {run_id} is about {marker}")
+            self.markers[run_id] = marker
+            if self.draw.random() < 0.5:
+                await self.wait(server, run_id)
+
+    async def wait(self, server: _Server, run_id: str) -> None:
+        research = server.research
+        if research is None or server.lost:
+            return
+        with server.scope_of_call(), trio.move_on_after(self.draw.choice((0.0, 2.0, 40.0))) as call:
+            seconds = self.draw.choice((0.0, 1.0, 50.0))
+            began = trio.current_time()
+            try:
+                self.told(run_id, await research.result(run_id, wait_seconds=seconds), server)
+            except (BadArgument, UpstreamError) as error:
+                self.failed(run_id, error, server)
+            if trio.current_time() > began + seconds + 25.0:  # a look-up of the answer may be slow
+                self.record.violated(Rule.PROMPT, f"a wait of {seconds} s took {trio.current_time() - began:.1f} s")
+        if call.cancelled_caught:
+            self.record.situations["a call was given up"] += 1
+
+    async def cancel(self, server: _Server, run_id: str) -> None:
+        research = server.research
+        if research is None or server.lost:
+            return
+        with server.scope_of_call():
+            began = trio.current_time()
+            try:
+                view = await research.cancel(run_id)
+            except (BadArgument, UpstreamError) as error:
+                self.failed(run_id, error, server)
+                return
+            self.record.note(f"{server.name}: cancel of {run_id}: {view.status}")
+            self.told(run_id, view, server)
+            if view.status == "cancelled" and not server.lost:
+                self.record.situations["a run was cancelled"] += 1
+                (row,) = self.rows("id = ?", (run_id,))
+                if row.response_id is not None:
+                    self.cancelled.setdefault(row.response_id, trio.current_time())
+            if server.scope.cancel_called:
+                return  # nobody waits for what a server says that has ended
+            if view.running and not any(each.lost for each in self.servers):
+                self.record.violated(Rule.PROMPT, f"{run_id} was cancelled and goes on ({view.phase})")
+            if trio.current_time() > began + (CANCEL_TRIES + 2) * (CANCEL_TRY + 1) + 25.0:
+                self.record.violated(Rule.PROMPT, f"a cancel took {trio.current_time() - began:.1f} s")
+
+    async def settle(self, nursery: trio.Nursery) -> None:
+        """Let one more server find all that is left, and ask it for everything."""
+        server = self.begin(nursery)
+        server.fate = 0
+        await trio.sleep(0.01)
+        research = cast(Research, server.research)
+        end = trio.current_time() + LAST
+        for run_id in self.markers:
+            try:
+                self.told(
+                    run_id, await research.result(run_id, wait_seconds=max(0.0, end - trio.current_time())), server
+                )
+            except (BadArgument, UpstreamError) as error:
+                self.failed(run_id, error, server)
+        await research.list()
+        await trio.sleep(700.0)  # for those that nobody was told of
+        server.scope.cancel()
+        await trio.sleep(2.0)
+
+    def rows(self, where: str, values: tuple[Any, ...]) -> list[Row]:
+        return RunsFile(self.folder, self.clock)._select(where, values)
+
+    def of(self, marker: str) -> list[Any]:
+        return [each for each in self.upstream.stored.responses.values() if each.request["input"].split()[0] == marker]
+
+    def told(self, run_id: str, view: RunView, server: _Server) -> None:
+        if view.running or server.lost or server.scope.cancel_called:
+            return
+        self.record.situations[f"told: {view.status}"] += 1
+        first = self.ends.setdefault(run_id, view)
+        if first != view:
+            self.record.violated(Rule.SAME, f"{run_id}: {first} and {view}")
+        if view.answer is not None and f"answer to: {self.markers[run_id]} " not in view.answer.text:
+            self.record.violated(Rule.BELONGS, f"{run_id}: {view.answer.text[:60]}")
+
+    def failed(self, run_id: str, error: Exception, server: _Server) -> None:
+        if server.lost or server.scope.cancel_called:
+            return
+        gone = any(response.faults.gone_after is not None for response in self.of(self.markers[run_id]))
+        transient = getattr(error, "status", None) in (429, 500, 503)
+        if not transient and not (gone and getattr(error, "status", None) == 404):
+            self.record.violated(Rule.PROMPT, f"{run_id}: {error!r}")
+
+    def asked(self, server: _Server, kind: str, response: str) -> None:
+        self.record.situations[f"asked: {kind}"] += 1
+        if response in self.cancelled and trio.current_time() > self.cancelled[response]:
+            self.record.violated(Rule.SILENT, f"{server.name} asks {kind} of {response}")
+        for (other, name), count in self.upstream.working.items():
+            if other == response and count and name != server.name and kind != "ask":
+                owner = next(each for each in self.servers if each.name == name)
+                if not owner.lost and owner.research is not None and not owner.scope.cancel_called:
+                    self.record.violated(Rule.OWNED, f"{server.name} and {name} work on {response}")
+
+    def check(self) -> None:
+        rows = self.rows("1", ())
+        paid = Counter(each.request["input"].split()[0] for each in self.upstream.stored.responses.values())
+        by_marker = Counter(str(row.question) for row in rows)
+        for marker, count in paid.items():
+            if count > by_marker[marker]:
+                self.record.violated(Rule.PAID_ONCE, f"{marker}: {count} responses for {by_marker[marker]} runs")
+        for row in rows:
+            if row.status is None:
+                self.record.violated(Rule.ENDS, f"{row.id} about {row.question} is {row.state.value}")
+            told = row.maybe_paid or row.status in (None, "completed", "incomplete")
+            if not told and paid[str(row.question)] >= by_marker[str(row.question)]:
+                self.record.violated(Rule.HONEST, f"{row.id} about {row.question} cost something: {row.reason}")
+            self.record.situations[f"ended: {row.status}"] += 1
+            if row.maybe_paid and row.response_id is None:
+                self.record.situations["ended: may have been paid for, without an id"] += 1
+
+
+class _Call:
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        # A server that is lost or has ended fails its calls in any way.
+        ended = self._server.lost or self._server.scope.cancel_called
+        if isinstance(error, RunsFileUnusable | RuntimeError | UpstreamError) and ended:
+            return True
+        if isinstance(error, RunsFileUnusable):
+            self._server.world.record.violated(Rule.PROMPT, repr(error))
+            return True
+        return False
+
+
+def simulate(seed: int) -> Record:
+    """Run the schedule of a seed; the same seed gives the same record."""
+    record = Record(seed)
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            tempfile.TemporaryDirectory(dir=memory) as folder,
+            patch.multiple(trio_run, _ALLOW_DETERMINISTIC_SCHEDULING=True, _r=random.Random(seed)),
+        ):
+            world = _World(seed, Path(folder), record)
+            trio.run(world.main, clock=MockClock(autojump_threshold=0))
+    finally:
+        logging.disable(disabled)
+    return record
+
+
+def share(seeds: range) -> tuple[Counter[str], list[Record]]:
+    """Run some schedules; return their situations, and the records that are wrong."""
+    situations: Counter[str] = Counter()
+    wrong: list[Record] = []
+    for seed in seeds:
+        record = simulate(seed)
+        situations += record.situations
+        if record.wrong:
+            wrong.append(record)
+    return situations, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.runs", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of the first one")
+    parser.add_argument("--replay", type=int, metavar="SEED", help="show one schedule")
+    options = parser.parse_args()
+    if options.replay is not None:
+        record = simulate(options.replay)
+        print(*record.log, sep="\n")
+        print(*(f"{rule}: {what}" for rule, what in record.wrong), sep="\n")
+        return 1 if record.wrong else 0
+    first, last = options.seed, options.seed + options.schedules
+    print(f"{options.schedules} schedules, seeds {first} to {last - 1}", flush=True)
+    began = time.monotonic()
+    situations: Counter[str] = Counter()
+    wrong: list[Record] = []
+    shares = [range(start, min(start + SHARE, last)) for start in range(first, last, SHARE)]
+    with multiprocessing.Pool(os.cpu_count()) as pool:
+        for seen, failed in pool.imap_unordered(share, shares):
+            situations.update(seen)
+            wrong += failed
+    for situation, count in sorted(situations.items()):
+        print(f"{count:>9}  {situation}")
+    for record in wrong[:20]:
+        print(f"\nseed {record.seed}; see it with --replay {record.seed}")
+        print(*(f"    {rule}: {what}" for rule, what in record.wrong), sep="\n")
+    print(f"\n{len(wrong)} of {options.schedules} schedules failed, {time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""Bugs planted in runs of research on purpose, to see that the simulation catches each.
+
+`python -m tests.simulation.runs_planted` tells after how many schedules. Each replaces a name at run time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import trio
+
+from responses_mcp.errors import UpstreamError
+from responses_mcp.research import runs_file
+from responses_mcp.research.outcome import RunView
+from responses_mcp.research.run import Run
+from responses_mcp.research.runs_file import Row, RunsFile
+from responses_mcp.research.service import Research
+from responses_mcp.research.states import TRANSITIONS, Action, State, Transition, Trigger
+from tests.simulation.runs import simulate
+
+WITHIN = 400  # schedules in which each bug must have been caught
+
+
+def other(state: State, trigger: Trigger, action: Action, to: State) -> AbstractContextManager[object]:
+    return patch.dict(TRANSITIONS[state], {trigger: Transition(to, action)})
+
+
+def _asks_again() -> AbstractContextManager[object]:
+    def again(self: Run, error: UpstreamError) -> bool:
+        self._sent = False
+        return error.status in (409, 429, 500)
+
+    return patch.object(Run, "_may_repeat", again)
+
+
+def _writes_late() -> AbstractContextManager[object]:
+    real = Run._write
+
+    async def late(self: Run) -> None:
+        if self.row.state is not State.ASKING:
+            await real(self)
+
+    return patch.object(Run, "_write", late)
+
+
+def _claims_all() -> AbstractContextManager[object]:
+    return patch.multiple(runs_file, _FREE="(? + ? > 0)")
+
+
+def _ignores_cancels() -> AbstractContextManager[object]:
+    return patch.object(Run, "_overtake", lambda self, action: None)
+
+
+def _keeps_nothing(name: str) -> Callable[[], AbstractContextManager[object]]:
+    real = RunsFile.keep
+
+    def keep(self: RunsFile, run_id: str, owner: str, changes: Mapping[str, Any]) -> Any:
+        return real(self, run_id, owner, {key: value for key, value in changes.items() if key != name})
+
+    return lambda: patch.object(RunsFile, "keep", keep)
+
+
+def _never_releases_or_takes_over() -> AbstractContextManager[object]:
+    return patch.multiple(RunsFile, orphans=lambda self, account: [], claim=lambda self, run_id, owner: None)
+
+
+def _tells_its_own_clock() -> AbstractContextManager[object]:
+    real = Research._answered
+
+    async def answered(self: Research, row: Row) -> RunView:
+        return await real(self, replace(row, ended=None))
+
+    return patch.object(Research, "_answered", answered)
+
+
+def _says_it_was_free() -> AbstractContextManager[object]:
+    return other(State.ASKING, Trigger.LOST, Action.CLOSE_UNPAID, State.ENDED)
+
+
+def _polls_after_the_end() -> AbstractContextManager[object]:
+    real = Run._end
+
+    async def end(self: Run, row: Any) -> None:
+        await real(self, row)
+        if row.status == "cancelled" and row.response_id is not None:
+            await trio.sleep(1)
+            await self._look_up()
+
+    return patch.object(Run, "_end", end)
+
+
+BUGS: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "a 500 is asked again": _asks_again,
+    "the row is written after the request": _writes_late,
+    "a run is claimed though its owner lives": _claims_all,
+    "a cancel stops nothing": _ignores_cancels,
+    "the id is not written": _keeps_nothing("response_id"),
+    "what may have been paid for is not written": _keeps_nothing("maybe_paid"),
+    "runs of lost servers stay where they are": _never_releases_or_takes_over,
+    "a later reader sees another result": _tells_its_own_clock,
+    "an id that never came is called free": _says_it_was_free,
+    "a run that was cancelled is looked up": _polls_after_the_end,
+}
+
+
+def catch(bug: Callable[[], AbstractContextManager[object]]) -> tuple[int, str] | None:
+    """Return after how many schedules a bug is caught, and how; None if it is not."""
+    with bug():
+        for seed in range(WITHIN):
+            record = simulate(seed)
+            if record.wrong:
+                return seed + 1, f"{record.wrong[0][0]}: {record.wrong[0][1]}"
+    return None
+
+
+def main() -> int:
+    missed = 0
+    for name, bug in BUGS.items():
+        caught = catch(bug)
+        missed += caught is None
+        print(f"{name:<46} " + ("MISSED" if caught is None else f"after {caught[0]:>3}: {caught[1][:110]}"), flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
