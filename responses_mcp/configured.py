@@ -68,7 +68,7 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
     def research() -> AbstractAsyncContextManager[Research]:
         from responses_mcp.research.service import open_research  # noqa: PLC0415
 
-        return open_research(settings, api=api())
+        return open_research(settings, api=api(), meter=meter())
 
     toolsets: list[Toolset] = [AnswerToolset(answers, debug=settings.server.debug)]
     if "manuals" in settings.toolsets:

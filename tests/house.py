@@ -104,7 +104,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "research": {
         *("errors", "json_types", "redaction", "settings.model", "settings.system_policy", "settings.time_zone"),
-        "responses_api",
+        *("responses_api", "usage"),
     },
     "configured": {
         "",

@@ -10,13 +10,13 @@ import logging
 import math
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import trio
 
-from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, LimitReached, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
 from responses_mcp.research.outcome import CANCELLED, ENDED, WITH_ANSWER, RunView, usage_of, view_of_end, view_of_row
@@ -25,10 +25,14 @@ from responses_mcp.research.states import Action, State, Trigger, transition
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.response.streaming import Place
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
+from responses_mcp.usage.bill import Bill
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
+"""Reserves what a run may cost and gives its bill; its argument is told, in words, what it waits for."""
 
 HEARTBEAT: Final = LEASE_SECONDS / 4
 IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
@@ -100,9 +104,21 @@ class Terms:
 
 
 class Run:
-    """One run that this process owns. `body` is its request, None for one that was taken over."""
+    """One run that this process owns. `body` is its request, None for one that was taken over.
 
-    def __init__(self, row: Row, body: JsonObject | None, api: ResponsesApi, keeper: Keeper, terms: Terms) -> None:
+    `billed` lets it through within the limits and gives its bill; it is told what to say meanwhile.
+    """
+
+    def __init__(
+        self,
+        row: Row,
+        body: JsonObject | None,
+        api: ResponsesApi,
+        keeper: Keeper,
+        terms: Terms,
+        *,
+        billed: Billed | None = None,
+    ) -> None:
         self.row = row
         self.owned = True
         self.done: RunView | None = None
@@ -111,6 +127,9 @@ class Run:
         self._api = api
         self._keeper = keeper
         self._terms = terms
+        self._billed = billed
+        self._bill: Bill | None = None
+        self._paying = AsyncExitStack()  # what is reserved for it, until it has ended
         self._phase = row.state.value if body is None else "beginning"
         self._place: Callable[[], int | None] | None = None
         self._news = trio.Event()
@@ -162,7 +181,7 @@ class Run:
     async def work(self, turn: Callable[[Run], Awaitable[None]]) -> None:
         """Do what it takes until it has ended, or is owned by somebody else. `turn` waits for its turn to be asked."""
         try:
-            async with trio.open_nursery() as nursery:
+            async with self._paying, trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep, nursery.cancel_scope)
                 nursery.start_soon(self._watch_time)
                 await self._live(turn)
@@ -211,6 +230,12 @@ class Run:
 
     async def _ask(self) -> Trigger:
         """Ask the API, once more in another way if it has no background mode, which cost nothing."""
+        if self._billed is not None:
+            try:
+                self._bill = await self._paying.enter_async_context(self._billed(self._tell))
+            except LimitReached as error:
+                self._error = error
+                return Trigger.REFUSED
         trigger = await self._ask_once()
         if trigger is not Trigger.REFUSED or self._cancelled or not _needs_other_body(self._error):
             return trigger
@@ -237,6 +262,7 @@ class Run:
                     on_place=self._placed,
                     on_phase=self._tell,
                     on_send=self._sending,
+                    bill=self._bill,
                     policy=RetryPolicy(max_retries=self._terms.max_retries, wait=backoff, repeats=self._may_repeat),
                     seconds=math.inf,
                 )
@@ -372,6 +398,8 @@ class Run:
         row = self.row
         match action:
             case Action.CLOSE:
+                if self._bill is not None:
+                    self._bill.take(self._response)
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
                 paid, sure = view.maybe_paid, view.confirmed

@@ -15,7 +15,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -34,6 +34,8 @@ from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.model import Settings
 from responses_mcp.settings.system_policy import instructions_for
+from responses_mcp.usage.bill import Bill
+from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["Research", "RunView", "open_research"]
 
@@ -64,12 +66,14 @@ class Research:
         api: ResponsesApi,
         nursery: trio.Nursery,
         *,
+        meter: Meter,
         in_thread: InThread,
         clock: Callable[[], float],
     ) -> None:
         self.redact = api.redact
         self._settings = settings
         self._api = api
+        self._meter = meter
         self._nursery = nursery
         self._clock = clock
         folder = settings.research.state_dir
@@ -101,13 +105,15 @@ class Research:
         continue_from: str | None = None,
         output_schema: Mapping[str, Any] | None = None,
         fresh: bool = False,
+        client: str | None = None,
     ) -> str:
         """Begin a run and return its id, or, unless `fresh`, that of one that goes on about the same question.
 
         `effort` is `quick`, `standard` or `deep`. Only `domains` are searched, and never `blocked_domains`.
         `recency_days` is a hint. `location` may have `country` (two letters), `region`, `city` and `timezone`.
         `continue_from` is the id of a run that has an answer, which the question follows up. `output_schema` is the
-        JSON schema of an object, in which the answer is given then. Raises `BadArgument` for what cannot be asked.
+        JSON schema of an object, in which the answer is given then. `client` is for whom it is asked, as the ledger has
+        it. Raises `BadArgument` for what cannot be asked.
         """
         inquiry = checked(
             query,
@@ -149,7 +155,11 @@ class Research:
             self._questions[row.id] = shortened(inquiry.query)
             while len(self._questions) > _MOST_LISTED:
                 self._questions.popitem(last=False)
-            self._own(Run(row, body, self._api, keeper, self._terms))
+
+            def billed(tell: Callable[[str], None]) -> AbstractAsyncContextManager[Bill]:
+                return self._meter.call(Caller("research", client), profile, on_phase=tell)
+
+            self._own(Run(row, body, self._api, keeper, self._terms, billed=billed))
         return row.id
 
     async def result(
@@ -387,6 +397,7 @@ async def open_research(
     settings: Settings,
     *,
     api: ResponsesApi | None = None,
+    meter: Meter | None = None,
     in_thread: InThread | None = None,
     clock: Callable[[], float] = time.time,
 ) -> AsyncGenerator[Research]:
@@ -396,6 +407,7 @@ async def open_research(
       settings: read by `load_settings`, or made by hand with a `research.state_dir`. Nothing is read, written or
         connected before the first use.
       api: what asks the API, closed with the block; without it, one of its own.
+      meter: keeps the limits, for all that belongs to one session; without it, one of its own.
       in_thread: runs a function that blocks, and waits for it; without it, in a worker thread.
       clock: seconds since 1970.
 
@@ -409,6 +421,7 @@ async def open_research(
     folder; with `research.on_exit: cancel` they are cancelled.
     """
     asking = api or ResponsesApi(settings.openai, settings.request)
+    counting = meter or Meter(settings)
     # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
     limiter = trio.CapacityLimiter(1)
     elsewhere = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=limiter)
@@ -416,7 +429,7 @@ async def open_research(
     research: Research | None = None
     try:
         async with trio.open_nursery() as nursery:
-            research = Research(settings, asking, nursery, in_thread=elsewhere, clock=clock)
+            research = Research(settings, asking, nursery, meter=counting, in_thread=elsewhere, clock=clock)
             try:
                 yield research
             except trio.Cancelled:
@@ -432,3 +445,4 @@ async def open_research(
             await research.leave()  # noqa: ASYNC102  # shielded, and bounded, within
         with trio.move_on_after(_EXIT, shield=True):
             await asking.aclose()
+            await counting.aclose()

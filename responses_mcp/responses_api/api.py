@@ -136,13 +136,14 @@ class ResponsesApi:
         on_send: Callable[[], None],
         on_phase: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
+        bill: Bill | None = None,
         seconds: float,
     ) -> JsonObject:
         """Ask for a response in background mode and return the Response object, in whatever state it ended.
 
         `on_place` is told the id of the response and the number of each event. `on_send` is called right before each
-        request; what it raises ends the call, and nothing more is sent. Takes at most `seconds`. The rest is as for
-        `create`.
+        request; what it raises ends the call, and nothing more is sent. Takes at most `seconds`. `bill` is told of each
+        request, but not what came of it, which may be known later. The rest is as for `create`.
         """
         return await self._ask(
             "/responses",
@@ -152,6 +153,7 @@ class ResponsesApi:
             on_send=on_send,
             on_phase=on_phase,
             policy=policy,
+            bill=bill,
             seconds=seconds,
         )
 

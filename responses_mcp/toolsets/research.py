@@ -113,6 +113,7 @@ class ResearchToolset:
             continue_from=_text("continue_from", arguments.get("continue_from")),
             output_schema=_object("output_schema", arguments.get("output_schema")),
             fresh=_flag(arguments.get("fresh")),
+            client=context.client,
         )
         return (await research.result(run_id, wait_seconds=wait, on_phase=context.report)).as_json()
 

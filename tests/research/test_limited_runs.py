@@ -1,0 +1,46 @@
+"""Limits hold for runs, too: reserved while one goes on, settled by what it used, and no request above them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.research.service import open_research
+from responses_mcp.settings.model import LimitSettings
+from responses_mcp.usage.meter import Meter
+from tests.research.upstream import at_once, settings_for, slow
+
+WAIT = 600.0  # seconds of virtual time
+
+
+async def test_a_run_above_a_limit_makes_no_request_and_says_which(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    settings = replace(settings_for(tmp_path), limits=LimitSettings(session_calls=1))
+    with trio.fail_after(WAIT):
+        async with open_research(settings, api=upstream.api(), in_thread=at_once, clock=trio.current_time) as research:
+            first = await research.result(await research.start("one?"), wait_seconds=WAIT / 4)
+            second = await research.result(await research.start("two?"), wait_seconds=WAIT / 4)
+    assert (first.status, second.status) == ("completed", "failed")
+    assert len(upstream.of("ask")) == 1
+    assert second.error is not None
+    assert "limits.session_calls" in second.error
+    assert not second.maybe_paid
+
+
+async def test_what_a_run_used_counts_when_it_has_ended_and_is_held_until_then(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    settings = replace(settings_for(tmp_path), limits=LimitSettings(session_calls=1, session_tokens=1_000_000))
+    meter = Meter(settings)
+    with trio.fail_after(WAIT):
+        async with open_research(
+            settings, api=upstream.api(), meter=meter, in_thread=at_once, clock=trio.current_time
+        ) as research:
+            run = await research.start("one?")
+            await trio.sleep(1)
+            assert meter.caps.spent.tokens == 0
+            await research.result(run, wait_seconds=WAIT / 4)
+    assert meter.caps.spent.tokens == 9245
+    assert meter.caps.calls == 1
