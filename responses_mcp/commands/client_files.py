@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 _NEW: Final = 0o666  # less what the user's umask takes away
 _NOBODY_ELSE: Final = 0o600  # until the rights are set
 _MOST_BYTES: Final = 64 * 2**20
+_DEEPEST: Final = 64  # levels of an entry
+_MOST_BITS: Final = 1024  # of a number in it
 
 
 class Unmergeable(Exception):  # the cause, as the second half of a sentence
@@ -34,6 +37,22 @@ def newline_of(text: str) -> str:
 def as_table(value: object) -> dict[str, Any] | None:
     """Return an object of JSON or a table of TOML as what it is, None for any other value."""
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
+
+
+def check_entry(entry: object) -> None:
+    """Raise Unmergeable for an entry that cannot be written anew: no client has such, but a file may."""
+    level = [entry]
+    for _ in range(_DEEPEST):
+        if any(isinstance(each, int) and each.bit_length() > _MOST_BITS for each in level):
+            raise Unmergeable("the entry holds a number that is too long; correct that")
+        level = [value for each in level for value in _inside(each)]
+        if not level:
+            return
+    raise Unmergeable("the entry is nested too deeply; correct that")
+
+
+def _inside(value: object) -> Iterable[object]:
+    return (as_table(value) or {}).values() if not isinstance(value, list) else cast(Iterable[object], value)
 
 
 class ClientFile:

@@ -25,6 +25,7 @@ from responses_mcp.settings.files import absolute
 _MORE: Final = 30  # seconds that a client waits longer than the server, so that the server's message arrives
 _FIXED_LIMIT: Final = 60  # seconds of one call in Claude Desktop
 _WITHIN_FIXED_LIMIT_MS: Final = 55_000
+_FOREVER: Final = 2**53  # of any unit; a file may hold numbers that no division can take
 _START_LIMIT: Final = 30  # seconds that Codex is told to wait for the start
 
 
@@ -148,7 +149,9 @@ class Client(ClientLimits):
         """Return how many seconds this client waits for a call by this entry; None for long enough, or not known."""
         name, units = self.limit or ("", 1)
         own = entry.get(name)
-        return own / units if isinstance(own, int | float) and not isinstance(own, bool) else self.call
+        if not isinstance(own, int | float) or isinstance(own, bool):
+            return self.call
+        return min(own, _FOREVER) / units
 
 
 def _claude_code_file(machine: Machine) -> PurePath:

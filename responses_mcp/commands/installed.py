@@ -61,7 +61,7 @@ class Installed(NamedTuple):
             named = (*always, *_texts(self.entry.get("env_vars")))
             own = {name: around[name] for name in named if name in around}
         given = as_table(self.entry.get("env")) or {}
-        return own | {name: _filled(str(value), client, around) for name, value in given.items()}
+        return own | {name: _filled(value, client, around) for name, value in given.items() if isinstance(value, str)}
 
 
 class Unreadable(NamedTuple):

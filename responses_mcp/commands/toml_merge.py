@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from responses_mcp.commands.client_files import Change, Unmergeable, as_table, newline_of
+from responses_mcp.commands.client_files import Change, Unmergeable, as_table, check_entry, newline_of
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What is no string comes as the group; a string that never ends is one too, so that nobody looks for its end again.
@@ -28,17 +28,19 @@ class TomlDocument:
         entries = as_table(self._root.get(container, {}))
         if entries is None:
             raise Unmergeable(f"{container} in it is not a table; correct that")
-        self.entries: Mapping[str, Any] = entries
+        self._entries = entries
+        self.entries: Mapping[str, Any] = tomllib.loads(text).get(container, {})
         """All entries, by name."""
-        self.entry: Any = tomllib.loads(text).get(container, {}).get(name)
+        self.entry: Any = self.entries.get(name)
         """The entry as it is now; None if there is none."""
+        check_entry(self.entry)
 
     def changed(self, entry: Mapping[str, Any]) -> Change:
         """Return the text with this entry, which is a table at the end if it is new."""
         header = f"[{self._container}.{_key(self._name)}]"
         block = self._newline.join([header, *(f"{_key(key)} = {_value(value)}" for key, value in entry.items())])
         change = self._added(block) if self.entry is None else self._replaced(f"{block}{self._newline}")
-        if not self._holds(change.text, {**self.entries, **_parsed(block)[self._container]}):
+        if not self._holds(change.text, {**self._entries, **_parsed(block)[self._container]}):
             raise Unmergeable(
                 f"[{self._container}.{self._name}] cannot be put beside the way in which {self._container} is written "
                 f"there; write each entry as a table of its own, [{self._container}.X]"
@@ -48,7 +50,7 @@ class TomlDocument:
     def removed(self) -> Change:
         """Return the text without the entry, which must be there, and without what stands below it."""
         change = self._replaced("")
-        if not self._holds(change.text, {name: self.entries[name] for name in self.entries if name != self._name}):
+        if not self._holds(change.text, {name: self._entries[name] for name in self._entries if name != self._name}):
             raise Unmergeable(
                 f"[{self._container}.{self._name}] is not written as a table of its own there; remove the entry by hand"
             )

@@ -116,6 +116,41 @@ async def test_a_client_that_does_not_pass_the_key_on_is_told(
 
 
 @posix_only
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"args": ["\0"]},
+        {"env": {"A=B": "x"}},
+        {"env": {"A": "\0"}},
+        {"env": {"A": "\ud800"}},
+    ],
+)
+async def test_an_entry_that_no_system_can_start_is_told(
+    examine: Doctor, tmp_path: Path, hostile: dict[str, Any]
+) -> None:
+    path = put("gemini", tmp_path, {})
+    entry = {"command": small_server(tmp_path), **hostile}
+    path.write_text(json.dumps({"mcpServers": {"x": entry}}), encoding="utf-8")
+    report = await examine("--offline", "--client", "gemini", start=None)
+    report.line("FAIL", "start", "the server cannot be started (")
+
+
+async def test_time_limits_that_no_number_can_hold_are_no_limits(examine: Doctor, tmp_path: Path) -> None:
+    endless = 10**400
+    put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": endless})
+    put("gemini", tmp_path, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": f"{endless}"}})
+    report = await examine("--offline")
+    report.line("ok", "time-outs")
+
+
+async def test_a_time_limit_of_codex_may_be_a_fraction(examine: Doctor, tmp_path: Path) -> None:
+    path = put("codex", tmp_path, {"command": "openai-responses-mcp"})
+    path.write_text(f"{path.read_text(encoding='utf-8')}tool_timeout_sec = 600.5\n", encoding="utf-8")
+    report = await examine("--offline")
+    report.line("ok", "time-outs")
+
+
+@posix_only
 async def test_nothing_is_started_because_a_file_of_the_working_directory_says_so(
     examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

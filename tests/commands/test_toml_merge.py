@@ -178,3 +178,10 @@ def test_in_any_file_only_the_table_is_removed(parts: list[str], crlf: bool) -> 
     assert {"mcp_servers": {}, **tomllib.loads(after)} == {**root, "mcp_servers": others}
     if document(text).entry is None:
         assert after == text
+
+
+@pytest.mark.parametrize("value", ["0x" + "f" * 5000, "[" * 100 + "]" * 100], ids=["long", "deep"])
+def test_an_entry_that_cannot_be_written_anew_is_refused(value: str) -> None:
+    for text in (f"[mcp_servers.ours]\nx = {value}\n", f"[mcp_servers.ours]\n{'.'.join('a' * 3000)} = {value}\n"):
+        with pytest.raises(Unmergeable, match=r"the entry (holds a number that is too long|is nested too deeply)"):
+            TomlDocument(text, container="mcp_servers", name="ours")

@@ -84,8 +84,8 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
 
 def _own_limit(entry: Installed, seconds: float) -> float:
     """Return how many seconds a call may take where the entry has a word in it."""
-    given = as_table(entry.entry.get("env")) or {}
+    given = (as_table(entry.entry.get("env")) or {}).get(_TIMEOUT)
     try:
-        return int(str(given[_TIMEOUT])) / 1000
-    except (KeyError, ValueError):
+        return int(given) / 1000 if isinstance(given, str | int) else seconds
+    except (ValueError, OverflowError):
         return seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import tempfile
@@ -60,9 +61,12 @@ async def shake_hands(
     """
     with tempfile.TemporaryFile() as stderr:
         began = trio.current_time()
-        process = await trio.lowlevel.open_process(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr.fileno(), env=environ
-        )
+        try:
+            process = await trio.lowlevel.open_process(
+                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr.fileno(), env=environ
+            )
+        except ValueError as error:  # such as a NUL: a client's file may hold what no system takes
+            raise OSError(errno.EINVAL, str(error)) from error
         try:
             if process.stdin is None or process.stdout is None:
                 raise RuntimeError("a process opened with pipes has none")
