@@ -111,6 +111,8 @@ async def test_hints_left_out_come_from_the_settings(asked: dict[str, Any], hint
         ({"domains": {"a.jp": 1}}, "domains is not a list of strings"),
         ({"query": None}, "query is missing"),
         ({"query": b"q"}, "query is missing"),
+        ({"query": float("nan")}, "query is missing"),
+        ({"query": 10**5000}, "query is missing"),
         ({"query": " \n"}, "query is empty"),
         ({"profile": "quick"}, "profile is 'quick'; it must be one of answer, answer_detailed, answer_quick"),
         ({"profile": "x" * 1_000_000}, "profile is 'xxxx"),

@@ -49,12 +49,21 @@ def read_question(arguments: Mapping[str, object], defaults: SearchDefaults) -> 
 
 def read_query(value: object) -> str:
     """Return the text of a question; a number is one too. Raises `BadArgument`."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value in (math.inf, -math.inf):
+    text = None
+    if isinstance(value, str) or _is_number(value):
+        with suppress(ValueError):  # a number of thousands of digits
+            text = str(value)
+    if text is None:
         raise BadArgument("query is missing or is not a text; pass the question as the string argument `query`.")
-    text = str(value)
     if not text.strip():
         raise BadArgument("query is empty; put the question into it.")
     return text
+
+
+def _is_number(value: object) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and (type(value) is int or math.isfinite(value))
+    )
 
 
 def read_number(name: str, value: object, *, least: int, most: int) -> int | None:
