@@ -169,7 +169,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "the block of sources": lambda text: with_sources(text, (Citation("https://a.jp/", None, TODAY),), TODAY),
     "tracking in URLs": without_tracking,
     "marks of citations": without_markers,
-    "what is shown of a page": lambda text: shown(text, len(text)),
+    "what is shown of a page": lambda text: shown(text, len(text), SECRETS.known),
     "the key of a page": page_key,
     "a list of pages": lambda text: listed_pages(text, today=TODAY, redact=SECRETS.known),
     "an empty list": is_empty_list,

@@ -35,7 +35,8 @@ _SHARED: Final = 2 * _WIDTH  # of a piece and the next, so that no match is cut 
 _MOST_WORDS: Final = 32
 _PART: Final = 0.4  # what a word weighs that is only a part of one
 _LONGEST_ABOVE: Final = 400  # characters
-_MOST_FOLDED: Final = 8_192  # characters, of which a text has a few hundred
+_MOST_FOLDED: Final = 8_192  # pieces, of which a text has a few hundred
+_LONGEST_PIECE: Final = 12  # characters that are kept: a character has few marks, but a hostile one thousands
 
 _LETTER: Final = re.compile(LETTER)
 _JOINING: Final = re.compile("[\u0300-\u036f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]")  # to the character before
@@ -284,7 +285,7 @@ def _folded(raw: str, *, json: bool) -> tuple[str, list[tuple[int, int]] | None]
         pieces: Sequence[str] = _ESCAPES.findall(raw)
     else:
         pieces = _CHARACTERS.findall(raw) if _JOINING.search(raw) else raw
-    folded = list(map(_folded_piece, pieces))
+    folded = [_folded_piece(piece) if len(piece) <= _LONGEST_PIECE else _fold(piece) for piece in pieces]
     if len(pieces) == len(raw) and set(map(len, folded)) == {1}:
         return "".join(folded), None
     return "".join(folded), list(zip(map(len, pieces), map(len, folded), strict=True))
@@ -292,6 +293,10 @@ def _folded(raw: str, *, json: bool) -> tuple[str, list[tuple[int, int]] | None]
 
 @lru_cache(_MOST_FOLDED)
 def _folded_piece(piece: str) -> str:
+    return _fold(piece)
+
+
+def _fold(piece: str) -> str:
     text = _unescaped(piece) if len(piece) > 1 and piece.startswith("\\u") else piece
     return " " if text.isspace() else normalise(text)
 

@@ -51,6 +51,7 @@ class Meaning:
             return
         best = [alike[key] for key in once[0][:_FEEDBACK] if key in alike]
         moved = nearer(asked, best, 1 - ranking.certainty)
+        self._check()
         twice = moved and self._mixed(ranking, {key: again(moved, each) for key, each in alike.items()})
         ranking.order, ranking.fused = twice or once
         self.used = True

@@ -61,7 +61,7 @@ def select(ranking: Ranking, max_candidates: int, find: FindSettings) -> Selecti
     for key in explored:
         ranking.scored[key].signals.append("exploration")
         shown.append((key, ranking.fused[key] * find.exploration_score_scale))
-    keys, scores = [key for key, _ in shown], accumulate((score for _, score in shown), min)
+    keys, scores = [key for key, _ in shown], accumulate((max(score, 0.0) for _, score in shown), min)
     return Selection(list(zip(keys, scores, strict=True)), cutoff, injected)
 
 
@@ -97,7 +97,7 @@ def _without_last(rows: Sequence[tuple[Key, float]], many: int, sole: AbstractSe
 def spread(ranking: Sequence[Key], scores: Mapping[Key, float], most: int) -> list[tuple[Key, float]]:
     """Return the first `most` keys with scores, such that no file crowds out others: each row dampens its file's next.
 
-    The scores that are returned never rise.
+    The scores that are returned never rise, and are from 0 to 1.
     """
     step = _CROWDED * max((scores[key] for key in ranking), default=0.0)
     taken: Counter[str] = Counter()
@@ -114,7 +114,7 @@ def spread(ranking: Sequence[Key], scores: Mapping[Key, float], most: int) -> li
                 best_at, best = at, score
         key = queue.pop(best_at)
         taken[key[0]] += 1
-        chosen.append((key, best))
+        chosen.append((key, min(max(best, 0.0), 1.0)))  # weights that were set high go beyond
     return chosen
 
 

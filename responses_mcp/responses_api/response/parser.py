@@ -82,7 +82,8 @@ def read_answer(
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     parts = list(answer_parts(items, MOST_ITEMS))
     said = joined_text(parts, "output_text", "text", redact)
-    text = without_tracking(without_markers(said[:LONGEST_ANSWER])).strip()
+    # Once more: without a mark inside, a secret is whole again.
+    text = redact(without_tracking(without_markers(said[:LONGEST_ANSWER]))).strip()
     if not text:
         said = joined_text(parts, "refusal", "refusal", redact)
         text = said[:LONGEST_ANSWER].strip()

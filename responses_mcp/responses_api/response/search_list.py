@@ -138,7 +138,7 @@ def _bare(url: str) -> str:
 
 
 def _shown(value: object, longest: int, redact: Redact) -> str:
-    return shown(redact(value), longest) if isinstance(value, str) else ""
+    return shown(redact(value), longest, redact) if isinstance(value, str) else ""
 
 
 def _date(value: object, today: str) -> str | None:

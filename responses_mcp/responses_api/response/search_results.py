@@ -62,10 +62,12 @@ def read_results(
     parts = list(answer_parts(items, MOST_ITEMS))
     text = joined_text(parts, "output_text", "text", redact)
     listed = listed_pages(text, today=today, redact=redact)
-    cited = _pages(_cited(items, redact, claims=not listed))
+    cited = _pages(_cited(items, redact, claims=not listed), redact)
     searches = [item for item in items if item.get("type") == "web_search_call"]
     worked = [search for search in searches if search.get("status") != "failed"]
-    seen = cited | _pages(_consulted(worked, redact)) | cited  # the cited ones come first, and as they are cited
+    seen = (
+        cited | _pages(_consulted(worked, redact), redact) | cited
+    )  # the cited ones come first, and as they are cited
     if not seen:
         _check_that_something_was_said(response, items, parts, text, redact)
         if searches and not worked:
@@ -91,7 +93,7 @@ def _check_that_something_was_said(
 ) -> None:
     if text.strip():
         return
-    refusal = shown(joined_text(parts, "refusal", "refusal", redact), _LONGEST_REFUSAL)
+    refusal = shown(joined_text(parts, "refusal", "refusal", redact), _LONGEST_REFUSAL, redact)
     if refusal:
         raise RequestRefused(f"The model declined to search: {refusal}")
     raise no_text(items, redact, truncated=response.get("status") == "incomplete")
@@ -106,7 +108,7 @@ def _without(
     )
 
 
-def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:
+def _pages(mentions: Iterator[SearchResult], redact: Redact) -> dict[str, SearchResult]:
     """Join mentions of one page: the first URL, and the first title and snippet that say anything."""
     pages: dict[str, SearchResult] = {}
     left = _MOST_CHARACTERS
@@ -120,7 +122,7 @@ def _pages(mentions: Iterator[SearchResult]) -> dict[str, SearchResult]:
             continue
         first = pages.get(key)
         title = first.title if first is not None and first.title != host_of(first.url) else ""
-        title = title or shown(page.title, LONGEST_TITLE)
+        title = title or shown(page.title, LONGEST_TITLE, redact)
         snippet = (first.snippet if first is not None else "") or page.snippet
         url = first.url if first is not None else url
         pages[key] = SearchResult(title or host_of(url), url, snippet)
@@ -143,7 +145,7 @@ def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator
                 start, end = _place(annotation, text)
                 covered = text[start : min(end, start + 4 * LONGEST_SNIPPET)]
                 left -= len(covered)
-                snippet = _claim(text, done, start, covered) if claims and left > 0 else ""
+                snippet = _claim(text, done, start, covered, redact) if claims and left > 0 else ""
                 done = max(done, end)
                 yield SearchResult(line_at(annotation, "title", redact), line_at(annotation, "url", redact), snippet)
 
@@ -164,10 +166,10 @@ def _place(annotation: JsonObject, text: str) -> tuple[int, int]:
     return start, end
 
 
-def _claim(text: str, done: int, start: int, covered: str) -> str:
+def _claim(text: str, done: int, start: int, covered: str, redact: Redact) -> str:
     """Return the words that an annotation covers; where they are a mere link, those before it on its line."""
     covered = _BULLET.sub("", _LINK.sub("", covered))
     if not covered:
         first = min(start, max(done, start - LONGEST_SNIPPET))
         covered = _BULLET.sub("", text[max(first, text.rfind("\n", first, start) + 1) : start])
-    return shown(covered, LONGEST_SNIPPET)
+    return shown(covered, LONGEST_SNIPPET, redact)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from urllib.parse import quote, urlsplit
 
 from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.redaction import Redact
 
 _LONGEST_URL = 4096
 _LONGEST_HOST = 253  # of DNS; the idna codec takes time in proportion to the square
@@ -108,13 +109,14 @@ def _spelled(escape: re.Match[str]) -> str:
     return character if character in _UNRESERVED else escape[0].upper()
 
 
-def shown(text: str, longest: int) -> str:
-    """Return text on one line as a reader should see it, at most `longest` characters of it.
+def shown(text: str, longest: int, redact: Redact) -> str:
+    """Return text on one line as a reader should see it, at most `longest` characters of it, without secrets.
 
     Without citations, links and their marks, control characters and invisible ones. HTML stays as it is: what is no
     page needs no escapes.
     """
     text = " ".join(replace_lone_surrogates(without_markers(text[: 4 * longest + 4000])).split())
     text = _LINK.sub(r"\1", _CITED.sub("", text))
-    text = " ".join(_UNSEEN.sub("", text).split())
+    # Now, because what stood between the parts of a secret is gone.
+    text = redact(" ".join(_UNSEEN.sub("", text).split()))
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

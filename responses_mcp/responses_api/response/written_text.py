@@ -52,6 +52,7 @@ class WrittenText:
         self._waiting = [text[end:]]
         self._length = len(text) - end
         text = without_tracking(without_markers(self._redact(replace_lone_surrogates(text[:end]))))
+        text = self._redact(text)  # without a mark inside, a secret is whole again
         if text:
             self._on_text(text)
 

@@ -13,6 +13,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.protocol.jsonrpc import encode
+from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.response.error_mapping import check_status
 from responses_mcp.responses_api.response.parser import LONGEST_ANSWER, Answer, read_answer
 from responses_mcp.testing import bodies
@@ -311,3 +312,10 @@ def test_a_failed_response_is_retried_only_if_it_may_pass(
 def test_a_failure_without_words_is_still_a_failure(error: Any) -> None:
     with pytest.raises(RequestRefused, match="no reason given"):
         read(response([], status="failed", error=error))
+
+
+@pytest.mark.parametrize("mark", ["\ue203", "\ue200cite\ue202turn0\ue201"])
+def test_a_secret_with_marks_of_the_model_inside_is_not_in_the_answer(mark: str) -> None:
+    redact = Redactor(["sk-canary-0123456789"]).known
+    body = answer(f"It is sk-canary-{mark}0123456789.")
+    assert read_answer(body, model="m", max_citations=3, date=DATE, redact=redact).text == "It is [redacted]."

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.response.search_list import SearchResult, is_empty_list, listed_pages
 
 TODAY = "2026-11-22"
@@ -49,6 +50,13 @@ def only(**members: Any) -> SearchResult:
 )
 def test_a_list_is_found_in_every_form(text: str) -> None:
     assert read(text) == [READ_A, READ_B]
+
+
+@pytest.mark.parametrize("between", ["\ue203", "\ue200cite\ue201", "\u202e", "[](https://a.jp/)", "\ufeff"])
+def test_a_secret_that_is_whole_when_what_stands_in_it_is_taken_out_is_not_shown(between: str) -> None:
+    said = json.dumps([{**A, "title": f"sk-canary-{between}0123456789"}])
+    [page] = listed_pages(said, today=TODAY, redact=Redactor(["sk-canary-0123456789"]).known)
+    assert page.title == "[redacted]"
 
 
 def test_a_single_object_is_a_list_of_one() -> None:

@@ -100,17 +100,17 @@ def test_any_text_has_a_key_with_a_host_or_none(text: str) -> None:
     ],
 )
 def test_text_is_shown_on_one_line_without_marks_and_without_what_cannot_be_seen(text: str, seen: str) -> None:
-    assert shown(text, 100) == seen
+    assert shown(text, 100, str) == seen
 
 
 def test_long_text_is_cut_with_a_sign() -> None:
-    assert shown("word " * 100, 12) == "word word w…"
-    assert shown("x" * 12, 12) == "x" * 12
+    assert shown("word " * 100, 12, str) == "word word w…"
+    assert shown("x" * 12, 12, str) == "x" * 12
 
 
 @given(st.text(), st.integers(1, 20))
 def test_any_text_can_be_shown(text: str, longest: int) -> None:
-    seen = shown(text, longest)
+    seen = shown(text, longest, str)
     assert len(seen) <= longest
     seen.encode()
     assert not any(character < " " for character in seen)

@@ -38,9 +38,14 @@ def test_what_is_told_is_how_the_whole_text_begins_wherever_it_was_cut(deltas: l
     pieces = told([each for each in deltas if each], lines=lines)
     assert all(pieces)  # an empty one would say that the answer begins anew
     text = "".join(pieces)
-    whole = without_tracking(without_markers(REDACT(replace_lone_surrogates("".join(deltas)))))
+    whole = REDACT(without_tracking(without_markers(REDACT(replace_lone_surrogates("".join(deltas))))))
     assert whole.startswith(text)
     assert "canary" not in text.replace(KEY[:9], "")
+
+
+def test_a_secret_with_marks_of_the_model_inside_is_not_told() -> None:
+    for mark in ("\ue200cite\ue202turn0\ue201", "\ue203"):
+        assert "".join(told([*f"It is {KEY[:9]}{mark}{KEY[9:]} then. "])) == "It is [redacted] then. "
 
 
 def test_words_are_told_as_they_are_finished() -> None:
