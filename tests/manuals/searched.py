@@ -61,10 +61,10 @@ MANY = manual(
 )
 
 
-def found(reader: Reader, query: str, *required: str, **request: Any) -> Any:
+def found(reader: Reader, query: str, *required: str, settings: ManualsSettings | None = None, **request: Any) -> Any:
     """Search; `required` are the required terms as a client writes them."""
     wish = FindRequest(query=query, manual_id="m", required_terms=tuple(map(normalise, required)), **request)
-    return find(wish, reader, ManualsSettings(), unchecked)
+    return find(wish, reader, settings or ManualsSettings(), unchecked)
 
 
 def paths(payload: Mapping[str, Any]) -> list[str]:

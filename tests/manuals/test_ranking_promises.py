@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.service import open_manuals
-from responses_mcp.settings.model import ManualsSettings
+from responses_mcp.settings.model import LexicalSettings, ManualsSettings
 from tests.manuals.searched import MANY, found, manual, paths
 
 OTHERS = {
@@ -162,3 +162,16 @@ async def test_scores_of_one_manual_do_not_depend_on_other_manuals(tmp_path: Pat
     write("many", **{f"f{n}": f"# Red lamp {n}\nA red lamp.\n" if n < 2 else "# Paper\n" for n in range(5)})
     assert len(alone) > 1
     assert await scores() == alone
+
+
+@pytest.mark.parametrize("name", ["coverage_weight", "phrase_weight", "proximity_bonus_near", "number_context_bonus"])
+def test_scores_are_shares_whatever_the_settings_say(name: str) -> None:
+    files = {f"{n}.md": f"# Lamp {n}\nThe red lamp 217 of glass, the red lamp 217.\n" for n in range(4)}
+    sections = "\n\n".join(f"## Lamp {n}\nA red lamp.\n" for n in range(30))
+    for weight in (0.0, 100.0):
+        settings = ManualsSettings(lexical=LexicalSettings(**{name: weight}))
+        reader = manual({**OTHERS, **files, "toc.md": f"# Toc\n{sections}"})
+        scores = [row["score"] for row in found(reader, "red lamp 217", "zzqq", settings=settings)["candidates"]]
+        assert scores
+        assert all(0 <= score <= 1 for score in scores)
+        assert scores == sorted(scores, reverse=True)
