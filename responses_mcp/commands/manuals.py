@@ -24,6 +24,7 @@ from responses_mcp.commands.terminal import (
     Stop,
     columns,
     configured,
+    no_command,
     remark,
     run_command,
     say,
@@ -63,6 +64,7 @@ _WHY: Final = {
     "not_text": "no text in an encoding that is known",
     "time_budget": "the time was over; allow more with --budget-ms, or run 'manuals index' first",
 }
+_COMMANDS: Final = ("index", "find", "read", "ls")
 _INDEX_EXAMPLE: Final = "index --root ~/manuals"
 _FIND_EXAMPLE: Final = 'find "How long is a token valid?"'
 _LS_EXAMPLE: Final = "ls guide auth"
@@ -72,7 +74,9 @@ _READ_EXAMPLE: Final = "read guide auth/tokens.md --line 57"
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
-    parser = _parser()
+    parser = build_parser()
+    if argv and not argv[0].startswith("-") and argv[0] not in _COMMANDS:
+        parser.error(no_command(argv[0], _COMMANDS))
     options, rest = parser.parse_known_args(argv)
     dashed = [word for word in rest if word.startswith("-")]
     if dashed and options.command == "find":
@@ -131,7 +135,11 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
     filled = {} if not options.embed else {"embeddings": await embed(manuals, settings.embeddings, names, options)}
     if options.json:
         shown = [
-            {**{key: value for key, value in asdict(report).items() if key != "in_memory"}, "not_served": others}
+            {
+                **{key: value for key, value in asdict(report).items() if key != "in_memory"},
+                "seconds": round(report.seconds, 3),
+                "not_served": others,
+            }
             for report, others in zip(reports, kinds, strict=True)
         ]
         path = _index_file(settings) if why is None else None
@@ -439,7 +447,8 @@ def _count(number: int, thing: str) -> str:
 # The command line
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command, with those of its own commands in it."""
     form = partial(argparse.RawDescriptionHelpFormatter, max_help_position=20)
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--root", metavar="DIR", help="folder of manuals, instead of the configured one")

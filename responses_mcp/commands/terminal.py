@@ -13,8 +13,9 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from io import TextIOWrapper
 from typing import Any, Final, Self, TextIO
 
@@ -59,6 +60,13 @@ def parser_of(
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=width),
         allow_abbrev=False,
     )
+
+
+def no_command(word: str, commands: Collection[str]) -> str:
+    """Return what is wrong with a word that is none of the commands, and which of them may have been meant."""
+    near = get_close_matches(word, commands, 1)
+    cure = f"did you mean {near[0]}?" if near else f"there are {', '.join(commands)}"
+    return f"there is no command {word or repr(word)}; {cure}"
 
 
 def run_command(work: Callable[[], None]) -> int:

@@ -184,7 +184,7 @@ class Research:
                 return view
             await self._news(run_id, end)
 
-    async def events(self, run_id: str) -> AsyncGenerator[RunView]:
+    async def events(self, run_id: str) -> AsyncGenerator[RunView]:  # noqa: ASYNC900  # it yields within no scope
         """Yield how far a run is, each time that there is news, and at last how it ended.
 
         Close it (`contextlib.aclosing`) when leaving it early. Raises what `result` raises.

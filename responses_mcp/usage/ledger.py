@@ -241,10 +241,10 @@ def _hold(database: sqlite3.Connection, entry: Entry, usd: float, limit: float, 
     with _transaction(database):
         day = entry.at - entry.at % DAY
         [(spent, held)] = database.execute(
-            "SELECT total(CASE WHEN settled OR at < ?2 THEN coalesce(usd, 0) + held END), "
-            "total(CASE WHEN NOT settled AND at >= ?2 THEN held END) "
-            "FROM calls WHERE at >= ?1 AND at < ?1 + 86400 AND id != ?3",
-            (day, entry.at - _ABANDONED, entry.id),
+            "SELECT total(CASE WHEN settled OR at < :gone THEN coalesce(usd, 0) + held END), "
+            "total(CASE WHEN NOT settled AND at >= :gone THEN held END) "
+            "FROM calls WHERE at >= :day AND at < :day + 86400 AND id != :id",
+            {"day": day, "gone": entry.at - _ABANDONED, "id": entry.id},
         )
         fits = spent + held + usd <= limit + 1e-9 or (may_be_alone and not held and spent < limit)
         if fits:

@@ -147,6 +147,7 @@ def test_index_as_json_is_one_document(manuals: Command, tmp_path: Path, monkeyp
     shown = json.loads(output(manuals("index", "--json")))
     guide, plant = shown["manuals"]
     assert guide.keys() == {"manual_id", "files", "changed", "seconds", "unindexed", "not_served"}
+    assert guide["seconds"] == round(guide["seconds"], 3)
     assert (guide["manual_id"], guide["files"], plant["changed"]) == ("guide", 3, 1)
     assert Path(shown["index"]["path"]).parent == tmp_path / "index"
     assert shown["index"]["in_memory"] is None
@@ -212,6 +213,21 @@ def test_ls_lists_the_manuals_and_what_is_in_one(manuals: Command, root: Path) -
     code, out, err = manuals("ls", "nowhere")
     assert (code, out) == (1, "")
     assert err == "openai-responses-mcp: There is no manual 'nowhere'; the manuals are guide, plant.\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("fnd", "there is no command fnd; did you mean find?"),
+        ("list", "there is no command list; did you mean ls?"),
+        ("xyz", "there is no command xyz; there are index, find, read, ls"),
+        ("", "there is no command ''; there are index, find, read, ls"),
+    ],
+)
+def test_a_wrong_command_is_told_with_what_was_meant(manuals: Command, word: str, told: str) -> None:
+    code, out, err = manuals(word, "oil")
+    assert (code, out) == (2, "")
+    assert err.endswith(f"openai-responses-mcp manuals: error: {told}\n")
 
 
 def test_ls_as_json_is_one_document(manuals: Command, root: Path) -> None:

@@ -17,7 +17,7 @@ import trustme
 from responses_mcp.testing import as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient
 from tests.processes import server_process
-from tests.responses_api.http.network import Stream, listening, pump, tls_front
+from tests.responses_api.http.network import REMOTE, Stream, listening, pump, tls_front
 from tests.smoke.test_smoke import ANSWERS_IN, COMMAND, SHUTDOWN, bare_environment
 
 pytestmark = pytest.mark.smoke
@@ -40,6 +40,7 @@ class Tunnel:
         while b"\r\n\r\n" not in head:
             head += await stream.receive_some() or b"\r\n\r\n"
         host, port = head.split()[1].decode().rsplit(":", 1)
+        host = "localhost" if host == REMOTE else host
         async with await trio.open_tcp_stream(host, int(port)) as upstream, trio.open_nursery() as nursery:
             await stream.send_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
             self.opened += 1
@@ -61,7 +62,7 @@ async def fake_over_tls(tmp_path: Path) -> AsyncGenerator[dict[str, str]]:
     ca = trustme.CA()
     ca.cert_pem.write_to_path(tmp_path / "ca.pem")
     whole = as_stream(bodies.echo({"input": QUESTION}))
-    async with open_fake_api() as api, tls_front(api.base_url, ca) as url:
+    async with open_fake_api() as api, tls_front(api.base_url, ca, REMOTE) as url:
         api.default = replace(whole, events=whole.events[: len(whole.events) // 2], ending="hang")
         yield {
             "OPENAI_BASE_URL": url,

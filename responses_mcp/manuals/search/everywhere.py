@@ -29,10 +29,10 @@ _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
 _INTO_BELOW: Final = """INSERT OR IGNORE INTO below
     SELECT section.id FROM file CROSS JOIN section ON section.file = file.id
-    WHERE file.manual = ?1 AND (file.path = ?2 OR (file.path >= ?3 AND file.path < ?4))"""
+    WHERE file.manual = ? AND (file.path = ? OR (file.path >= ? AND file.path < ?))"""
 # SQLite's full-text search takes bounds of ids, but no set of them.
 _BEST_BELOW: Final = """SELECT {0}.rowid FROM {0} CROSS JOIN below ON below.id = {0}.rowid
-    WHERE {0} MATCH ?1 AND {0}.rowid BETWEEN ?2 AND ?3 ORDER BY bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid LIMIT ?4"""
+    WHERE {0} MATCH ? AND {0}.rowid BETWEEN ? AND ? ORDER BY bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid LIMIT ?"""
 
 
 @dataclass(frozen=True, slots=True)
