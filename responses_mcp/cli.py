@@ -28,6 +28,7 @@ COMMANDS = {
     "research": "responses_mcp.commands.research",
     "doctor": "responses_mcp.commands.doctor",
     "usage": "responses_mcp.commands.usage",
+    "completion": "responses_mcp.commands.completion",
 }
 
 _WAITING = """\
@@ -45,6 +46,7 @@ commands:
   demo      show a whole exchange against a built-in fake API; needs no key
   manuals   index, search and read a folder of manuals; needs no key
   usage     show what calls used and cost, if there is a ledger
+  completion  write a script by which bash, zsh or fish completes all this
 example:
   openai-responses-mcp ask "What is new in Python 3.13?"
 """
@@ -59,7 +61,9 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s [--stdio] [--show-config] [options] | COMMAND",
         allow_abbrev=False,
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)  # everyone knows it, and room is short
     parser.add_argument("--stdio", action="store_true", help="serve MCP on stdin and stdout")
     parser.add_argument("--show-config", action="store_true", help="print the effective configuration to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")

@@ -132,6 +132,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
+    "commands.completion": {"cli", "commands.terminal"},
     "commands.demo": {"testing", "commands.terminal"},
     "cli": {
         *(*BASE, "configured", "debuglog", "serving", "settings", "runtime.descriptors", "runtime.prologue"),

@@ -6,6 +6,7 @@ loopback socket. Only the answers are invented.
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -29,13 +30,18 @@ _ANSWER = (
 )
 
 
-def run(argv: Sequence[str]) -> int:
-    """Run the demo and return the exit code."""
-    parser_of(
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of this command."""
+    return parser_of(
         "demo",
         description="Show a whole exchange with the server, against a built-in fake API.\nNeeds no key and no network.",
         epilog="example:\n  openai-responses-mcp demo\n",
-    ).parse_args(argv)
+    )
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the demo and return the exit code."""
+    build_parser().parse_args(argv)
     return run_command(lambda: trio.run(_demo))
 
 

@@ -1,0 +1,89 @@
+"""The scripts that complete commands: run in real shells, where the machine has them."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from responses_mcp import cli
+from responses_mcp.commands.completion import SHELLS, contexts, script
+
+BASH = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_openai_responses_mcp
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def completed(shell: str, folder: Path, *words: str) -> list[str]:
+    """Return what a shell offers for the last of some words."""
+    file = folder / "script"
+    file.write_text(script(shell), encoding="utf-8")
+    name = shutil.which(shell)
+    if name is None:
+        pytest.skip(f"there is no {shell} here")
+    line = " ".join(words)
+    command = {
+        "bash": [name, "--norc", "-c", BASH, "bash", str(file), *words],
+        "fish": [name, "--no-config", "-c", f"source {file}; complete -C '{line}'"],
+    }[shell]
+    environ = {**os.environ, "HOME": str(folder)}
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stderr == ""
+    return [line.partition("\t")[0] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["res"], {"research"}),
+        (["--too"], {"--toolsets"}),
+        (["ask", "--prof"], {"--profile"}),
+        (["install", "cla"], {"claude-code", "claude-desktop"}),
+        (["install", "codex", "--wr"], {"--write"}),
+        (["manuals", "fi"], {"find"}),
+        (["manuals", "find", "--li"], {"--limit"}),
+        (["usage", "--by", "cl"], {"client"}),
+        (["completion", "z"], {"zsh"}),
+        (["ask", "a question; rm -rf $(x) `y` *"], set()),
+    ],
+    ids=" ".join,
+)
+def test_a_shell_completes_commands_options_and_values(
+    shell: str, words: list[str], offered: set[str], tmp_path: Path
+) -> None:
+    if shell == "fish" and "`" in words[-1]:
+        pytest.skip("fish would have to be told the line in quotes of its own")
+    assert set(completed(shell, tmp_path, "openai-responses-mcp", *words)) == offered
+
+
+def test_every_command_and_option_is_in_every_script() -> None:
+    named = {word for context in contexts() for option in context.options for word in option.names}
+    assert {"--write", "--config", "--limit", "--effort"} <= named
+    for shell in SHELLS:
+        text = script(shell)
+        words = [*cli.COMMANDS, *(name.lstrip("-") for name in named)]
+        assert [word for word in words if word not in text] == []
+        assert text.isascii()
+
+
+def test_the_scripts_hold_nothing_that_a_shell_would_run() -> None:
+    every = [word for context in contexts() for option in context.options for word in (*option.names, *option.words)]
+    every += [word for context in contexts() for word in context.following]
+    assert [word for word in every if not word.replace("-", "").replace("_", "").isalnum()] == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
+    name = shutil.which(shell)
+    if name is None:
+        pytest.skip(f"there is no {shell} here")
+    (tmp_path / "script").write_text(script(shell), encoding="utf-8")
+    done = subprocess.run(
+        [name, "-n", str(tmp_path / "script")], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == ""
