@@ -9,7 +9,7 @@ from tests.promises import Promise, missing, of_the_readme, of_the_specification
 pytestmark = pytest.mark.once
 
 SECTIONS_OF_PROMISES = (
-    "What you can rely on:",
+    "## What you can rely on",
     "## When a call is cancelled",
     "## How errors look",
     "## Privacy and logging",
