@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from responses_mcp import cli
 from responses_mcp.commands.terminal import NAME, parser_of, run_command, say_text
@@ -82,11 +82,12 @@ def contexts() -> Iterator[Context]:
 def _of_parser(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Context]:
     following: list[str] = []
     for action in parser._actions:  # noqa: SLF001  # argparse has no other name for them
-        if isinstance(action.choices, Mapping):
-            for name, sub in action.choices.items():
-                following.append(str(name))
+        choices = cast("object", action.choices)
+        if isinstance(choices, Mapping):
+            for name, sub in cast("Mapping[str, object]", choices).items():
+                following.append(name)
                 if isinstance(sub, argparse.ArgumentParser):
-                    yield from _of_parser((*words, str(name)), sub)
+                    yield from _of_parser((*words, name), sub)
         elif not action.option_strings and action.choices:
             following += map(str, action.choices)
     yield _context(words, parser, following)
