@@ -27,9 +27,9 @@ Counts = OrderedDict[tuple[str, int, str], int]
 """How many sections have a word, remembered for one state of a manual."""
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
-_BEST: Final = (
-    "SELECT {0}.rowid FROM {0}{1} WHERE {0} MATCH :match ORDER BY bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid LIMIT :most"
-)
+BEST_FIRST: Final = "bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid"
+"""The order of rows of the full-text table {0}: weights of title, headings and path, text, and parts of names."""
+_BEST: Final = f"SELECT {{0}}.rowid FROM {{0}}{{1}} WHERE {{0}} MATCH :match ORDER BY {BEST_FIRST} LIMIT :most"  # noqa: S608  # constants
 _HOLDS: Final = "(instr(section.body, :literal) OR instr(lower(section.title), :literal))"
 _HOLDS_FOLDED: Final = (
     f"(instr(replace(section.body, '{LONG_VOWEL}', ''), :literal)"

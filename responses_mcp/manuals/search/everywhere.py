@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
-from responses_mcp.manuals.search.candidates import Counts, Reader
+from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Reader
 from responses_mcp.manuals.search.query import words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import words_of
@@ -31,8 +31,10 @@ _INTO_BELOW: Final = """INSERT OR IGNORE INTO below
     SELECT section.id FROM file CROSS JOIN section ON section.file = file.id
     WHERE file.manual = ? AND (file.path = ? OR (file.path >= ? AND file.path < ?))"""
 # SQLite's full-text search takes bounds of ids, but no set of them.
-_BEST_BELOW: Final = """SELECT {0}.rowid FROM {0} CROSS JOIN below ON below.id = {0}.rowid
-    WHERE {0} MATCH ? AND {0}.rowid BETWEEN ? AND ? ORDER BY bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid LIMIT ?"""
+_BEST_BELOW: Final = (
+    "SELECT {0}.rowid FROM {0} CROSS JOIN below ON below.id = {0}.rowid "  # noqa: S608  # constants
+    f"WHERE {{0}} MATCH ? AND {{0}}.rowid BETWEEN ? AND ? ORDER BY {BEST_FIRST} LIMIT ?"
+)
 
 
 @dataclass(frozen=True, slots=True)

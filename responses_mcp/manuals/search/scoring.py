@@ -339,7 +339,7 @@ def _normalised(text: str) -> str:
 
 @lru_cache(maxsize=_MOST_FOLDED)
 def _folded(text: str) -> str:
-    return foldable(normalise(text))
+    return foldable(_normalised(text))
 
 
 def _narrowest(places: list[list[int]]) -> int:
