@@ -9,22 +9,23 @@ from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.index.update import Manual
-from responses_mcp.manuals.search.query import RequiredTerm, Term, any_form
+from responses_mcp.manuals.search.query import RequiredTerm, Term, any_of, phrase
 from responses_mcp.manuals.search.scoring import Row
-from responses_mcp.manuals.words import LONG_VOWEL, foldable
+from responses_mcp.manuals.words import LONG_VOWEL, foldable, forms
 
 _POSTINGS: Final = 3_000  # entries of the index that the words of one query may go through, if any of them will do
 _ALL_POSTINGS: Final = 10_000  # and if all of them have to be there
 _MOST_COUNTED: Final = 50_000
 ANY_WORD, ANY_WORD_COMPARED = 120, 300  # rows taken of this way of asking; the latter where meaning will choose
-_ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 80, 80, 40  # and of the others
+_ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 50, 50, 30  # and of the others
 _OF_FILES: Final = 80  # rows, one a file, that hold a required term as it is written
 _LOOKED_AT: Final = 2_000  # rows, for that
 _MOST_REMEMBERED: Final = 20_000  # counts
+_FORMS: Final = -1  # in place of the most that is counted, for the forms of a word
 EVERY: Final = 2**62
 """A count without a limit."""
 Counts = OrderedDict[tuple[str, int, str], int]
-"""How many sections have a word, remembered for one state of a manual."""
+"""How many sections have a word, and which of its forms there are, remembered for one state of a manual."""
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
 BEST_FIRST: Final = "bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid"
@@ -72,10 +73,32 @@ class Reader:
         count = self._counts.get(key)
         if count is None:
             count = int(self._asked(_COUNT, match, most, literal)[0][0]) if match else len(self._holding(most, literal))
-            while len(self._counts) >= _MOST_REMEMBERED:
-                self._counts.popitem(last=False)
-            self._counts[key] = count
+            self._remember(key, count)
         return count
+
+    def match(self, term: Term) -> str:
+        """Return what asks the index for a term as its `match` does, of forms those that the manual has."""
+        return self.any_form(term.text) if term.tokens == (term.text,) else term.match
+
+    def any_form(self, word: str) -> str:
+        """Return what asks the index for a word in those of its forms that the manual has.
+
+        A word has up to thirty, and the index ranks by all that it is asked for, whether it has them or not.
+        """
+        every = sorted(forms(word))
+        if len(every) == 1:
+            return any_of(every)
+        key = (word, _FORMS, "")
+        there = self._counts.get(key)  # a bit for each
+        if there is None:
+            there = sum(bool(self._asked(_COUNT, phrase([form]), 1, "")[0][0]) << at for at, form in enumerate(every))
+            self._remember(key, there)
+        return any_of([form for at, form in enumerate(every) if there >> at & 1] or [word])
+
+    def _remember(self, key: tuple[str, int, str], number: int) -> None:
+        while len(self._counts) >= _MOST_REMEMBERED:
+            self._counts.popitem(last=False)
+        self._counts[key] = number
 
     def best(self, match: str, most: int, *, literal: str = "") -> list[int]:
         """Return the ids of the rows that fit best; without a `match` the first that hold `literal`."""
@@ -124,7 +147,11 @@ def _holds(literal: str) -> str:
 
 def frequency(reader: Reader, term: RequiredTerm) -> int:
     """Return how many sections have a required term."""
-    return reader.having(term.match, EVERY, literal=term.literal)
+    return reader.having(_match(reader, term), EVERY, literal=term.literal)
+
+
+def _match(reader: Reader, required: RequiredTerm) -> str:
+    return " OR ".join(map(reader.match, required.spellings)) if required.match else ""
 
 
 class Candidates(NamedTuple):
@@ -151,30 +178,30 @@ def candidates(
     any of the rarest words, alone if these are few, and as it is written: a rare word may have a form that is
     everywhere. The answers to each kind are interleaved, so that the first few ids have some of each.
     """
-    words = {token: any_form(token) for term in terms for token in term.tokens}
+    words = {token: reader.any_form(token) for term in terms for token in term.tokens}
     counted = sorted((reader.having(word), word) for word in words.values())
     there = [(count, word) for count, word in counted if count]
     any_word = " OR ".join(_rarest(there, _POSTINGS))
-    asked = [term for term in required if frequency(reader, term)]
+    asked = [(term, _match(reader, term)) for term in required if frequency(reader, term)]
     of_words: list[list[int]] = []
     answers: list[list[int]] = []
     if len(there) > 1:
         of_words.append(reader.best(" AND ".join(_rarest(there, _ALL_POSTINGS)), _ALL_WORDS))
-    if len(asked) > 1 and all(term.match for term in asked):
-        together = " AND ".join(f"({term.match})" for term in asked)
-        answers.append(reader.best(together, _ALL_REQUIRED, literal=asked[0].literal or asked[1].literal))
+    if len(asked) > 1 and all(match for _, match in asked):
+        together = " AND ".join(f"({match})" for _, match in asked)
+        answers.append(reader.best(together, _ALL_REQUIRED, literal=asked[0][0].literal or asked[1][0].literal))
     exact: list[int] = []
     whole = True
-    for term in asked:
+    for term, match in asked:
         of_files, all_files = reader.best_of_files(term.exact, _OF_FILES, literal=term.literal)
         exact += of_files
         whole = whole and all_files
         answers.append(of_files)
         beside: list[int] = []
-        if any_word and term.match:
-            beside = reader.best(f"({term.match}) AND ({any_word})", _WITH_REQUIRED, literal=term.literal)
+        if any_word and match:
+            beside = reader.best(f"({match}) AND ({any_word})", _WITH_REQUIRED, literal=term.literal)
         if len(beside) < _WITH_REQUIRED:
-            answers.append(reader.best(term.match, _WITH_REQUIRED, literal=term.literal))
+            answers.append(reader.best(match, _WITH_REQUIRED, literal=term.literal))
         answers.append(beside)
     by_any_word = reader.best(any_word, most) if any_word else []
     of_words.append(by_any_word)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -46,6 +47,7 @@ _MIXED: Final = 0.3  # the weight of a pair that is half grammar
 _PART_OF_NAME: Final = 0.5
 _ASCII: Final = "[0-9a-z]"  # in a pattern; to compile one with all letters takes eight times as long
 _LETTER: Final = re.compile(LETTER)
+_FURTHER_LETTER: Final = re.compile(LETTER.replace("0-9a-z", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,12 @@ class Term:
             at = text.find(self.text, at + 1)
 
 
+@lru_cache(8)  # for all terms of one row
+def _has_further_letters(text: str) -> bool:
+    """Tell whether a text has letters that the patterns of terms do not know: a word may go on with one."""
+    return not text.isascii() and _FURTHER_LETTER.search(text) is not None
+
+
 def as_written(folded: str, text: str) -> list[str]:
     """Return a folded text where it stands in a normalised one, with the long vowel marks that it has there."""
     if LONG_VOWEL not in text:
@@ -136,17 +144,17 @@ def phrase(words: Sequence[str]) -> str:
     return f'"{text}" *' if words and is_character(words[-1]) else f'"{text}"'
 
 
-def any_form(token: str) -> str:
-    """Return what asks the index for a word in any of its forms."""
-    each = sorted(forms(token))
-    return phrase([token]) if len(each) == 1 else f"({' OR '.join(phrase([form]) for form in each)})"
+def any_of(forms_of_word: Sequence[str]) -> str:
+    """Return what asks the index for a word in any of some forms."""
+    each = [phrase([form]) for form in forms_of_word]
+    return each[0] if len(each) == 1 else f"({' OR '.join(each)})"
 
 
 def term(text: str, weight: float = 1.0) -> Term:
     """Make a term of a folded text."""
     tokens = tuple(asked(text))
-    match = any_form(text) if tokens == (text,) else phrase(tokens)
     every = forms(text)
+    match = any_of(sorted(every)) if tokens == (text,) else phrase(tokens)
     if not text.isascii() and len(every) == 1:
         return Term(text, match, tokens, text, every, None, weight)
     first, last = min(every), max(every)
@@ -242,7 +250,8 @@ class RequiredTerm:
         """Count where it stands in a folded text, as a part of a word too."""
         most = 0
         for each in self.spellings:
-            most = max(most, text.count(each.text) or each.hits(text))
+            if each.root in text:
+                most = max(most, text.count(each.text) or each.hits(text))
         return most
 
 

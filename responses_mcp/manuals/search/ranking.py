@@ -223,7 +223,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
 
 def _weighed(reader: Reader, term: Term) -> tuple[Term, float, bool]:
     """Return a term with what it is worth in this manual, and whether it is there at all."""
-    having = reader.having(term.match)
+    having = reader.having(reader.match(term))
     return term, term.weight * idf(reader.manual.sections, having), having > 0
 
 

@@ -133,6 +133,7 @@ class Scorer:
         self._query = foldable(normalise(query))
         self._words = words
         self._terms = [term for term, _, there in terms if there]
+        self._roots = [(term.root, term) for term in self._terms]
         self._weights = [weight for _, weight, there in terms if there]
         # What the manual does not have tells no section from another, and all of them from what was asked for.
         usual = sum(self._weights) / max(len(self._weights), 1)
@@ -168,20 +169,18 @@ class Scorer:
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(title) / _TITLE_LENGTH)
         found.gains, found.at_average = [0.0] * len(self._terms), [0.0] * len(self._terms)
         found.heads = [False] * len(self._terms)
-        anywhere = f"{head}\n{body}\n{names}"
-        for at, term in enumerate(self._terms):
-            if term.root not in anywhere:
-                continue
-            hits, more = min(term.hits(body), _MOST_HITS), 0.0
-            if term.root in head:
+        for at, (root, term) in enumerate(self._roots):
+            hits, more = min(term.hits(body), _MOST_HITS) if root in body else 0, 0.0
+            if root in head:
                 title_hits, above_hits, path_hits = term.hits(title), term.hits(above), term.hits(path)
                 more = in_title * title_hits + _ABOVE * bool(above_hits) + _PATH * bool(path_hits)
                 found.heads[at] = more > 0
-            if not hits and term.root in names:
+            if not hits and root in names:
                 more += _NAMES * bool(term.hits(names))
-            count = hits / length + more
-            found.gains[at] = count / (count + _K1)
-            found.at_average[at] = (hits + more) / (hits + more + _K1)
+            if hits or more:
+                count = hits / length + more
+                found.gains[at] = count / (count + _K1)
+                found.at_average[at] = (hits + more) / (hits + more + _K1)
         if self._required:
             self._look_for_required(found, f"{above}\n{path}", length)
         return found
@@ -191,7 +190,8 @@ class Scorer:
         for required, weight in self._required:
             hits, more = required.hits(found.row.body), required.hits(found.title) + required.hits(around)
             counts.append(hits + more)
-            as_written = required.spellings and required.spellings[0].text in f"{found.title}\n{found.row.body}"
+            first = required.spellings[0].text if required.spellings else None
+            as_written = first is not None and (first in found.title or first in found.row.body)
             found.has_required += bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)
             if weight:
                 count = min(hits, _MOST_HITS) / length + min(more, 1)

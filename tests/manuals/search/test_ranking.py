@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime, unchecked
 from responses_mcp.manuals.search.candidates import Reader
-from responses_mcp.manuals.search.query import any_form, required_term
+from responses_mcp.manuals.search.query import phrase, required_term
 from responses_mcp.manuals.search.ranking import (
     TIME_BUDGET,
     Ranking,
@@ -208,7 +208,7 @@ def test_a_part_of_a_question_that_fails_leaves_the_others(error: Exception) -> 
     reader.error = error
 
     def asked(*broken: str) -> Ranking:
-        reader.matches = ("none", *map(any_form, broken))
+        reader.matches = ("none", *(phrase([each]) for each in broken))
         return ranked("npm vs yarn", parts=("npm", "yarn"), reader=reader)
 
     def of_parts(ranking: Ranking) -> set[str]:
