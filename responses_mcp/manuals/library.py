@@ -42,6 +42,7 @@ from responses_mcp.settings.model import ManualsSettings
 
 log = logging.getLogger(__name__)
 
+_MOST_WHOLE: Final = 1_000  # manuals that are remembered to have all their rows
 _MOST_COUNTS: Final = 8  # states of manuals whose counts of words are remembered
 _ROWS_AT_ONCE: Final = 32  # of those that get vectors
 
@@ -78,6 +79,7 @@ class Library:
         self._root = Path(settings.root)
         self.folder = Folder(self._root)
         self._counts = lru_cache(_MOST_COUNTS)(_no_counts)
+        self._whole = dict[int, tuple[Manual, object]]()  # manuals that have all their rows, with the state of the file
         self._lock = FairLock()  # to open the index, or to throw it away
         self._store: Store | None = None
         self._usable = False  # whether the index was opened and could be written to
@@ -130,10 +132,11 @@ class Library:
         store = self._opened(check)
         finished = changes is not None and changes.finished
         unscanned = Unscanned(request.manual_id, _reasons(changes), check)
+        written = store.written()
         with store.reading(check) as connection:
             manual = manual_of(connection, request.manual_id)
             if manual is not None and (changes is None or changes.number == manual.number):
-                check_whole(connection, manual)
+                self._check_whole(connection, manual, written)
                 reader = Reader(connection, manual, self._counts(manual))
                 meaning = None if question is None else Meaning(connection, question, check)
                 payload = find(
@@ -246,9 +249,12 @@ class Library:
             unsearched += _unsearched(name, changes, request.path_prefix)
             try:
                 # One transaction for each: SQLite, once stopped, gives up all that is done in one.
-                with self._opened(check).reading(check) as connection:
+                store = self._opened(check)
+                written = store.written()
+                with store.reading(check) as connection:
                     meaning = None if question is None else Meaning(connection, question, check)
-                    if not self._ranked(everywhere, request, name, changes, connection, meaning=meaning):
+                    reader = self._reader(connection, name, changes, written, request.path_prefix)
+                    if reader is not None and not everywhere.add(name, reader, meaning):
                         late.append(name)
                     lacking += [] if meaning is None else meaning.lacking
             except OutOfTime:
@@ -257,25 +263,26 @@ class Library:
         unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
         return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking)
 
-    def _ranked(
-        self,
-        everywhere: Everywhere,
-        request: SearchRequest,
-        name: str,
-        changes: Changes | None,
-        connection: sqlite3.Connection,
-        *,
-        meaning: Meaning | None,
-    ) -> bool:
+    def _reader(
+        self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str
+    ) -> Reader | None:
         manual = manual_of(connection, name)
         if changes is not None and (manual is None or manual.number != changes.number):
             raise Vanished
         if manual is None:
-            return True
-        check_whole(connection, manual)
-        if not request.path_prefix:
-            return everywhere.add(name, Reader(connection, manual, self._counts(manual)), meaning)
-        return everywhere.add(name, Below(connection, manual, self._counts(manual), request.path_prefix), meaning)
+            return None
+        self._check_whole(connection, manual, written)
+        counts = self._counts(manual)
+        return Below(connection, manual, counts, path_prefix) if path_prefix else Reader(connection, manual, counts)
+
+    def _check_whole(self, connection: sqlite3.Connection, manual: Manual, written: object) -> None:
+        """Check a manual's rows, unless nothing was `written` since; that was looked up before the transaction."""
+        state = manual, written
+        if written is None or self._whole.get(manual.number) != state:
+            check_whole(connection, manual)
+            if len(self._whole) >= _MOST_WHOLE:
+                self._whole.clear()
+            self._whole[manual.number] = state
 
     def rebuild(self, error: Exception, age: int, check: CancellationCheck) -> bool:
         """Return whether a request that began at `age` and failed with `error` should be tried again.
@@ -335,6 +342,7 @@ class Library:
     def _renewed(self, store: Store) -> bool:
         self._store = store
         self._counts.cache_clear()
+        self._whole.clear()
         self.age += 1
         return True
 

@@ -19,6 +19,7 @@ from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
+from responses_mcp.manuals.search.everywhere import Everywhere
 from responses_mcp.manuals.service import Manuals
 from tests.manuals.test_service import TIMES, WAIT, asked, held, opened, write
 
@@ -147,15 +148,15 @@ async def test_a_thread_that_hangs_over_one_manual_costs_its_time_and_no_more(ro
 
 async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_were(root, monkeypatch) -> None:
     ranked: list[str] = []
-    real = Library._ranked
+    real = Everywhere.add
 
-    def ranking(self: Library, *given: Any, **more: Any) -> bool:
-        ranked.append(given[2])
+    def ranking(self: Everywhere, manual_id: str, *given: Any) -> bool:
+        ranked.append(manual_id)
         if len(ranked) > 1:
             raise OutOfTime
-        return real(self, *given, **more)
+        return real(self, manual_id, *given)
 
-    monkeypatch.setattr(Library, "_ranked", ranking)
+    monkeypatch.setattr(Everywhere, "add", ranking)
     async with opened(root) as manuals:
         found = await searched(manuals)
     assert places(found) == {"garage"}

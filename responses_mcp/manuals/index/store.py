@@ -195,10 +195,10 @@ class Store:
                 self._give_back(connection, file)
 
     def _begin_writing(self, connection: sqlite3.Connection, check: CancellationCheck) -> None:
-        state = self._written()
+        state = self.written()
         until = time.monotonic() + (0 if state is not None and state == self._stalled else _PATIENCE)
         while not _begun(connection):
-            if (now := self._written()) != state:
+            if (now := self.written()) != state:
                 state, until = now, time.monotonic() + _PATIENCE
             if time.monotonic() >= until:
                 self._stalled = state
@@ -206,8 +206,8 @@ class Store:
             check()
             time.sleep(POLL_SECONDS)
 
-    def _written(self) -> object:
-        """Return what changes whenever somebody writes to the file."""
+    def written(self) -> object:
+        """Return what changes whenever somebody writes to the file; None if only this object can."""
         if self.path is None:
             return None
         return _state_of(self.path), _state_of(self.path.with_name(f"{self.path.name}-wal"))
