@@ -79,6 +79,7 @@ class Text:
         self._handle = handle
         self._check = check
         self._anchors = anchors
+        self._first: Span | None = None  # which is all of most files, and is asked for several times
 
     def page(self, offset: int, most: int, *, beyond_is_empty: bool = False) -> Page:
         """Return up to `most` characters from `offset` on."""
@@ -186,6 +187,14 @@ class Text:
         """Yield the text from a known place on."""
         if not self._anchors.known:
             self._anchors.encoding, self._anchors.known = encoding_of(self._handle, self._check), True
+        if start == START:
+            if self._first is None:
+                self._handle.seek(0)
+                self._first = next(spans(self._handle, self._check, encoding=self._anchors.encoding), None)
+                if self._first is None:
+                    return
+            yield self._first
+            start = self._first.end
         self._handle.seek(start.byte)
         for span in spans(self._handle, self._check, start, encoding=self._anchors.encoding):
             self._anchors.add(span.start)

@@ -19,7 +19,7 @@ from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.pages import Text, steadily
-from responses_mcp.manuals.files.sections import Heading, Outline
+from responses_mcp.manuals.files.sections import LEADS, Heading, Outline
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, visible
 from responses_mcp.manuals.files.titles import shown_title
@@ -136,15 +136,15 @@ def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
     blank = front = True
 
     def close(end: int) -> None:
-        crumbs = " > ".join(shown_title(each.title) for each in above if current is None or each.line < current)
         title = above[-1].title if above else outline.front_title
         if current is not None and (title or name) == titles[current]:
-            found[current] = _Stretch(end if begin is None else begin, end, crumbs[-_LONGEST_ABOVE:])
+            crumbs = " > ".join(shown_title(each.title) for each in above if each.line < current)
+            found[current] = _Stretch(end if begin is None else min(begin, end), end, crumbs[-_LONGEST_ABOVE:])
 
     for line in lines:
         if begin is None:
             begin = lines.offset
-        heading = outline.heading(line)
+        heading = outline.heading(line, lines.number)
         if heading is None:
             if not above:
                 if front and outline.front_lines:  # what follows is the preamble, if anything does
@@ -159,7 +159,9 @@ def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
         while above and above[-1].level >= heading.level:
             above.pop()
         above.append(heading)
-        current, begin = heading.line if heading.line in titles else None, None
+        current = heading.line if heading.line in titles else None
+        begin = lines.offset + len(line) + 1
+        lines.only = LEADS
     if blank and not above:  # there is nothing but the front matter
         begin = 0
     close(lines.length)
@@ -278,17 +280,36 @@ def _folded(raw: str, *, json: bool) -> tuple[str, list[tuple[int, int]] | None]
 
     These are pairs of the length of a piece, before and after; None if each character stayed one.
     """
-    escaped = json and "\\u" in raw
-    if raw.isascii() and not escaped:
-        return raw.lower(), None
-    if escaped:
+    if json and "\\u" in raw:
         pieces: Sequence[str] = _ESCAPES.findall(raw)
+    elif raw.isascii():
+        return raw.lower(), None
+    elif _JOINING.search(raw):
+        pieces = _CHARACTERS.findall(raw)
     else:
-        pieces = _CHARACTERS.findall(raw) if _JOINING.search(raw) else raw
+        alike = raw.translate(_FOLDED)
+        if _NOT_ALIKE not in alike:
+            return alike, None
+        pieces = raw
     folded = [_folded_piece(piece) if len(piece) <= _LONGEST_PIECE else _fold(piece) for piece in pieces]
-    if len(pieces) == len(raw) and set(map(len, folded)) == {1}:
-        return "".join(folded), None
     return "".join(folded), list(zip(map(len, pieces), map(len, folded), strict=True))
+
+
+_NOT_ALIKE: Final = "\0"  # which no text has: it is shown as the character that depicts it
+
+
+class _Folding(dict[int, str]):
+    """What single characters become, for `str.translate`: `_NOT_ALIKE` if that is not one character."""
+
+    def __missing__(self, code: int) -> str:
+        folded = _folded_piece(chr(code))
+        if len(self) >= _MOST_FOLDED:
+            self.clear()
+        self[code] = folded if len(folded) == 1 else _NOT_ALIKE
+        return self[code]
+
+
+_FOLDED: Final = _Folding()
 
 
 @lru_cache(_MOST_FOLDED)

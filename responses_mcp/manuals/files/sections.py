@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+LEADS: Final = frozenset(" #`~")
+"""What begins the lines that decide where headings are, once there was one."""
 _FENCE: Final = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
 _FRONT_ENDS: Final = {"---": ("---", "..."), "+++": ("+++",)}  # YAML and TOML, by their first line
@@ -64,9 +66,12 @@ class Outline:
         """Tell whether the lines so far may be front matter that has not ended yet."""
         return bool(self._front_ends)
 
-    def heading(self, line: str) -> Heading | None:
-        """Take the next line; return the heading that it is, if any."""
-        self._number += 1
+    def heading(self, line: str, number: int | None = None) -> Heading | None:
+        """Take the next line; return the heading that it is, if any.
+
+        With a `number`, lines before it may have been left out that come after a heading and begin with none of LEADS.
+        """
+        self._number = self._number + 1 if number is None else number
         if self._number == 1:
             self._front_ends = _FRONT_ENDS.get(line.rstrip(), ())
         elif self._front_ends and self._in_front_matter(line):

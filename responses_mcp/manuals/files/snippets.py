@@ -50,9 +50,10 @@ def around(before: str, match: str, after: str, most: int = LONGEST) -> Snippet:
 
 
 def _line(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text if "  " not in text else _BLANK.sub(" ", text)
-    return "".join(each for each in _BLANK.sub(" ", text) if unicodedata.category(each) not in _SHOWN_BY_NOBODY)
+    line = _BLANK.sub(" ", text)
+    if line.isprintable():
+        return line
+    return "".join(each for each in line if unicodedata.category(each) not in _SHOWN_BY_NOBODY)
 
 
 def _start_in(left: str) -> int:

@@ -164,13 +164,16 @@ class Lines:
     """The lines of a text, without their newlines; there is one more than there are newlines, so the last may be "".
 
     A line of more than `longest` characters comes cut to so many; where lines are is not affected. `offset` is the
-    place of the line that came last, in characters; `length` counts what was read so far.
+    place of the line that came last, in characters, `number` its number, from 1; `length` counts what was read so far.
+    Once `only` is set, lines that do not begin with one of those characters are left out, but for long ones.
     """
 
     def __init__(self, pieces: Iterator[Span], longest: int | None = None) -> None:
         self._spans = pieces
         self._longest = longest if longest is not None else sys.maxsize
+        self.only: frozenset[str] | None = None
         self.offset = 0
+        self.number = 0
         self.length = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -184,17 +187,19 @@ class Lines:
             last = whole.pop()
             for line in whole:
                 self.offset = following
+                self.number += 1
                 following += size + len(line) + 1
                 if begun:
                     yield "".join((*begun, line[: longest - kept]))
                     begun, kept, size = [], 0, 0
-                else:
+                elif self.only is None or line[:1] in self.only:
                     yield line if len(line) <= longest else line[:longest]
             size += len(last)
             if last and kept < longest:
                 begun.append(last[: longest - kept])
                 kept += len(begun[-1])
         self.offset = following
+        self.number += 1
         yield "".join(begun)
 
 
