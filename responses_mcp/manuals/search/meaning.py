@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from responses_mcp.manuals.embeddings.likeness import Likeness, Question, again, likeness, nearer
 from responses_mcp.manuals.embeddings.mix import MOST_COMPARED, mixed
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
     from responses_mcp.manuals.search.ranking import Key, Ranking
 
-_FEEDBACK: Final = 3  # sections
+_FEEDBACK, _FEEDBACK_OF_PROSE = 3, 6  # sections
 
 
 class Meaning:
@@ -49,7 +49,8 @@ class Meaning:
         once = self._mixed(ranking, alike)
         if once is None:
             return
-        best = [alike[key] for key in once[0][:_FEEDBACK] if key in alike]
+        most = _FEEDBACK_OF_PROSE if ranking.prose else _FEEDBACK
+        best = [alike[key] for key in once[0][:most] if key in alike]
         moved = nearer(asked, best, 1 - ranking.certainty)
         self._check()
         twice = moved and self._mixed(ranking, {key: again(moved, each) for key, each in alike.items()})

@@ -169,7 +169,7 @@ def words(query: str) -> tuple[Term, ...]:
     """Return the words of a query as a reader sees them, without those of grammar unless it has no others."""
     text = foldable(normalise(query))
     every = [word for run in _with_codes(text, runs) for word in _pieces(run)]
-    telling = [word for word in every if not _is_grammar(word)]
+    telling = [word for word in every if not is_grammar(word)]
     found: list[Term] = []
     left = _MOST_WORDS
     for word in list(dict.fromkeys(telling or every))[:_MOST_TERMS]:
@@ -191,7 +191,7 @@ def terms(query: str) -> tuple[Term, ...]:
     parts = dict[str, str]()
     for run in _with_codes(foldable(normalise(query)), _RUN.findall):
         if not _JAPANESE.match(run):
-            if run.strip("_") and not _is_grammar(run):
+            if run.strip("_") and not is_grammar(run):
                 weights[run] = 1.0
                 parts.update(dict.fromkeys(_JOINING.split(run), run))
             continue
@@ -221,7 +221,8 @@ def _has_letter_and_digit(code: str) -> bool:
     return any(map(str.isdigit, code)) and any(map(str.isalpha, code))
 
 
-def _is_grammar(word: str) -> bool:
+def is_grammar(word: str) -> bool:
+    """Tell whether a folded word says nothing of what is asked for."""
     return _STOP_WORD.fullmatch(word) is not None or is_hiragana(word)
 
 

@@ -25,7 +25,8 @@ from responses_mcp.manuals.search.candidates import (
     candidates,
     frequency,
 )
-from responses_mcp.manuals.search.query import RequiredTerm, Term, terms, words
+from responses_mcp.manuals.search.expansion import MOST_SECTIONS, related
+from responses_mcp.manuals.search.query import RequiredTerm, Term, phrase, terms, words
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, lift_files
 from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
@@ -85,7 +86,7 @@ class Ranking:
 
     `by_words` are the rows that the index likes for the words of the question, best first. `holding` has the best row
     of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are.
-    `certainty` is that of the `Scorer`.
+    `certainty` and `prose` are those of the `Scorer`.
     """
 
     scored: dict[Key, Scored]
@@ -97,6 +98,7 @@ class Ranking:
     g_req: Gate
     cutoff: str | None
     certainty: float
+    prose: float
 
     @property
     def best_of_gates(self) -> list[Key]:
@@ -130,7 +132,8 @@ def rank(query: str, parts: Sequence[str], search: Search) -> Ranking:
 
 
 def _rank(query: str, search: Search) -> Ranking:
-    of_words, having, found, certainty, cutoff = _scored(query, search)
+    of_words, having, found, cutoff = _scored(query, search)
+    certainty = found.certainty
     scored = _in_order({**of_words, **having})
     own = {key: each.score for key, each in of_words.items()}
     with_bonus = {key: each.score + (1 - each.score) * min(each.bonus, 1.0) for key, each in having.items()}
@@ -154,7 +157,8 @@ def _rank(query: str, search: Search) -> Ranking:
     keys = {each.row.id: key for key, each in of_words.items()}
     liked = [keys[id_] for id_ in found.by_any_word if id_ in keys]
     order = _by_score(scored, fused)
-    return Ranking(scored, fused, order, liked, _first_of_files(order, found.paths), g0, g_req, cutoff, certainty)
+    holding = _first_of_files(order, found.paths)
+    return Ranking(scored, fused, order, liked, holding, g0, g_req, cutoff, certainty, found.prose)
 
 
 def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
@@ -166,14 +170,19 @@ def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
 
 
 class _Found(NamedTuple):
-    """What the index likes for the words of a question, and the files that hold a required term as it is written."""
+    """What the index likes for the words of a question, and the files that hold a required term as it is written.
+
+    `certainty` and `prose` are those of the `Scorer`.
+    """
 
     by_any_word: list[int]
     paths: AbstractSet[str]
+    certainty: float
+    prose: float
 
 
-def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, float, str | None]:
-    """Return what was scored and found, the certainty of it, and what kept other rows out.
+def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, str | None]:
+    """Return what was scored and found, and what kept other rows out.
 
     First the sections that words of the question find, then those that have a required term, each with its best row as
     such.
@@ -200,7 +209,11 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             check()
             scored.append(scorer.look(row))
         by_words = set(found.of_words)
-        scorer.score(scored, [each for each in scored if each.row.id in by_words])
+        of_question = [each for each in scored if each.row.id in by_words]
+        scorer.score(scored, of_question)
+        if scorer.prose:
+            check()
+            scorer.expand(scored, _related(reader, asked, of_question))
         of_words, having = _pools(scored, found.of_words)
         for each in {each.row.id: each for pool in (of_words, having) for each in pool[:_REFINED]}.values():
             check()
@@ -218,7 +231,20 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     of_words, having = _pools(scored, found.of_words)
     exact = set(found.exact)
     paths = {each.row.path for each in having if each.row.id in exact}
-    return _of_sections(of_words), _of_sections(having), _Found(found.by_any_word, paths), scorer.certainty, cutoff
+    return (
+        _of_sections(of_words),
+        _of_sections(having),
+        _Found(found.by_any_word, paths, scorer.certainty, scorer.prose),
+        cutoff,
+    )
+
+
+def _related(reader: Reader, asked: Sequence[Term], scored: Sequence[Scored]) -> list[tuple[Term, float]]:
+    """Return words that the best rows share, with what each counts for."""
+    best = sorted(scored, key=lambda each: (-each.score, each.row.id))[:MOST_SECTIONS]
+    texts = [(f"{each.title} {each.row.body}", each.score) for each in best]
+    said = frozenset[str]().union(*(each.forms for each in asked))
+    return related(texts, said, lambda word: idf(reader.manual.sections, reader.having(phrase([word]))))
 
 
 def _weighed(reader: Reader, term: Term) -> tuple[Term, float, bool]:

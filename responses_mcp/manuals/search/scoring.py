@@ -54,6 +54,9 @@ _PERFECT: Final = (1 + _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
 _FEEDBACK: Final = 0.5
 _FEEDBACK_ROWS: Final = 5
 _FEW_WORDS, _MANY_WORDS = 4, 8
+# And what the best sections share may be what was meant.
+_EXPANSION: Final = 0.25  # of what BM25 makes of the words, if it is not certain
+_LONG, _VERY_LONG = 6, 10  # words
 
 _NEAR, _FAR = 40, 80  # characters
 _BESIDE: Final = 12
@@ -92,6 +95,7 @@ class Scored:
     title: str  # folded
     score: float = 0.0
     bonus: float = 0.0  # for required terms; g0 does without it
+    gained: float = 0.0  # what BM25 makes of it, from 0 to 1
     coverage: float = 0.0  # from 0 to 1: the share of the query's weight that the row holds
     required: tuple[int, ...] = ()
     has_required: float = 0.0  # how many of them; one in another form is less than one
@@ -165,7 +169,7 @@ class Scorer:
         head = f"{title}\n{above}\n{path}"
         body, names = row.body, row.names
         found = Scored(row, title)
-        length = 1 - self._b + self._b * max(len(body), self._shortest / (1 if body.isascii() else 3)) / self._average
+        length = self._length(body)
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(title) / _TITLE_LENGTH)
         found.gains, found.at_average = [0.0] * len(self._terms), [0.0] * len(self._terms)
         found.heads = [False] * len(self._terms)
@@ -204,7 +208,7 @@ class Scorer:
         `certainty` is known after that.
         """
         weights = self._weights
-        if share := self._prose():
+        if share := _FEEDBACK * _part(self._telling_words(), _FEW_WORDS, _MANY_WORDS):
             self._weigh(asked, weights, self._cover(asked, weights))
             top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
             seen = [sum(each.gains[at] for each in top) for at in range(len(weights))]
@@ -218,13 +222,31 @@ class Scorer:
         self._weigh(looked, weights, best)
         self.certainty = best**_CERTAIN
 
-    def _prose(self) -> float:
-        """Return how far this is a long question in an alphabet: from 0 to the weight of feedback."""
+    @property
+    def prose(self) -> float:
+        """Return how far this is a long question of prose that no section answers word by word, from 0 to 1."""
+        return _part(self._telling_words(), _LONG, _VERY_LONG) * (1 - self.certainty)
+
+    def expand(self, looked: Iterable[Scored], related: Sequence[tuple[Term, float]]) -> None:
+        """Let the words count that are `related` to the question, each for its share, in rows that have scores."""
+        for each in looked:
+            body = each.row.body
+            length = self._length(body)
+            counts = ((share, min(term.hits(body), _MOST_HITS) / length) for term, share in related)
+            gained = sum(share * count / (count + _K1) for share, count in counts)
+            each.add("related", self._there / _PERFECT * _EXPANSION * self.prose * (gained - each.gained))
+
+    def _telling_words(self) -> float:
+        """Return how many words in an alphabet tell what is asked for: fewer, if some tell much more than others."""
         weights = [weight for term, weight in zip(self._terms, self._weights, strict=True) if term.pattern is not None]
         if not weights:
             return 0.0
-        many = sum(weights) ** 2 / sum(weight**2 for weight in weights) * sum(weights) / sum(self._weights)
-        return _FEEDBACK * min(max((many - _FEW_WORDS) / (_MANY_WORDS - _FEW_WORDS), 0.0), 1.0)
+        return sum(weights) ** 2 / sum(weight**2 for weight in weights) * sum(weights) / sum(self._weights)
+
+    def _length(self, body: str) -> float:
+        """Return by what BM25 divides the hits in a body: 1 in one of average length."""
+        long = max(len(body), self._shortest / (1 if body.isascii() else 3))
+        return 1 - self._b + self._b * long / self._average
 
     def _cover(self, rows: Sequence[Scored], weights: Sequence[float]) -> float:
         """Find the coverage of rows by so much for each term; return the best."""
@@ -245,10 +267,10 @@ class Scorer:
         for each in rows:
             each.score, each.parts, each.signals = 0.0, [], []
             plain = sum(map(float.__mul__, weights, each.at_average)) / total
-            gained = sum(map(float.__mul__, weights, each.gains)) / total
+            each.gained = sum(map(float.__mul__, weights, each.gains)) / total
             head = sum(weight for weight, there in zip(weights, each.heads, strict=True) if there) / total
             each.add("tf-idf", scale * plain)
-            each.add("length", scale * (gained - plain))
+            each.add("length", scale * (each.gained - plain))
             each.add("coverage", scale * self._coverage * best * each.coverage**_COVERED)
             each.add("head", scale * _HEAD * head, "anchor")
             if self._defining:
@@ -323,6 +345,11 @@ def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:
         for part in longest_parts(word.text, anywhere) if word.pattern is None else ():
             counts.update(chain.from_iterable(as_written(part, text) for text in texts))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _part(number: float, least: float, most: float) -> float:
+    """Return where a number lies between two others, from 0 to 1."""
+    return min(max((number - least) / (most - least), 0.0), 1.0)
 
 
 def idf(documents: int, having: int) -> float:
