@@ -14,6 +14,7 @@ from functools import partial
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body
 from responses_mcp.responses_api.request.question import read_question
@@ -111,7 +112,9 @@ class Answers:
         used = profile if profile in self._settings.model_profiles else TOOLS[0]
         with naming_model(chosen.model, used, self._settings.openai.base_url):
             async with self._meter.call(Caller(profile, client), chosen, on_phase=on_phase) as bill:
-                answer = await self._api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+                in_background = chosen.background and chosen.store is not False
+                create = partial(create_in_background, self._api) if in_background else self._api.create
+                answer = await create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
         return replace(answer, usage=bill.usage)
 
     def _profile(self, name: object) -> Profile:

@@ -20,9 +20,6 @@ from responses_mcp.settings.time_zone import zone_of
 
 Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
 
-ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
-"""The states of a Response in which it stays."""
-
 WITH_ANSWER: Final = frozenset({"completed", "incomplete"})
 """How a run ends that has an answer. What is told of any other end is in its row."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
@@ -16,13 +15,22 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, LimitReached, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import LimitReached, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
-from responses_mcp.research.outcome import CANCELLED, ENDED, WITH_ANSWER, RunView, usage_of, view_of_end, view_of_row
+from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, usage_of, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.background import (
+    ENDED,
+    IDLE,
+    MOST_NOT_FOUND,
+    is_repeatable,
+    is_unpaid,
+    is_without_background,
+    wait_before_look,
+)
 from responses_mcp.responses_api.response.streaming import Place
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
 from responses_mcp.usage.bill import Bill
@@ -35,13 +43,9 @@ Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
 """Reserves what a run may cost and gives its bill; its argument is told, in words, what it waits for."""
 
 HEARTBEAT: Final = LEASE_SECONDS / 4
-IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
 WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
-FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
-LONGEST_WAIT: Final = 10.0
 CANCEL_TRIES: Final = 3
 CANCEL_TRY: Final = 5.0  # seconds
-MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
 
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
 _INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
@@ -49,24 +53,6 @@ _INTERNAL: Final = "Something went wrong within the server; see its debug log. I
 
 class _WithdrawnError(Exception):
     """The run was cancelled before its request was sent."""
-
-
-def _is_unpaid(error: UpstreamError) -> bool:
-    """Tell whether a request that failed so was surely not worked on: refused, or never carried."""
-    if isinstance(error, ConnectionFailed):
-        return not error.maybe_paid
-    if error.status is None:
-        return isinstance(error, AuthenticationFailed)  # there was nothing to send it with
-    # What a gateway answers with 5xx, or 408, may be worked on behind it.
-    return 300 <= error.status < 500 and error.status != 408
-
-
-def _needs_other_body(error: ResponsesMcpError | None) -> bool:
-    """Tell whether a server refused the request because it has no background mode, or keeps nothing."""
-    if not isinstance(error, UpstreamError) or error.status not in (400, 422):
-        return False
-    about = f"{error.param or ''} {error.message}".lower()
-    return "background" in about or re.search(r"\bstore\b", about) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +222,12 @@ class Run:
             except LimitReached as error:
                 self._error = error
                 return Trigger.REFUSED
-        trigger = await self._ask_once()
-        if trigger is not Trigger.REFUSED or self._cancelled or not _needs_other_body(self._error):
-            return trigger
-        log.warning("research: the API has no background mode, so a run ends with the server that began it")
+        if self.row.model not in self._api.without_background:
+            trigger = await self._ask_once()
+            if trigger is not Trigger.REFUSED or self._cancelled or not is_without_background(self._error):
+                return trigger
+            self._api.without_background.add(self.row.model)
+            log.warning("research: the API has no background mode, so a run ends with the server that began it")
         self.row = replace(self.row, durable=False)
         given = self._body or {}
         self._body = {key: value for key, value in given.items() if key not in ("background", "store")}
@@ -270,7 +258,7 @@ class Run:
                 return Trigger.REFUSED
             except UpstreamError as error:
                 self._error = error
-                return Trigger.REFUSED if self.row.response_id is None and _is_unpaid(error) else Trigger.LOST
+                return Trigger.REFUSED if self.row.response_id is None and is_unpaid(error) else Trigger.LOST
             return self._seen()
         return Trigger.LOST
 
@@ -291,8 +279,7 @@ class Run:
         return Trigger.UNFINISHED
 
     async def _look_up(self) -> Trigger:
-        if self._waits:
-            await trio.sleep(min(FIRST_WAIT * 1.5 ** (self._waits - 1), LONGEST_WAIT))
+        await trio.sleep(wait_before_look(self._waits))
         self._waits += 1
         try:
             self._response = await self._api.look_up_run(self.row.response_id or "", seconds=IDLE)
@@ -323,7 +310,7 @@ class Run:
             self._error = error
             if error.status == 404:
                 return Trigger.GONE
-            if _is_unpaid(error) and error.status not in (None, 409, 429):
+            if is_unpaid(error) and error.status not in (None, 409, 429):
                 return Trigger.UNCONFIRMED
         return Trigger.LOST
 
@@ -333,9 +320,8 @@ class Run:
         self._sent = True
 
     def _may_repeat(self, error: UpstreamError) -> bool:
-        # Fewer than elsewhere: a run goes on at the API also where nobody waits for it.
         self._sent = False
-        return error.retryable and (isinstance(error, ConnectionFailed) or error.status in (409, 429))
+        return is_repeatable(error)
 
     def _seen(self) -> Trigger:
         """Return what the Response that has come means."""

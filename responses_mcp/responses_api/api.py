@@ -72,6 +72,10 @@ class ResponsesApi:
         self._large_reply = trio.Lock()
         self._blanks = any(" " in value for value in openai.headers.values())
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
+        self.timeout_ms = request.timeout_ms
+        self.max_retries = request.max_retries
+        self.without_background = set[str]()
+        """The models for which background mode was refused: no use in asking for it again."""
 
     async def create(
         self,
@@ -103,9 +107,8 @@ class ResponsesApi:
             log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
             return read(response)
 
-        written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
         return await self._ask(
-            "/responses", body, answer, on_phase=on_phase, on_text=written, policy=policy, room=room, bill=bill
+            "/responses", body, answer, on_phase=on_phase, on_text=on_text, policy=policy, room=room, bill=bill
         )
 
     async def post(
@@ -135,7 +138,9 @@ class ResponsesApi:
         on_place: Callable[[Place], None],
         on_send: Callable[[], None],
         on_phase: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
+        room: Room | None = None,
         bill: Bill | None = None,
         seconds: float,
     ) -> JsonObject:
@@ -152,7 +157,9 @@ class ResponsesApi:
             on_place=on_place,
             on_send=on_send,
             on_phase=on_phase,
+            on_text=on_text,
             policy=policy,
+            room=room,
             bill=bill,
             seconds=seconds,
         )
@@ -164,6 +171,7 @@ class ResponsesApi:
         after: int,
         on_place: Callable[[Place], None],
         on_phase: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         seconds: float,
     ) -> None:
         """Read the events of a stored response that come behind number `after`, until it ends; -1 reads all.
@@ -177,7 +185,7 @@ class ResponsesApi:
         def ended(reader: ReplyReader) -> None:
             reader.response()
 
-        await self._ask(path, None, ended, on_place=on_place, on_phase=on_phase, seconds=seconds)
+        await self._ask(path, None, ended, on_place=on_place, on_phase=on_phase, on_text=on_text, seconds=seconds)
 
     async def look_up_run(self, response_id: str, *, seconds: float) -> JsonObject:
         """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known."""
@@ -206,6 +214,7 @@ class ResponsesApi:
         body = given or {}
         policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         headers = self._headers  # which may raise, before anything is sent
+        written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
 
         def tell(phase: str) -> None:
             if on_phase is not None:
@@ -229,7 +238,7 @@ class ResponsesApi:
                         request,
                         read,
                         on_phase=on_phase and tell,
-                        on_text=on_text,
+                        on_text=written,
                         on_place=on_place,
                         on_send=on_send,
                         policy=policy,

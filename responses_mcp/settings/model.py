@@ -47,6 +47,7 @@ class Profile:
     """A model and how it should work, for one tool (spec 3.0.1).
 
     What is None or empty is not sent, apart from the first three, which are sent to the models that know them.
+    `background` has an answer made in background mode, which needs storage: not with a `store` that is false.
     """
 
     model: str = "gpt-5.2"
@@ -60,6 +61,7 @@ class Profile:
     user_location: UserLocation = field(default_factory=UserLocation)
     blocked_domains: tuple[str, ...] = ()
     store: bool | None = None
+    background: bool | None = None
     prompt_cache_key: str | None = None
     safety_identifier: str | None = None
     file_search: FileSearch = field(default_factory=FileSearch)

@@ -86,6 +86,11 @@ def _passed_on(at: str) -> list[Setting]:
             f"{at}.blocked_domains", "domains", "Domains that are not searched, and never cited, subdomains included."
         ),
         switch(f"{at}.store", "Whether the API keeps the answer, which it does by default, for 30 days."),
+        switch(
+            f"{at}.background",
+            "Answer in background mode, where the API has it and `store` is not `false`: a stream that breaks is taken "
+            "up again, and a cancelled call is cancelled at the API too. Not for `search`.",
+        ),
         Setting(f"{at}.prompt_cache_key", "text", "Name under which the API looks for the same beginning of a prompt."),
         Setting(
             f"{at}.safety_identifier",

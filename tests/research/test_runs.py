@@ -700,3 +700,15 @@ async def test_a_reply_as_json_that_is_already_complete_is_an_answer(autojump_cl
     upstream = slow()
     upstream.script = [Json(bodies.searched())]
     assert (await asked_and_ended(upstream, tmp_path)).status == "completed"
+
+
+async def test_an_api_without_background_mode_is_not_asked_for_it_again(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    streamed = as_stream(bodies.searched())
+    upstream.script = [Error(400, "Unsupported parameter: 'background'.", param="background"), streamed, streamed]
+    async with researching(upstream, tmp_path) as research:
+        views = [await ended(research, await research.start(query)) for query in ("one?", "two?")]
+    assert [(view.status, view.durable) for view in views] == [("completed", False)] * 2
+    assert ["background" in asked.json for asked in upstream.asked] == [True, False, False]

@@ -1,0 +1,267 @@
+"""A question in background mode: the API works on it whatever becomes of the connection, until it is told to stop.
+
+It is asked once. A stream that breaks is taken up again, and where that fails the response is looked up, neither of
+which costs anything. Who leaves before the end has it cancelled at the API, which takes a second at most.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+
+import trio
+
+from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UpstreamError
+from responses_mcp.json_types import JsonObject
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.response.error_mapping import check_status
+from responses_mcp.responses_api.response.streaming import Place
+from responses_mcp.responses_api.retry import RetryPolicy, backoff
+from responses_mcp.room import Room
+from responses_mcp.usage.bill import Bill
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
+"""The states of a Response in which it stays."""
+
+IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
+MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
+_FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
+_LONGEST_WAIT: Final = 10.0
+_LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
+
+
+def wait_before_look(looks: int) -> float:
+    """Return the seconds to wait before a response is looked up again, after so many looks."""
+    return min(_FIRST_WAIT * 1.5 ** min(looks - 1, 10), _LONGEST_WAIT) if looks else 0.0
+
+
+def is_unpaid(error: UpstreamError) -> bool:
+    """Tell whether a request that failed so was surely not worked on: refused, or never carried."""
+    if isinstance(error, ConnectionFailed):
+        return not error.maybe_paid
+    if error.status is None:
+        return isinstance(error, AuthenticationFailed)  # there was nothing to send it with
+    # What a gateway answers with 5xx, or 408, may be worked on behind it.
+    return 300 <= error.status < 500 and error.status != 408
+
+
+def is_repeatable(error: UpstreamError) -> bool:
+    """Tell whether a request in background mode may be repeated: fewer may, as it goes on where nobody waits."""
+    return error.retryable and (isinstance(error, ConnectionFailed) or error.status in (409, 429))
+
+
+def is_without_background(error: BaseException | None) -> bool:
+    """Tell whether a server refused the request because it has no background mode, or keeps nothing."""
+    if not isinstance(error, UpstreamError) or error.status not in (400, 422):
+        return False
+    about = f"{error.param or ''} {error.message}".lower()
+    return "background" in about or re.search(r"\bstore\b", about) is not None
+
+
+async def create_in_background(
+    api: ResponsesApi,
+    body: JsonObject,
+    read: Callable[[JsonObject], T],
+    *,
+    on_phase: Callable[[str], None] | None = None,
+    on_text: Callable[[str], None] | None = None,
+    room: Room | None = None,
+    bill: Bill | None = None,
+) -> T:
+    """Do what `ResponsesApi.create` does, in background mode and stored; where the API has no such mode, without.
+
+    Cancelling this, or its time coming to an end, cancels the response at the API: that takes a second at most, in
+    which the id of one that was just asked for may still come. `on_text` is told a text from its beginning again where
+    the stream broke. Raises `UpstreamError`.
+    """
+    if body["model"] not in api.without_background:
+        asking = _Asking(api, body, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+        try:
+            with trio.move_on_after(api.timeout_ms / 1000):
+                return read(await asking.response())
+        except UpstreamError as error:
+            if not is_without_background(error):
+                raise
+            api.without_background.add(body["model"])
+            log.warning("the API has no background mode for %s, so it is asked without", body["model"])
+        else:
+            raise DeadlineExceeded(
+                f"No answer within {api.timeout_ms / 1000:g} s, and it was cancelled; raise request.timeout_ms "
+                "(OPENAI_API_TIMEOUT), lower reasoning_effort in the profile, or ask for less.",
+                code="timeout",
+            )
+    return await api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+
+
+class _Asking:
+    """One question on its way. The work is a task of its own, so that it can end properly when its caller leaves."""
+
+    def __init__(
+        self,
+        api: ResponsesApi,
+        body: JsonObject,
+        *,
+        on_phase: Callable[[str], None] | None,
+        on_text: Callable[[str], None] | None,
+        room: Room | None,
+        bill: Bill | None,
+    ) -> None:
+        self._api = api
+        self._body = {**body, "background": True, "store": True}
+        self._on_phase = on_phase
+        self._on_text = on_text
+        self._room = room
+        self._bill = bill
+        self._life = trio.CancelScope(shield=True)
+        self._reading = trio.CancelScope()
+        self._idle = trio.CancelScope()
+        self._over = trio.Event()
+        self._leaving = False
+        self._sent = False  # the request is on its way, or was and has not failed
+        self._id: str | None = None
+        self._cursor = -1
+        self._found: JsonObject | None = None
+        self._failure: Exception | None = None
+
+    async def response(self) -> JsonObject:
+        """Return the Response, which ended well or is incomplete. Raises `UpstreamError`."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._work)
+            try:
+                await self._over.wait()
+            except trio.Cancelled:
+                self._leave()
+                raise
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback holds this frame
+        found, self._found = self._found or {}, None
+        if self._bill is not None:
+            self._bill.take(found)
+        if found.get("status") != "completed":
+            check_status(found, self._api.redact)
+        return found
+
+    def _leave(self) -> None:
+        """Have the work end: at once where nothing was sent, else when the API was told, in a second at most."""
+        self._leaving = True
+        if not self._sent:
+            self._life.cancel(reason="nothing was sent")
+        else:
+            self._life.deadline = trio.current_time() + _LEAVING
+            if self._id is not None:
+                self._reading.cancel(reason="its caller has left")
+
+    async def _work(self) -> None:
+        with self._life:
+            try:
+                with self._reading:
+                    self._found = await self._result()
+            except Exception as error:  # noqa: BLE001  # raised where it is waited for, and so in no group
+                self._failure = error
+            if self._leaving and self._id is not None and self._found is None:
+                with suppress(UpstreamError):
+                    await self._api.cancel_run(self._id, seconds=_LEAVING)
+        self._over.set()
+
+    async def _result(self) -> JsonObject:
+        try:
+            found = await self._ask()
+        except UpstreamError as error:
+            if self._id is None:
+                raise
+            log.debug("openai(background): the stream broke: %s", error)
+        else:
+            if found.get("status", "completed") in ENDED:
+                return found
+            if self._id is None:
+                raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
+        await self._follow()
+        return await self._look_up()
+
+    async def _ask(self) -> JsonObject:
+        policy = RetryPolicy(max_retries=self._api.max_retries, wait=backoff, repeats=self._may_repeat)
+        with trio.CancelScope() as self._idle:
+            found = await self._api.begin_run(
+                self._body,
+                on_place=self._placed,
+                on_send=self._sending,
+                on_phase=self._on_phase,
+                on_text=self._on_text,
+                policy=policy,
+                room=self._room,
+                bill=self._bill,
+                seconds=math.inf,
+            )
+            named = found.get("id")
+            if self._id is None and isinstance(named, str):
+                self._id = named or None
+            return found
+        raise ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
+
+    async def _follow(self) -> None:
+        self._tell("taking up the stream again")
+        after = self._cursor if self._on_text is None else -1  # a text is told from its beginning
+        with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
+            try:
+                await self._api.follow_run(
+                    self._id or "",
+                    after=after,
+                    on_place=self._placed,
+                    on_phase=self._on_phase,
+                    on_text=self._on_text,
+                    seconds=math.inf,
+                )
+            except UpstreamError as error:
+                log.debug("openai(background): the stream cannot be taken up: %s", error)
+
+    async def _look_up(self) -> JsonObject:
+        """Return the Response when it has ended, which costs nothing however often it is looked up."""
+        looks = missing = 0
+        while True:
+            await trio.sleep(wait_before_look(looks))
+            looks += 1
+            try:
+                found = await self._api.look_up_run(self._id or "", seconds=IDLE)
+                if found.get("status") in ENDED:
+                    return found
+                missing = 0
+            except UpstreamError as error:
+                missing = missing + 1 if error.status == 404 else 0
+                if missing >= MOST_NOT_FOUND or isinstance(error, AuthenticationFailed):
+                    error.maybe_paid = True
+                    raise
+                self._tell("waiting for the API")
+
+    def _sending(self) -> None:
+        self._sent = True
+        self._idle.deadline = trio.current_time() + IDLE
+
+    def _may_repeat(self, error: UpstreamError) -> bool:
+        self._sent = False
+        self._idle.deadline = math.inf
+        return is_repeatable(error)
+
+    def _placed(self, place: Place) -> None:
+        """Take note of an event: in the step in which it is read, without a checkpoint."""
+        self._idle.deadline = trio.current_time() + IDLE
+        if place.number is not None:
+            self._cursor = max(place.number, self._cursor)
+        self._id = self._id or place.response_id
+        if self._leaving and self._id is not None:
+            self._reading.cancel(reason="its caller has left")
+
+    def _tell(self, phase: str) -> None:
+        if self._on_phase is not None:
+            self._on_phase(phase)

@@ -1,0 +1,204 @@
+"""Answers in background mode, for profiles that ask for it: one request that is paid for, and nothing left behind.
+
+- The request goes out in the background, stored and streamed; without the setting it is as it was.
+- A stream that breaks is taken up behind its last event, and then the response is looked up.
+- A call that is cancelled, or takes too long, cancels the response at the API; that takes a second at most.
+- Where the API has no background mode, which costs nothing, it is asked without, and from then on at once.
+"""
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.answers import Answers
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UpstreamError
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.settings.model import Profile, RequestSettings, Settings
+from responses_mcp.testing import Closed, Error, Hang
+from tests.research.upstream import OPENAI, Upstream, slow
+
+LONG = 2000.0  # seconds of virtual time
+WITHOUT = Error(400, "Unsupported parameter: 'background'.", param="background")
+
+
+def asking(upstream: Upstream, *, timeout_ms: int = 1_000_000, **profile: Any) -> Answers:
+    request = RequestSettings(timeout_ms=timeout_ms)
+    settings = Settings(
+        openai=OPENAI,
+        request=request,
+        model_profiles=MappingProxyType({"answer": Profile(**{"background": True, **profile})}),
+    )
+    return Answers(settings, api=ResponsesApi(OPENAI, request, rng=lambda: 0.0, connect=upstream.connect))
+
+
+def stopped(upstream: Upstream) -> list[bool]:
+    """Return of each response that was made whether it has been cancelled."""
+    return [response.cancelled is not None for response in upstream.stored.responses.values()]
+
+
+async def test_the_request_goes_out_in_the_background_stored_and_streamed(autojump_clock: MockClock) -> None:
+    upstream = slow()
+    with trio.fail_after(LONG):
+        answer = await asking(upstream).answer("why?")
+    assert upstream.kinds == ["ask"]
+    body = upstream.asked[0].json
+    assert (body["background"], body["store"], body["stream"]) == (True, True, True)
+    assert answer.text.startswith("The answer to: why?")
+    assert answer.usage is not None
+    assert (answer.usage.total_tokens, answer.usage.attempts, answer.usage.uncounted) == (9245, 1, 0)
+
+
+@pytest.mark.parametrize("profile", [{"background": None}, {"background": False}, {"store": False}])
+async def test_without_the_setting_or_without_storage_it_does_not(
+    autojump_clock: MockClock, profile: dict[str, Any]
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(401)]
+    with trio.fail_after(LONG), pytest.raises(UpstreamError):
+        await asking(upstream, **profile).answer("why?")
+    assert "background" not in upstream.asked[0].json
+    assert upstream.asked[0].json.get("store") == profile.get("store")
+
+
+async def test_a_stream_that_breaks_is_taken_up_behind_its_last_event(autojump_clock: MockClock) -> None:
+    upstream = slow(cut_after=7)
+    with trio.fail_after(LONG):
+        answer = await asking(upstream).answer("why?")
+    assert upstream.kinds == ["ask", "stream", "look"]
+    assert "starting_after=7" in upstream.asked[1].path
+    assert answer.text.startswith("The answer to: why?")
+    assert answer.usage is not None
+    assert (answer.usage.total_tokens, answer.usage.attempts) == (9245, 1)
+
+
+async def test_whoever_reads_the_text_along_is_told_it_from_its_beginning_again(autojump_clock: MockClock) -> None:
+    upstream = slow(cut_after=16)
+    told: list[str] = []
+    with trio.fail_after(LONG):
+        answer = await asking(upstream).answer("why?", on_text=told.append)
+    assert "starting_after" not in upstream.asked[1].path
+    begun = len(told) - told[::-1].index("")
+    assert answer.text.startswith("".join(told[begun:]).strip())
+    assert "".join(told[begun:]).startswith("The answer to: why?")
+
+
+async def test_a_stream_that_breaks_again_and_again_is_looked_up(autojump_clock: MockClock) -> None:
+    upstream = slow(10.0, cut_after=3, cuts=100)
+    with trio.fail_after(LONG):
+        await asking(upstream).answer("why?")
+    assert upstream.kinds[:3] == ["ask", "stream", "look"]
+    assert set(upstream.kinds[3:]) == {"look"}
+    assert stopped(upstream) == [False]
+
+
+async def test_an_id_that_never_came_is_a_failure_that_was_not_repeated(autojump_clock: MockClock) -> None:
+    upstream = slow(id_never_sent=True)
+    with trio.fail_after(LONG), pytest.raises(ConnectionFailed, match="may have been paid for"):
+        await asking(upstream).answer("why?")
+    assert upstream.kinds == ["ask"]
+
+
+@pytest.mark.parametrize("failure", [Error(500), Error(503), Error(408), Closed()])
+async def test_what_may_be_worked_on_behind_a_failure_is_not_repeated(autojump_clock: MockClock, failure: Any) -> None:
+    upstream = slow()
+    upstream.script = [failure]
+    with trio.fail_after(LONG), pytest.raises(UpstreamError):
+        await asking(upstream).answer("why?")
+    assert upstream.kinds == ["ask"]
+
+
+async def test_what_was_refused_for_now_is_repeated(autojump_clock: MockClock) -> None:
+    upstream = slow()
+    upstream.script = [Error(429), Error(429)]
+    with trio.fail_after(LONG):
+        await asking(upstream).answer("why?")
+    assert (upstream.kinds, len(upstream.stored.responses)) == (["ask"] * 3, 1)
+
+
+async def test_a_response_that_the_api_has_forgotten_is_a_failure(autojump_clock: MockClock) -> None:
+    upstream = slow(cut_after=3, gone_after=4.0)
+    with trio.fail_after(LONG), pytest.raises(UpstreamError) as caught:
+        await asking(upstream).answer("why?")
+    assert caught.value.status == 404
+    assert caught.value.maybe_paid
+    assert len(upstream.of("ask")) == 1
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_api(autojump_clock: MockClock) -> None:
+    upstream = slow(10.0)
+    answers = asking(upstream)
+    with trio.fail_after(LONG), trio.move_on_after(35) as call:
+        await answers.answer("why?")
+    assert call.cancelled_caught
+    assert (upstream.kinds, stopped(upstream), upstream.open) == (["ask", "cancel"], [True], 0)
+    assert trio.current_time() < 37
+
+
+async def test_a_call_that_is_cancelled_before_its_id_has_come_waits_for_that_a_second_at_most(
+    autojump_clock: MockClock,
+) -> None:
+    soon, late = slow(10.0), slow(10.0)
+    soon.latency, late.latency = 0.4, 30.0
+    for upstream in (soon, late):
+        began = trio.current_time()
+        with trio.fail_after(LONG), trio.move_on_after(0.1):
+            await asking(upstream).answer("why?")
+        assert trio.current_time() - began <= 1.2
+        assert upstream.open == 0
+    assert soon.kinds == ["ask", "cancel"]
+    assert stopped(soon) == [True]
+    assert late.kinds == ["ask"]
+
+
+async def test_an_api_that_does_not_answer_the_cancel_holds_nobody_up(autojump_clock: MockClock) -> None:
+    upstream = slow(10.0)
+    with trio.fail_after(LONG), trio.move_on_after(35):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(asking(upstream).answer, "why?")
+            await trio.sleep(34)
+            upstream.script = [Hang("headers")]
+    assert trio.current_time() <= 36.1
+    assert upstream.kinds == ["ask", "cancel"]
+
+
+async def test_a_call_that_is_cancelled_before_it_was_sent_sends_nothing(autojump_clock: MockClock) -> None:
+    upstream = slow()
+    with trio.fail_after(LONG), trio.CancelScope() as scope:
+        scope.cancel()
+        await asking(upstream).answer("why?")
+    assert upstream.kinds == []
+
+
+async def test_a_call_that_takes_too_long_is_cancelled_at_the_api_and_names_the_setting(
+    autojump_clock: MockClock,
+) -> None:
+    upstream = slow(stuck=True)
+    with trio.fail_after(LONG), pytest.raises(DeadlineExceeded, match=r"raise request\.timeout_ms"):
+        await asking(upstream, timeout_ms=60_000).answer("why?")
+    assert stopped(upstream) == [True]
+    assert trio.current_time() <= 61.1
+
+
+async def test_a_silent_stream_is_given_up_and_taken_up_again(autojump_clock: MockClock) -> None:
+    upstream = slow(400.0)
+    with trio.fail_after(20_000):
+        await asking(upstream, timeout_ms=20_000_000).answer("why?")
+    assert upstream.kinds[:3] == ["ask", "stream", "look"]
+    assert len(upstream.of("ask")) == 1
+
+
+async def test_an_api_without_background_mode_is_asked_without_and_the_next_time_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    upstream = slow()
+    upstream.script = [WITHOUT, Error(401), Error(401)]
+    answers = asking(upstream)
+    with trio.fail_after(LONG):
+        for _ in range(2):
+            with pytest.raises(UpstreamError):
+                await answers.answer("why?")
+    assert ["background" in asked.json for asked in upstream.asked] == [True, False, False]
+    assert "store" not in upstream.asked[1].json
