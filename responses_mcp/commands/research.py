@@ -36,6 +36,7 @@ from responses_mcp.research.outcome import RunView
 from responses_mcp.research.question import EFFORTS
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.settings.model import Settings
+from responses_mcp.usage.caps import dollars
 
 _EXAMPLES: Final = """\
 examples:
@@ -196,6 +197,8 @@ def _show(view: RunView, *, as_json: bool) -> int:
     if on_terminal(sys.stderr):
         used = view.usage or {}
         counts = [f"{used[name]:,} {words}" for name, words in _COUNTS if name in used]
+        if "cost_usd" in used:
+            counts.append(f"about {dollars(used['cost_usd'])}")
         remark(", ".join([f"{view.run_id} took {view.seconds:g} s", *counts]))
     if view.answer is None and not as_json:
         remark(view.error or "There is no answer.")
@@ -216,7 +219,8 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
     for each in runs:
         minutes = each["seconds_ago"] / 60
         ago = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-        say(f"{each['run_id']}  {each['status']:<10}  {ago:>7} ago  {each.get('question', '')}".rstrip())
+        cost = dollars(each["cost"]["usd"]) if "cost" in each else ""
+        say(f"{each['run_id']}  {each['status']:<10}  {ago:>7} ago  {cost:>8}  {each.get('question', '')}".rstrip())
     if not runs:
         remark(f"There are no runs of the last {settings.research.keep_days} days.")
     return OK

@@ -13,6 +13,7 @@ from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.redaction import Redact
 from responses_mcp.research.runs_file import Row
+from responses_mcp.responses_api.request.payload import MAX_DOMAINS
 from responses_mcp.responses_api.response.error_mapping import check_status
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_parts, joined_text, read_answer
 from responses_mcp.responses_api.response.web_pages import without_markers
@@ -27,15 +28,7 @@ CANCELLED: Final = "The run was cancelled."
 
 _NOT_KEPT: Final = "The run had an answer, which the API does not keep, and the server that had it is gone; ask again."
 
-_COUNTED: Final = (
-    ("input_tokens", ("usage", "input_tokens")),
-    ("cached_tokens", ("usage", "input_tokens_details", "cached_tokens")),
-    ("output_tokens", ("usage", "output_tokens")),
-    ("reasoning_tokens", ("usage", "output_tokens_details", "reasoning_tokens")),
-    ("total_tokens", ("usage", "total_tokens")),
-    ("web_searches", ("tool_usage", "web_search", "num_requests")),
-)
-_MOST_COUNTED: Final = 10**15
+_MOST_TOOLS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +37,9 @@ class RunView:
 
     While it runs, `phase` says what is going on, and `place` how many runs begin before it. When it has ended there is
     an `answer`, with `data` where a schema was asked for, or an `error` that says why there is none; `maybe_paid` tells
-    that it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` counts
-    tokens and searches, as far as the API tells. `durable` is false where the API keeps nothing, so that the run ends,
-    and its answer is gone, with the server that began it.
+    that it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` is what
+    it used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is false where the API keeps
+    nothing, so that the run ends, and its answer is gone, with the server that began it.
     """
 
     run_id: str
@@ -91,21 +84,18 @@ class RunView:
             shown["maybe_paid"] = self.maybe_paid
         if self.status == "cancelled":
             shown["confirmed"] = self.confirmed
-        if self.usage is not None:
-            shown["usage"] = self.usage
-        return {**shown, "seconds": self.seconds}
+        return {**shown, **used(self.usage), "seconds": self.seconds}
 
 
-def usage_of(response: JsonObject) -> JsonObject | None:
-    """Return the counts of tokens and searches that a Response tells, None if it tells none."""
-    counts: JsonObject = {}
-    for name, path in _COUNTED:
-        value: Any = response
-        for step in path:
-            value = as_object(value).get(step)
-        if type(value) is int and 0 <= value <= _MOST_COUNTED:
-            counts[name] = value
-    return counts or None
+def used(usage: JsonObject | None) -> JsonObject:
+    """Return the members that tell what a run used and, apart from that, what it may have cost."""
+    if usage is None:
+        return {}
+    counts = {name: value for name, value in usage.items() if name not in ("cost_usd", "prices_as_of")}
+    if "cost_usd" not in usage:
+        return {"usage": counts}
+    day = usage.get("prices_as_of")
+    return {"usage": counts, "cost": {"usd": usage["cost_usd"], **({"prices_as_of": day} if day else {})}}
 
 
 def day_of(moment: float, time_zone: str) -> str:
@@ -115,14 +105,23 @@ def day_of(moment: float, time_zone: str) -> str:
 
 def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone: str, redact: Redact) -> RunView:
     """Return what a Response that has ended says, the same whoever reads it and whenever."""
-    told = _told(row, usage_of(response))
+    told = _told(row, row.usage)
     status = cast(Status, response.get("status") or "completed")
     if status == "cancelled":
         return told(status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
     try:
         check_status(response, redact)
         date = day_of(row.created, time_zone)
-        answer = read_answer(response, model=row.model, max_citations=max_citations, date=date, redact=redact)
+        blocked, files = _searched(response)
+        answer = read_answer(
+            response,
+            model=row.model,
+            max_citations=max_citations,
+            date=date,
+            redact=redact,
+            blocked=blocked,
+            files=files,
+        )
         if not row.has_schema:
             return told(status=status, answer=answer)
         return told(status=status, answer=answer, data=_data(response, redact))
@@ -149,6 +148,18 @@ def _told(row: Row, usage: JsonObject | None) -> Callable[..., RunView]:
         return replace(plain, **more)
 
     return told
+
+
+def _searched(response: JsonObject) -> tuple[list[str], bool]:
+    """Return the domains that were not to be searched, and whether files were: a Response says what it was asked with.
+
+    Nothing else knows it after a crash.
+    """
+    tools = list(objects(response.get("tools"), repeat(None, _MOST_TOOLS)))
+    listed = [as_object(tool.get("filters")).get("blocked_domains") for tool in tools]
+    domains = [domain for each in listed if isinstance(each, list) for domain in cast(list[object], each)[:MAX_DOMAINS]]
+    files = any(tool.get("type") == "file_search" for tool in tools)
+    return [domain for domain in domains if isinstance(domain, str)], files
 
 
 def _data(response: JsonObject, redact: Redact) -> JsonObject:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
-from responses_mcp.responses_api.request.payload import MAX_DOMAINS, searching_body
+from responses_mcp.responses_api.request.payload import MAX_DOMAINS, bare_hosts, searching_body
 from responses_mcp.settings.model import Profile, Settings
 
 Effort = Literal["quick", "standard", "deep"]
@@ -107,8 +107,8 @@ def run_body(
         only_domains=inquiry.domains,
     )
     tool = body["tools"][0]
-    if inquiry.blocked_domains:
-        tool["filters"] = {**tool.get("filters", {}), "blocked_domains": list(inquiry.blocked_domains)}
+    if blocked := bare_hosts([*inquiry.blocked_domains, *profile.blocked_domains]):
+        tool["filters"] = {**tool.get("filters", {}), "blocked_domains": list(blocked)}
     if inquiry.location is not None:
         tool["user_location"] = {"type": "approximate", **inquiry.location}
     if inquiry.output_schema is not None:

@@ -18,7 +18,7 @@ import trio
 from responses_mcp.errors import LimitReached, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
-from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, usage_of, view_of_end, view_of_row
+from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
 from responses_mcp.responses_api.api import ResponsesApi
@@ -34,6 +34,7 @@ from responses_mcp.responses_api.background import (
 from responses_mcp.responses_api.response.streaming import Place
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
 from responses_mcp.usage.bill import Bill
+from responses_mcp.usage.prices import PriceList
 
 log = logging.getLogger(__name__)
 
@@ -77,12 +78,16 @@ class Keeper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What holds for all runs: how long one may take, how often a refused one is repeated, how answers are read."""
+    """What holds for all runs: how long one may take, how often a refused one is repeated, how answers are read.
+
+    `prices` are for runs that are taken over, whose bill is gone.
+    """
 
     seconds: float
     max_retries: int
     max_citations: int
     time_zone: str
+    prices: PriceList
 
     def read(self, row: Row, response: JsonObject, redact: Redact) -> RunView:
         """Return what the Response of a run that has ended says."""
@@ -382,16 +387,15 @@ class Run:
     async def _close(self, action: Action | None) -> None:
         """End it: here what it used is known."""
         row = self.row
+        if self._bill is not None and self._bill.usage.attempts:
+            row = replace(row, usage=self._bill.usage.as_json())
         match action:
             case Action.CLOSE:
-                if self._bill is not None:
-                    self._bill.take(self._response)
+                row = replace(row, usage=self._taken())
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
                 paid, sure = view.maybe_paid, view.confirmed
-                row = replace(
-                    row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure, usage=usage_of(self._response)
-                )
+                row = replace(row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure)
             case Action.CLOSE_UNASKED:
                 status, why = ("cancelled", self._why_cancelled()) if self._cancelled else ("failed", NEVER_ASKED)
                 row = replace(row, status=status, reason=why, confirmed=self._cancelled)
@@ -430,8 +434,19 @@ class Run:
             what = "The connection or the server was lost, and this API keeps nothing that could be taken up"
         return f"{what}{cause}. It may have been paid for, so it was not repeated; ask again if that is worth it."
 
+    def _taken(self) -> JsonObject:
+        """Return what the run used: by its bill, or that of a run that was taken over, which was asked for once."""
+        if self._bill is None:
+            self._bill = Bill(self.row.model, self._terms.prices)
+            self._bill.sending()
+        self._bill.take(self._response)
+        return self._bill.usage.as_json()
+
     def _read(self, row: Row) -> RunView:
-        return self._terms.read(row, self._response, self._api.redact.known)
+        response = self._response
+        if not response.get("tools"):  # the API's own repeats them
+            response = {**response, "tools": (self._body or {}).get("tools")}
+        return self._terms.read(row, response, self._api.redact.known)
 
     async def _end(self, row: Row) -> None:
         row = replace(row, state=State.ENDED, ended=self._keeper.clock())

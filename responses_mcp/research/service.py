@@ -25,7 +25,7 @@ import trio
 
 from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
 from responses_mcp.json_types import JsonObject
-from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, view_of_row
+from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
 from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, Keeper, Run, Terms
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, shortened
@@ -36,6 +36,7 @@ from responses_mcp.settings.model import Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.usage.bill import Bill
 from responses_mcp.usage.meter import Caller, Meter
+from responses_mcp.usage.prices import PriceList
 
 __all__ = ["Research", "RunView", "open_research"]
 
@@ -84,6 +85,7 @@ class Research:
             max_retries=settings.request.max_retries,
             max_citations=settings.policy.max_citations,
             time_zone=settings.locale.time_zone,
+            prices=PriceList(settings.prices),
         )
         self._runs: dict[str, Run] = {}
         self._done: OrderedDict[str, RunView] = OrderedDict()
@@ -221,7 +223,7 @@ class Research:
         """Return the last runs, the newest first: `run_id`, `status`, `seconds_ago`, `model`.
 
         Where they are known, `question` (its first words, of runs of this process, or with `research.keep_questions`)
-        and `usage`.
+        `usage` and `cost`.
         """
         keeper = self._ready()
         rows = await keeper.use(lambda file: file.recent(self._account, max(1, min(limit, _MOST_LISTED))))
@@ -235,9 +237,7 @@ class Research:
                 "model": row.model,
             }
             question = row.question or self._questions.get(row.id)
-            shown.append(
-                entry | ({"question": question} if question else {}) | ({"usage": row.usage} if row.usage else {})
-            )
+            shown.append(entry | ({"question": question} if question else {}) | used(row.usage))
         return shown
 
     async def wait_for_id(self, run_id: str, seconds: float) -> None:

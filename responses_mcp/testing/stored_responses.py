@@ -126,6 +126,7 @@ class StoredResponses:
             "previous_response_id": previous,
             "service_tier": wanted.get("service_tier") or "default",
             "store": True,
+            "tools": wanted.get("tools", []),
         }
         response = StoredResponse(
             request=wanted,

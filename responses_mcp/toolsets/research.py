@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.request.question import read_domains, read_number, read_query
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess, usage_meta
 from responses_mcp.toolsets.cures import for_client
 from responses_mcp.toolsets.research_definitions import (
     DEFINITIONS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import trio
 
-    from responses_mcp.research.service import Research
+    from responses_mcp.research.service import Research, RunView
 
 log = logging.getLogger(__name__)
 
@@ -73,13 +73,14 @@ class ResearchToolset:
         log.debug("server: tools/call research argsKeys=%s", sorted(arguments))
         research = await self._opened()
         try:
-            result: JsonObject = await work(research, context, arguments)
+            found: RunView | JsonObject = await work(research, context, arguments)
         except ResponsesMcpError as error:
             text = research.redact(for_client(error, context.client))
             raise ToolError(ToolFailure(replace_lone_surrogates(text))) from error
+        result, meta = (found, None) if isinstance(found, dict) else (found.as_json(), usage_meta(found.usage))
         text = json.dumps(result, ensure_ascii=False)
         clean = replace_lone_surrogates(text)
-        return ToolSuccess(clean, result if clean == text else json.loads(clean))
+        return ToolSuccess(clean, result if clean == text else json.loads(clean), meta)
 
     async def _opened(self) -> Research:
         import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there
@@ -100,7 +101,7 @@ class ResearchToolset:
             task_status.started(research)
             await trio.sleep_forever()
 
-    async def _begin(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    async def _begin(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
         query = read_query(arguments.get("query"))
         wait = _wait(arguments)
         run_id = await research.start(
@@ -115,14 +116,14 @@ class ResearchToolset:
             fresh=_flag(arguments.get("fresh")),
             client=context.client,
         )
-        return (await research.result(run_id, wait_seconds=wait, on_phase=context.report)).as_json()
+        return await research.result(run_id, wait_seconds=wait, on_phase=context.report)
 
-    async def _result(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
+    async def _result(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
         wait = _wait(arguments)
-        return (await research.result(_run_id(arguments), wait_seconds=wait, on_phase=context.report)).as_json()
+        return await research.result(_run_id(arguments), wait_seconds=wait, on_phase=context.report)
 
-    async def _cancel(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG002
-        return (await research.cancel(_run_id(arguments))).as_json()
+    async def _cancel(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:  # noqa: ARG002
+        return await research.cancel(_run_id(arguments))
 
     async def _list(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG002
         limit = read_number("limit", arguments.get("limit"), least=1, most=LONGEST_LIST)

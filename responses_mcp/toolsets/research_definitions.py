@@ -47,14 +47,8 @@ _WAIT: Final = {
     "maximum": LONGEST_WAIT,
     "description": f"seconds to wait for the end; default {USUAL_WAIT}",
 }
-_USAGE: Final = _object(
-    input_tokens=_NUMBER,
-    cached_tokens=_NUMBER,
-    output_tokens=_NUMBER,
-    reasoning_tokens=_NUMBER,
-    total_tokens=_NUMBER,
-    web_searches=_NUMBER,
-)
+_USAGE: Final = {"type": "object"}
+_COST: Final = _object(usd=_NUMBER, prices_as_of=_STRING)
 _STATUS: Final = {"type": "string", "enum": ["running", "completed", "incomplete", "failed", "cancelled"]}
 _RUN: Final = _object(
     "status run_id",
@@ -77,6 +71,7 @@ _RUN: Final = _object(
     confirmed=_BOOLEAN,
     durable=_BOOLEAN,
     usage=_USAGE,
+    cost=_COST,
 )
 _LIST: Final = _object(
     "runs",
@@ -90,6 +85,7 @@ _LIST: Final = _object(
             model=_STRING,
             question=_STRING,
             usage=_USAGE,
+            cost=_COST,
         ),
     },
 )

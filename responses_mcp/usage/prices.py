@@ -1,8 +1,11 @@
 """Prices of models: a dated table, and how tokens and searches become an estimate in US dollars.
 
-The table is OpenAI's own, https://developers.openai.com/api/docs/pricing, as pages of other parties repeated it up to
-the day `AS_OF`: the notes of price lists and gateways that follow it (LiteLLM, PromptFuel, codexometer). It is an
-estimate, not a bill: taxes, surcharges for regions, discounts and credits are not in it.
+The table is meant to be OpenAI's own, https://developers.openai.com/api/docs/pricing, but was not read there: it has
+what other parties that keep such tables and name that page had on the day `AS_OF` (LiteLLM, pydantic's genai-prices,
+llm-prices, CodexBar, codexometer, gateways). Not looked up again then, and so from memory, are gpt-5-nano, gpt-4.1 and
+gpt-4.1-mini. What nobody told is not there: such a model, or a tier of one, has no price. `gpt-5.6` and `gpt-5.6-sol`
+have the reduced price of 2026-08-21, which was promised until 2026-11-21 at least. A cost is an estimate, not a bill:
+taxes, surcharges for regions, discounts and credits are not in it.
 """
 
 from __future__ import annotations
@@ -71,20 +74,18 @@ TABLE: Final[Mapping[str, Price]] = MappingProxyType(
         "gpt-5.1": Price(1.25, 0.125, 10),
         "gpt-5.1-codex": Price(1.25, 0.125, 10),
         "gpt-5.1-codex-max": Price(1.25, 0.125, 10),
-        "gpt-5.1-codex-mini": Price(0.25, 0.025, 2, fast=1.8),
+        "gpt-5.1-codex-mini": Price(0.25, 0.025, 2, fast=None),
         "gpt-5": Price(1.25, 0.125, 10),
-        "gpt-5-mini": Price(0.25, 0.025, 2, fast=1.8),
+        "gpt-5-mini": Price(0.25, 0.025, 2, fast=None),
         "gpt-5-nano": Price(0.05, 0.005, 0.4, fast=None),
         "gpt-5-codex": Price(1.25, 0.125, 10),
         "gpt-5-pro": Price(15, 15, 120, fast=None),
-        "o3": Price(2, 0.5, 8, fast=1.75),
+        "o3": Price(2, 0.5, 8, fast=None),
         "o3-pro": Price(20, 20, 80, fast=None),
         "o3-deep-research": Price(10, 2.5, 40, fast=None),
-        "o4-mini": Price(1.1, 0.275, 4.4, fast=None),
-        "o4-mini-deep-research": Price(2, 0.5, 8, fast=None),
-        "gpt-4.1": Price(2, 0.5, 8, fast=1.75),
-        "gpt-4.1-mini": Price(0.4, 0.1, 1.6, fast=1.75),
-        "gpt-4o": Price(2.5, 1.25, 10, fast=1.7),
+        "gpt-4.1": Price(2, 0.5, 8, fast=None),
+        "gpt-4.1-mini": Price(0.4, 0.1, 1.6, fast=None),
+        "gpt-4o": Price(2.5, 1.25, 10, fast=None),
     }
 )
 

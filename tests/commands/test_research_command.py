@@ -25,7 +25,7 @@ async def test_the_answer_is_on_stdout_and_the_run_in_the_list(api: FakeApi, com
     assert text.startswith("The answer to: Why is the sky blue?")
     assert "\nSources:\n- https://example.com/" in text
     listed = output(await command("research", "list"))
-    assert re.fullmatch(r"run_[0-9a-f]{16}  completed     0 min ago\n", listed)
+    assert re.fullmatch(r"run_[0-9a-f]{16}  completed     0 min ago     \$0\.04\n", listed)
     [found] = json.loads(output(await command("research", "list", "--json")))["runs"]
     assert json.loads(output(await command("research", "show", found["run_id"], "--json")))["status"] == "completed"
     assert output(await command("research", "show", found["run_id"])) == text

@@ -11,6 +11,7 @@ import itertools
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import pytest
@@ -20,8 +21,10 @@ from trio.testing import MockClock
 from responses_mcp.errors import BadArgument, ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.service import Research
+from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies
-from tests.research.upstream import Upstream, researching, slow
+from responses_mcp.usage.prices import AS_OF
+from tests.research.upstream import Upstream, researching, settings_for, slow
 
 
 def written_in(folder: Path) -> bytes:
@@ -67,6 +70,10 @@ async def test_a_question_becomes_one_request_in_the_background_and_its_answer_t
         "reasoning_tokens": 512,
         "total_tokens": 9245,
         "web_searches": 1,
+        "service_tier": "default",
+        "attempts": 1,
+        "cost_usd": 0.035158,
+        "prices_as_of": AS_OF,
     }
 
 
@@ -712,3 +719,44 @@ async def test_an_api_without_background_mode_is_not_asked_for_it_again(
         views = [await ended(research, await research.start(query)) for query in ("one?", "two?")]
     assert [(view.status, view.durable) for view in views] == [("completed", False)] * 2
     assert ["background" in asked.json for asked in upstream.asked] == [True, False, False]
+
+
+async def test_what_a_run_cost_is_the_same_for_who_took_it_over(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow(5.0)
+    async with researching(upstream, tmp_path) as research:
+        left, whole = await research.start("one?"), await research.start("two?")
+        await trio.sleep(20)
+
+    async with researching(upstream, tmp_path) as research:
+        taken = await ended(research, left)
+        assert taken.usage is not None
+        assert taken.usage["cost_usd"] == 0.035158
+        assert (await ended(research, whole)).usage == taken.usage
+        listed = {run["run_id"]: run for run in await research.list()}
+    assert listed[left]["cost"] == taken.as_json()["cost"] == {"usd": 0.035158, "prices_as_of": AS_OF}
+    assert listed[left]["usage"] == taken.as_json()["usage"]
+
+
+async def test_a_run_that_nobody_told_the_cost_of_says_how_often_it_was_asked(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    view = await asked_and_ended(slow(id_never_sent=True), tmp_path)
+    assert view.usage == {"attempts": 1, "uncounted_attempts": 1}
+
+
+async def test_blocked_domains_are_taken_out_of_the_citations_again_whoever_reads_them(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    answers = MappingProxyType({"answer": Profile(blocked_domains=("other.example",))})
+    settings = replace(settings_for(tmp_path), model_profiles=answers)
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        run_id = await research.start("why?", blocked_domains=["https://Example.com/page"])
+        first = await ended(research, run_id)
+    async with researching(upstream, tmp_path) as research:
+        second = await ended(research, run_id)
+    assert upstream.asked[0].json["tools"][0]["filters"]["blocked_domains"] == ["example.com", "other.example"]
+    for view in (first, second):
+        assert view.answer is not None
+        assert [citation.url for citation in view.answer.citations if "example.com" in citation.url] == []
+    assert first == second

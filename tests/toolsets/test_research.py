@@ -24,6 +24,7 @@ from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.base import CallContext, ToolError
 from responses_mcp.toolsets.research import ResearchToolset
 from responses_mcp.toolsets.research_definitions import DEFINITIONS
+from responses_mcp.usage.prices import AS_OF
 from tests.processes import WAIT
 from tests.research.upstream import Upstream, researching, slow
 
@@ -74,7 +75,10 @@ async def test_a_quick_run_is_answered_by_the_call_that_begins_it(autojump_clock
                 "reasoning_tokens": 512,
                 "total_tokens": 9245,
                 "web_searches": 1,
+                "service_tier": "default",
+                "attempts": 1,
             },
+            "cost": {"usd": 0.035158, "prices_as_of": AS_OF},
             "seconds": 19.0,
         }
 
@@ -259,3 +263,17 @@ async def test_a_server_as_configured_asks_over_real_sockets_with_a_real_file(tm
             async with connected_client(settings) as client:
                 assert (await called(client, "research_result", run_id=found["run_id"]))["answer"] == found["answer"]
             assert [request.method for request in api.requests] == ["POST", "GET"]
+
+
+async def test_a_result_tells_what_the_run_used_beside_it_as_the_results_of_other_tools_do(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with client_of(slow(), tmp_path) as client:
+        begun = (await client.call("research", {"query": "why?", "wait_seconds": 1}))["result"]
+        run_id = begun["structuredContent"]["run_id"]
+        ended = (await client.call("research_result", {"run_id": run_id}))["result"]
+        (listed,) = (await called(client, "research_list"))["runs"]
+    assert "_meta" not in begun
+    used = ended["_meta"]["io.github.uchimanajet7/usage"]
+    assert (used["total_tokens"], used["attempts"], used["cost_usd"]) == (9245, 1, 0.035158)
+    assert (listed["cost"], listed["usage"]) == tuple(ended["structuredContent"][name] for name in ("cost", "usage"))
