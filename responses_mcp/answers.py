@@ -6,13 +6,14 @@ Use it as ``async with open_answers(settings) as answers: result = await answers
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from responses_mcp.errors import BadArgument, ConfigError
-from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
@@ -34,6 +35,19 @@ TOOLS = ("answer", "answer_detailed", "answer_quick")
 """The tools, and the profiles that are theirs."""
 
 _LONGEST_VALUE = 60  # characters of a wrong argument that are repeated
+
+
+class Asked(NamedTuple):
+    """A question as it would be sent: the body of its request, the profile that it was built from, and who asks."""
+
+    query: str
+    body: JsonObject
+    profile: Profile
+    caller: Caller
+
+
+HandOff: TypeAlias = Callable[[Asked], Awaitable["Answer | None"]]
+"""Has something else ask a question; None where it cannot, and nothing was sent. Raises what `Answers.answer` does."""
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +86,7 @@ class Answers:
         on_text: Callable[[str], None] | None = None,
         room: Room | None = None,
         client: str | None = None,
+        hand_off: HandOff | None = None,
     ) -> Answer:
         """Answer `query`, searching the web when the model sees fit.
 
@@ -79,8 +94,9 @@ class Answers:
         `profile` names an entry of `model_profiles`; one of `TOOLS` that is not configured stands for `answer`.
         `on_phase` is told what is going on ("searching", "writing", a retry), in words for a person. `on_text` is told
         the text while it is written, in pieces, after "" for its beginning, which comes again where an answer broke
-        off; what is returned may end in other sources. Neither may wait. `client` is for the ledger. Raises
-        `ConfigError`, `BadArgument`, `LimitReached` or `UpstreamError`.
+        off; what is returned may end in other sources. Neither may wait. `client` is for the ledger. `hand_off` is
+        given the question first, unless its profile has a `store` that is false. Raises `ConfigError`, `BadArgument`,
+        `LimitReached` or `UpstreamError`.
         """
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
         question = read_question(asked, self._settings.search.defaults)
@@ -109,9 +125,16 @@ class Answers:
             blocked=bare_hosts(chosen.blocked_domains),
             files=bool(chosen.file_search.vector_store_ids),
         )
+        caller = Caller(profile, client)
+        if hand_off is not None and chosen.store is not False:
+            if room is not None:
+                await room.wait()
+            answer = await hand_off(Asked(question.query, body, chosen, caller))
+            if answer is not None:
+                return answer
         used = profile if profile in self._settings.model_profiles else TOOLS[0]
         with naming_model(chosen.model, used, self._settings.openai.base_url):
-            async with self._meter.call(Caller(profile, client), chosen, on_phase=on_phase) as bill:
+            async with self._meter.call(caller, chosen, on_phase=on_phase) as bill:
                 in_background = chosen.background and chosen.store is not False
                 create = partial(create_in_background, self._api) if in_background else self._api.create
                 answer = await create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)

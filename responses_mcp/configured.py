@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from responses_mcp import __version__
@@ -70,7 +70,14 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
 
         return open_research(settings, api=api(), meter=meter())
 
-    toolsets: list[Toolset] = [AnswerToolset(answers, debug=settings.server.debug)]
+    researching = hand_off = None
+    if "research" in settings.toolsets:
+        from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
+
+        researching = ResearchToolset(research)
+        if settings.request.handoff_ms:
+            hand_off = partial(researching.answer, seconds=settings.request.handoff_ms / 1000)
+    toolsets: list[Toolset] = [AnswerToolset(answers, debug=settings.server.debug, hand_off=hand_off)]
     if "manuals" in settings.toolsets:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 
@@ -79,8 +86,6 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 
         toolsets.append(SearchToolset(search))
-    if "research" in settings.toolsets:
-        from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
-
-        toolsets.append(ResearchToolset(research))
+    if researching is not None:
+        toolsets.append(researching)
     return toolsets

@@ -27,14 +27,15 @@ from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
-from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, Keeper, Run, Terms
+from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, NEVER_ASKED, Keeper, Run, Terms
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.credentials import credential_headers
-from responses_mcp.settings.model import Settings
+from responses_mcp.responses_api.response.parser import Answer
+from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
-from responses_mcp.usage.bill import Bill
+from responses_mcp.usage.bill import Bill, usage_from
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.prices import PriceList
 
@@ -45,6 +46,7 @@ log = logging.getLogger(__name__)
 Shown = list[JsonObject]
 Runs = list[Run]
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+Turn = Callable[[Run], Awaitable[None]]
 
 _LOOK: Final = 1.0  # seconds between two looks at a run that another server owns
 _LOOK_AFTER: Final = LEASE_SECONDS  # seconds between two looks for runs without an owner
@@ -138,30 +140,78 @@ class Research:
             time_zone=zone,
             previous=previous,
         )
+        digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, previous or "")
+        has_schema = inquiry.output_schema is not None
+        new = self._row(keeper, inquiry.query, digest, profile, has_schema=has_schema)
+        return await self._begin(new, inquiry.query, body, profile, Caller("research", client), join=not fresh)
+
+    async def answer(
+        self,
+        query: str,
+        body: JsonObject,
+        profile: Profile,
+        caller: Caller,
+        *,
+        seconds: float,
+        on_phase: Callable[[str], None] | None = None,
+    ) -> RunView:
+        """Have a question of a call answered by a run, and return how it ended or, after `seconds`, how far it is.
+
+        `body` is its request without background mode. The run begins at once, whatever `research.max_running` says.
+        Cancelling this cancels the run: it is the call that wanted the answer. Raises as `start` does.
+        """
+        keeper = self._ready()
+        new = self._row(keeper, query, secrets.token_hex(16), profile, has_schema=False)
+        body = {**body, "background": True, "store": True}
+        run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)
+        try:
+            return await self.result(run_id, wait_seconds=seconds, on_phase=on_phase)
+        except trio.Cancelled:
+            run = self._runs.get(run_id)
+            if run is not None:
+                run.cancel()
+            raise
+
+    def _row(self, keeper: Keeper, query: str, digest: str, profile: Profile, *, has_schema: bool) -> Row:
         now = self._clock()
-        new = Row(
+        return Row(
             id=f"run_{secrets.token_hex(8)}",
             account=self._account,
-            digest=inquiry.digest(self._account, profile.model, profile.reasoning_effort, previous or ""),
+            digest=digest,
             state=State.QUEUED,
             model=profile.model,
             created=now,
-            has_schema=inquiry.output_schema is not None,
-            question=shortened(inquiry.query) if self._settings.research.keep_questions else None,
+            has_schema=has_schema,
+            question=shortened(query) if self._settings.research.keep_questions else None,
             owner=keeper.owner,
             leased_until=now + LEASE_SECONDS,
         )
+
+    async def _begin(
+        self,
+        new: Row,
+        query: str,
+        body: JsonObject,
+        profile: Profile,
+        caller: Caller,
+        *,
+        join: bool,
+        in_line: bool = True,
+    ) -> str:
+        """Begin a run and return its id, or, with `join`, that of one that goes on about the same."""
+        keeper = self._ready()
         # In a step with what makes it ours: a row that nobody works on would be found dead by the next server.
-        row = await keeper.use(lambda file: file.add(new, join=not fresh), whole=True)
+        row = await keeper.use(lambda file: file.add(new, join=join), whole=True)
         if row.id == new.id:
-            self._questions[row.id] = shortened(inquiry.query)
+            self._questions[row.id] = shortened(query)
             while len(self._questions) > _MOST_LISTED:
                 self._questions.popitem(last=False)
 
             def billed(tell: Callable[[str], None]) -> AbstractAsyncContextManager[Bill]:
-                return self._meter.call(Caller("research", client), profile, on_phase=tell)
+                return self._meter.call(caller, profile, on_phase=tell)
 
-            self._own(Run(row, body, self._api, keeper, self._terms, billed=billed))
+            run = Run(row, body, self._api, keeper, self._terms, billed=billed)
+            self._own(run, self._turn if in_line else _at_once)
         return row.id
 
     async def result(
@@ -272,14 +322,14 @@ class Research:
             self._nursery.start_soon(self._look_after, self._keeper)
         return self._keeper
 
-    def _own(self, run: Run) -> None:
+    def _own(self, run: Run, turn: Turn) -> None:
         self._runs[run.row.id] = run
-        self._nursery.start_soon(self._work, run)
+        self._nursery.start_soon(self._work, run, turn)
 
-    async def _work(self, run: Run) -> None:
+    async def _work(self, run: Run, turn: Turn) -> None:
         run_id = run.row.id
         try:
-            await run.work(self._turn)
+            await run.work(turn)
             if run.done is not None:
                 self._remember(run.done)
         finally:
@@ -324,7 +374,7 @@ class Research:
     async def _take_over(self, run_id: str, keeper: Keeper) -> bool:
         row = await keeper.use(lambda file: file.claim(run_id, keeper.owner), whole=True)
         if row is not None and run_id not in self._runs:
-            self._own(Run(row, None, self._api, keeper, self._terms))
+            self._own(Run(row, None, self._api, keeper, self._terms), self._turn)
         return run_id in self._runs
 
     async def _elsewhere(self, run_id: str, keeper: Keeper) -> RunView:
@@ -390,6 +440,45 @@ class Research:
             await keeper.use(lambda file: file.keep(row.id, keeper.owner, {"cancel_asked": True}))
             if row.response_id is not None:
                 await self._api.cancel_run(row.response_id, seconds=_EXIT)
+
+
+async def answer_by_run(
+    research: Research,
+    query: str,
+    body: JsonObject,
+    profile: Profile,
+    caller: Caller,
+    *,
+    seconds: float,
+    on_phase: Callable[[str], None] | None = None,
+) -> Answer | None:
+    """Do what `Research.answer` does, and return the answer, or, after `seconds`, one that says which run goes on.
+
+    None where no run can be begun. Raises `UpstreamError` for a run that has ended without an answer, and what `start`
+    raises.
+    """
+    try:
+        view = await research.answer(query, body, profile, caller, seconds=seconds, on_phase=on_phase)
+    except RunsFileUnusable as error:
+        log.warning("research: a call cannot be handed off: %s", error)
+        return None
+    usage = None if view.usage is None else usage_from(view.usage)
+    if view.running:
+        text = (
+            f"There is no answer yet: this takes longer than {seconds:g} s. It goes on as run {view.run_id}; call "
+            f"research_result with run_id {view.run_id} for the answer. Asking again would pay again."
+        )
+        return Answer(text, used_search=False, citations=(), model=view.model)
+    if view.answer is not None:
+        return replace(view.answer, usage=usage)
+    failure = UpstreamError(view.error or NEVER_ASKED, maybe_paid=view.maybe_paid)
+    failure.usage = view.usage
+    raise failure
+
+
+async def _at_once(_: Run) -> None:
+    """Let a run begin without waiting for others."""
+    await trio.lowlevel.checkpoint()
 
 
 @asynccontextmanager

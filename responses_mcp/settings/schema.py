@@ -130,6 +130,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "OPENAI_API_TIMEOUT",
     )._replace(default_below=True),
     integer(
+        "request.handoff_ms",
+        0,
+        3_600_000,
+        "Milliseconds after which a call of an answer tool becomes a run of research, whose id is its answer; 0 means "
+        "never. Needs the toolset `research`.",
+        "OPENAI_HANDOFF_MS",
+    ),
+    integer(
         "request.max_retries",
         0,
         10,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailur
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
-    from responses_mcp.answers import Answers
+    from responses_mcp.answers import Answer, Answers
 
 log = logging.getLogger(__name__)
 
@@ -97,13 +97,21 @@ _DEFINITIONS = (
 class AnswerToolset:
     """The three answer tools over one `Answers`, which `open_answers` makes for the first call.
 
-    `debug` adds status, type and name to errors (spec 8.2).
+    `debug` adds status, type and name to errors (spec 8.2). `hand_off`, if given, is asked first, with the question and
+    what wants to know the phases (`Answers.answer`).
     """
 
-    def __init__(self, open_answers: Callable[[], Answers], *, debug: bool = False) -> None:
+    def __init__(
+        self,
+        open_answers: Callable[[], Answers],
+        *,
+        debug: bool = False,
+        hand_off: Callable[..., Awaitable[Answer | None]] | None = None,
+    ) -> None:
         self._open_answers = open_answers
         self._answers: Answers | None = None
         self._debug = debug
+        self._hand_off = hand_off
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -140,9 +148,15 @@ class AnswerToolset:
         answers = self._answers = self._answers or self._open_answers()
         # As they came: `answer` checks them.
         asked: dict[str, Any] = {key: arguments.get(key) for key in schema["properties"]}
+        hand_off = None if self._hand_off is None else partial(self._hand_off, on_phase=context.report)
         try:
             answer = await answers.answer(
-                **asked, profile=name, on_phase=context.report, room=context.room, client=context.client
+                **asked,
+                profile=name,
+                on_phase=context.report,
+                room=context.room,
+                client=context.client,
+                hand_off=hand_off,
             )
         except ResponsesMcpError as error:
             text = answers.redact(for_client(error, context.client))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import trio
 
+    from responses_mcp.answers import Answer, Asked
     from responses_mcp.research.service import Research, RunView
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,19 @@ class ResearchToolset:
     def live_in(self, nursery: trio.Nursery) -> None:
         """Take the nursery of the server, in which runs go on when their calls have ended."""
         self._nursery = nursery
+
+    async def answer(
+        self, asked: Asked, *, seconds: float, on_phase: Callable[[str], None] | None = None
+    ) -> Answer | None:
+        """Have a question of an answer tool asked by a run; after `seconds` the answer says which run goes on.
+
+        None where no run can be begun. Raises `UpstreamError` for a run that failed.
+        """
+        from responses_mcp.research.service import answer_by_run  # noqa: PLC0415  # most calls need none
+
+        if self._nursery is None:
+            return None
+        return await answer_by_run(await self._opened(), *asked, seconds=seconds, on_phase=on_phase)
 
     async def aclose(self) -> None:
         """Do nothing: all that was opened is closed by the end of the server's nursery."""

@@ -7,9 +7,9 @@ negative number nor a sum of ours endless.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import repeat
-from typing import Final
+from typing import Any, Final
 
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.usage.prices import PriceList
@@ -66,6 +66,13 @@ class Usage:
         if self.cost_usd is not None:
             shown |= {"cost_usd": round(self.cost_usd, 6), "prices_as_of": self.prices_as_of}
         return shown
+
+
+def usage_from(told: JsonObject) -> Usage:
+    """Return what `Usage.as_json` has told."""
+    named: dict[str, Any] = {each.name: told[each.name] for each in fields(Usage) if each.name in told}
+    named |= {"counted": "input_tokens" in told, "uncounted": told.get("uncounted_attempts", 0)}
+    return Usage(**named)
 
 
 class Bill:

@@ -57,6 +57,7 @@ def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
     effective = document(load(tmp_path, yaml, {"OPENAI_MAX_RETRIES": "0"}))["effective"]
     assert effective["request"] == {
         "timeout_ms": 300000,
+        "handoff_ms": 0,
         "max_retries": 0,
         "max_connections": 512,
         "max_reply_bytes": 8388608,
