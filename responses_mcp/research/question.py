@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
+from responses_mcp.research.conversation import ENCRYPTED, Conversation, followed_up
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS, bare_hosts, searching_body
 from responses_mcp.settings.model import Profile, Settings
 
@@ -94,9 +95,19 @@ def profile_of(effort: Effort, settings: Settings) -> Profile:
 
 
 def run_body(
-    inquiry: Inquiry, profile: Profile, *, instructions: str, today: str, time_zone: str, previous: str | None = None
+    inquiry: Inquiry,
+    profile: Profile,
+    *,
+    instructions: str,
+    today: str,
+    time_zone: str,
+    store: bool,
+    previous: str | Conversation | None = None,
 ) -> JsonObject:
-    """Build the body of the request: in the background and stored; `previous` is the response that it goes on from."""
+    """Build the body of the request: in the background and stored, or, without `store`, neither.
+
+    `previous` is the response that it goes on from, or what was said so far.
+    """
     hints = [f"today={today} ({time_zone})"]
     if inquiry.recency_days is not None:
         hints.append(f"recency_days={inquiry.recency_days}")
@@ -115,9 +126,13 @@ def run_body(
         schema = dict(inquiry.output_schema)
         named = {"type": "json_schema", "name": "answer", "schema": schema, "strict": _is_closed(schema)}
         body["text"] = {**body.get("text", {}), "format": named}
-    if previous is not None:
+    if isinstance(previous, str):
         body["previous_response_id"] = previous
-    return {**body, "background": True, "store": True}
+    elif previous is not None:
+        body = followed_up(body, previous)
+    if store:
+        return {**body, "background": True, "store": True}
+    return {**body, "include": [*body["include"], ENCRYPTED], "store": False}
 
 
 def _clean(domains: Sequence[str] | None) -> tuple[str, ...]:

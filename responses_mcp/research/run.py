@@ -18,6 +18,7 @@ import trio
 from responses_mcp.errors import LimitReached, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
+from responses_mcp.research.conversation import Conversation, conversation_of
 from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
@@ -150,6 +151,13 @@ class Run:
         place = self._place() if self._place is not None else None
         return replace(view_of_row(self.row), status="running", seconds=seconds, phase=self._phase, place=place)
 
+    @property
+    def said(self) -> Conversation | None:
+        """What another run needs to follow this one up, where the API keeps nothing; None without an answer."""
+        if self.row.durable or self._body is None or self.done is None or self.done.answer is None:
+            return None
+        return conversation_of(self._body, self._response, self._api.redact.known)
+
     async def news(self) -> None:
         """Wait until there is another phase, or an end, or another owner."""
         await self._news.wait()
@@ -227,15 +235,16 @@ class Run:
             except LimitReached as error:
                 self._error = error
                 return Trigger.REFUSED
-        if self.row.model not in self._api.without_background:
+        if self.row.durable and self.row.model not in self._api.without_background:
             trigger = await self._ask_once()
             if trigger is not Trigger.REFUSED or self._cancelled or not is_without_background(self._error):
                 return trigger
             self._api.without_background.add(self.row.model)
             log.warning("research: the API has no background mode, so a run ends with the server that began it")
-        self.row = replace(self.row, durable=False)
-        given = self._body or {}
-        self._body = {key: value for key, value in given.items() if key not in ("background", "store")}
+        if self.row.durable:
+            self.row = replace(self.row, durable=False)
+            given = self._body or {}
+            self._body = {key: value for key, value in given.items() if key not in ("background", "store")}
         return await self._ask_once()
 
     async def _ask_once(self) -> Trigger:

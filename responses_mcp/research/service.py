@@ -25,6 +25,7 @@ import trio
 
 from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
 from responses_mcp.json_types import JsonObject
+from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
 from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, NEVER_ASKED, Keeper, Run, Terms
@@ -91,6 +92,7 @@ class Research:
         )
         self._runs: dict[str, Run] = {}
         self._done: OrderedDict[str, RunView] = OrderedDict()
+        self._said: OrderedDict[str, Conversation] = OrderedDict()  # in runs that the API does not keep
         self._questions: OrderedDict[str, str] = OrderedDict()  # of this process, for the list
         self._turns = trio.CapacityLimiter(settings.research.max_running)
         self._line: dict[str, None] = {}  # ids that wait for their turn, in order
@@ -138,11 +140,12 @@ class Research:
             instructions=instructions_for(self._settings.policy, zone),
             today=day_of(self._clock(), zone),
             time_zone=zone,
+            store=self._settings.research.store and profile.store is not False,
             previous=previous,
         )
-        digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, previous or "")
+        digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, continue_from or "")
         has_schema = inquiry.output_schema is not None
-        new = self._row(keeper, inquiry.query, digest, profile, has_schema=has_schema)
+        new = self._row(keeper, inquiry.query, digest, profile, has_schema=has_schema, durable=body["store"])
         return await self._begin(new, inquiry.query, body, profile, Caller("research", client), join=not fresh)
 
     async def answer(
@@ -161,7 +164,7 @@ class Research:
         Cancelling this cancels the run: it is the call that wanted the answer. Raises as `start` does.
         """
         keeper = self._ready()
-        new = self._row(keeper, query, secrets.token_hex(16), profile, has_schema=False)
+        new = self._row(keeper, query, secrets.token_hex(16), profile)
         body = {**body, "background": True, "store": True}
         run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)
         try:
@@ -172,7 +175,16 @@ class Research:
                 run.cancel()
             raise
 
-    def _row(self, keeper: Keeper, query: str, digest: str, profile: Profile, *, has_schema: bool) -> Row:
+    def _row(
+        self,
+        keeper: Keeper,
+        query: str,
+        digest: str,
+        profile: Profile,
+        *,
+        has_schema: bool = False,
+        durable: bool = True,
+    ) -> Row:
         now = self._clock()
         return Row(
             id=f"run_{secrets.token_hex(8)}",
@@ -182,6 +194,7 @@ class Research:
             model=profile.model,
             created=now,
             has_schema=has_schema,
+            durable=durable,
             question=shortened(query) if self._settings.research.keep_questions else None,
             owner=keeper.owner,
             leased_until=now + LEASE_SECONDS,
@@ -332,6 +345,10 @@ class Research:
             await run.work(turn)
             if run.done is not None:
                 self._remember(run.done)
+                if (said := run.said) is not None:
+                    self._said[run_id] = said
+                    while len(self._said) > _MOST_DONE:
+                        self._said.popitem(last=False)
         finally:
             if run.done is None and run.owned:
                 self._left.append(run)
@@ -405,13 +422,22 @@ class Research:
         self._remember(view)
         return view
 
-    async def _continued(self, run_id: str) -> str:
-        """Return the response that a follow-up goes on from. Raises `BadArgument` where there is none."""
+    async def _continued(self, run_id: str) -> str | Conversation:
+        """Return what a follow-up goes on from: a response, or what was said. Raises `BadArgument` for neither."""
         keeper = self._ready()
         row = await keeper.use(lambda file: file.get(run_id, self._account)) if len(run_id) <= _LONGEST_ID else None
-        if row is None or row.response_id is None or row.status not in WITH_ANSWER:
+        if row is None or row.status not in WITH_ANSWER:
             raise BadArgument("continue_from is not the id of a run that has an answer; research_list shows the runs.")
-        return row.response_id
+        if row.durable and row.response_id is not None:
+            return row.response_id
+        run = self._runs.get(run_id)  # which may be about to leave
+        said = self._said.get(run_id) if run is None else run.said
+        if said is None:
+            raise BadArgument(
+                "continue_from is a run that the API does not keep, and what was said in it is no longer here: it ends "
+                "with its server, or with the next runs. Ask anew, and say in the question what it needs to know."
+            )
+        return said
 
     @cached_property
     def _account(self) -> str:

@@ -229,7 +229,8 @@ class ResearchSettings:
     `state_dir` is the folder of the ledger of usage, too. None stands for nowhere, where no run can be begun; loading
     fills in a folder of the user's own where something is to be kept. Rows are kept for `keep_days`, with the first
     words of the question only with `keep_questions`. At most `max_running` runs of one server are on their way, each
-    for `timeout_ms` at most. `on_exit` says what becomes of them when the server ends.
+    for `timeout_ms` at most. `on_exit` says what becomes of them when the server ends. Without `store` the API keeps
+    none of them.
     """
 
     state_dir: str | None = None
@@ -238,6 +239,7 @@ class ResearchSettings:
     max_running: int = 8
     timeout_ms: int = 3_600_000
     on_exit: Literal["keep", "cancel"] = "keep"
+    store: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -287,6 +287,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "timeout_ms", 1, 604_800_000, "Milliseconds that a run may take, after which it is cancelled."
         )._replace(default_below=True),
         choice("on_exit", ("keep", "cancel"), "What becomes of runs on their way when the server ends."),
+        switch("store", "Whether the API keeps runs. `false` ends a run with its server or connection."),
     ),
     *section(
         "usage",

@@ -14,7 +14,7 @@ from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ResearchSettings, Settings
-from responses_mcp.testing import Faults, Reply, StoredResponses
+from responses_mcp.testing import Faults, Reply, StoredResponses, as_stream
 from responses_mcp.testing.replies import Ending, Pause
 
 KEY = "sk-research-0123456789abcdef"
@@ -71,6 +71,8 @@ class Upstream:
                 raise reply
             return reply
         if asked.kind == "ask":
+            if asked.json.get("background") is not True:
+                return as_stream(self.stored.compose(asked.json))
             return self.stored.create(asked.json)
         return self.stored.answer(asked.method, asked.path.removeprefix("/responses/"))
 

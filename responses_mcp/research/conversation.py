@@ -1,0 +1,43 @@
+"""What was said in a run that the API does not keep, so that another can follow it up: items for the next input.
+
+Reasoning comes encrypted, where it was asked for, and is sent back as it came. Where some did not, the API would miss
+it behind the items that came of it; then only the texts are sent.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import repeat
+from typing import Any, Final, TypeAlias, cast
+
+from responses_mcp.json_types import JsonObject, objects
+from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.response.parser import MOST_ITEMS, answer_parts, joined_text
+
+Conversation: TypeAlias = list[JsonObject]
+"""Items of an input, from the first question to the last answer."""
+
+LARGEST: Final = 2 * 1024 * 1024  # characters of JSON
+ENCRYPTED: Final = "reasoning.encrypted_content"  # of `include`
+_OURS: Final = ("reasoning", "web_search_call", "file_search_call", "message")
+
+
+def conversation_of(body: JsonObject, response: JsonObject, redact: Redact) -> Conversation | None:
+    """Return what was asked and answered; None where that is too much to be kept."""
+    items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
+    said = [item for item in items if item.get("type") in _OURS]
+    if any(item.get("type") == "reasoning" and not item.get("encrypted_content") for item in said):
+        text = joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact)
+        said = [{"role": "assistant", "content": text}]
+    whole = [*_items(body), *said]
+    return whole if len(json.dumps(whole)) <= LARGEST else None
+
+
+def followed_up(body: JsonObject, before: Conversation) -> JsonObject:
+    """Return the body of a request whose question follows up a conversation."""
+    return {**body, "input": [*before, *_items(body)]}
+
+
+def _items(body: JsonObject) -> Conversation:
+    given: Any = body["input"]
+    return [{"role": "user", "content": given}] if isinstance(given, str) else cast(Conversation, given)

@@ -1,0 +1,124 @@
+"""Runs that the API does not keep (`research.store: false`): held by the server, and followed up by what was said.
+
+- The request asks for no storage and no background mode, and for reasoning in a form that can be sent back.
+- A follow-up has what was said before as its input, also over several runs.
+- When the server is gone the result says so, and a follow-up names the reason; nothing is asked then.
+- What was said is on no disk.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.errors import BadArgument
+from responses_mcp.research.outcome import RunView
+from responses_mcp.research.service import Research
+from responses_mcp.settings.model import Profile
+from responses_mcp.testing import Sse, as_stream, bodies, stream_events
+from tests.research.upstream import Upstream, researching, settings_for
+
+WAIT = 600.0  # seconds of virtual time
+
+
+def written_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*"))
+
+
+async def answered(research: Research, query: str, **more: Any) -> RunView:
+    view = await research.result(await research.start(query, **more), wait_seconds=WAIT)
+    assert view.status == "completed", view
+    return view
+
+
+async def test_nothing_is_kept_at_the_api_and_the_result_says_that_it_lives_with_the_server(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = Upstream()
+    async with researching(upstream, tmp_path, store=False) as research:
+        view = await answered(research, "why?")
+    (asked,) = upstream.asked
+    assert (asked.json["store"], "background" in asked.json) == (False, False)
+    assert asked.json["include"] == ["web_search_call.action.sources", "reasoning.encrypted_content"]
+    assert not view.durable
+
+
+async def test_a_profile_that_stores_nothing_is_obeyed(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = Upstream()
+    profiles = MappingProxyType({"answer": Profile(store=False)})
+    settings = replace(settings_for(tmp_path), model_profiles=profiles)
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        assert not (await answered(research, "why?")).durable
+    assert upstream.asked[0].json["store"] is False
+
+
+async def test_a_follow_up_sends_what_was_said_with_the_encrypted_reasoning(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = Upstream()
+    async with researching(upstream, tmp_path, store=False) as research:
+        first = await answered(research, "one?")
+        second = await answered(research, "two?", continue_from=first.run_id)
+        third = await answered(research, "three?", continue_from=second.run_id)
+    assert third.answer is not None
+    assert third.answer.text.startswith("The answer to: three?")
+    bodies_sent = [asked.json for asked in upstream.asked]
+    assert not any("previous_response_id" in body for body in bodies_sent)
+    said = bodies_sent[2]["input"]
+    assert [item.get("role") or item["type"] for item in said] == [
+        *("user", "reasoning", "web_search_call", "assistant"),
+        *("user", "reasoning", "web_search_call", "assistant"),
+        "user",
+    ]
+    assert said[1]["encrypted_content"].startswith("gAAAA")
+    assert said[0]["content"] == bodies_sent[0]["input"]
+    assert said[-1]["content"].startswith("three?")
+
+
+async def test_reasoning_that_cannot_be_sent_back_leaves_the_texts(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = Upstream()
+    upstream.script = [as_stream(bodies.searched() | {"output": [bodies.reasoning(), *bodies.searched()["output"]]})]
+    async with researching(upstream, tmp_path, store=False) as research:
+        first = await answered(research, "one?")
+        await answered(research, "two?", continue_from=first.run_id)
+    roles = [(item["role"], type(item["content"])) for item in upstream.asked[1].json["input"]]
+    assert roles == [("user", str), ("assistant", str), ("user", str)]
+
+
+async def test_the_next_server_says_that_the_answer_and_what_was_said_are_gone_and_asks_nothing(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = Upstream()
+    async with researching(upstream, tmp_path, store=False) as research:
+        first = await answered(research, "a secret question?")
+    async with researching(upstream, tmp_path, store=False) as research:
+        view = await research.result(first.run_id)
+        assert (view.status, view.maybe_paid) == ("failed", True)
+        assert "does not keep" in str(view.error)
+        with pytest.raises(BadArgument, match="no longer here"):
+            await research.start("more?", continue_from=first.run_id)
+    assert upstream.kinds == ["ask"]
+    written = written_in(tmp_path)
+    assert b"secret question" not in written
+    assert b"gAAAA" not in written
+
+
+async def test_only_so_many_conversations_are_remembered(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with researching(Upstream(), tmp_path, store=False) as research:
+        runs = [(await answered(research, f"{number}?")).run_id for number in range(34)]
+        with pytest.raises(BadArgument, match="no longer here"):
+            await research.start("more?", continue_from=runs[0])
+        await answered(research, "more?", continue_from=runs[-1])
+
+
+async def test_a_connection_that_is_lost_loses_the_run(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = Upstream()
+    upstream.script = [Sse(stream_events(bodies.searched())[:5], ending="cut")]
+    with trio.fail_after(WAIT):
+        async with researching(upstream, tmp_path, store=False) as research:
+            view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask"])
