@@ -272,7 +272,11 @@ class Run:
                 return Trigger.REFUSED
             except UpstreamError as error:
                 self._error = error
-                return Trigger.REFUSED if self.row.response_id is None and is_unpaid(error) else Trigger.LOST
+                if self.row.response_id is None and is_unpaid(error):
+                    return Trigger.REFUSED
+                if self._bill is not None:
+                    self._bill.maybe_billed()
+                return Trigger.LOST
             return self._seen()
         return Trigger.LOST
 

@@ -180,6 +180,8 @@ class _Asking:
             found = await self._ask()
         except UpstreamError as error:
             if self._id is None:
+                if self._bill is not None and not is_unpaid(error):
+                    self._bill.maybe_billed()
                 raise
             log.debug("openai(background): the stream broke: %s", error)
         else:

@@ -100,6 +100,12 @@ class Bill:
             self.usage = replace(self.usage, uncounted=self.usage.uncounted - 1)
             self._pending = False
 
+    def maybe_billed(self) -> None:
+        """Say that the last request may be worked on all the same, behind who refused it."""
+        if not self._pending and self.usage.attempts:
+            self.usage = replace(self.usage, uncounted=self.usage.uncounted + 1)
+            self._pending = True
+
     def take(self, response: JsonObject) -> None:
         """Add what a Response that has ended says that it used; without a word, only one that failed cost nothing."""
         told = as_object(response.get("usage"))

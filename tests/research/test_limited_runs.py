@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from responses_mcp.research.service import open_research
 from responses_mcp.settings.model import LimitSettings
+from responses_mcp.testing import Error
 from responses_mcp.usage.meter import Meter
 from tests.research.upstream import at_once, settings_for, slow
 
@@ -44,3 +45,18 @@ async def test_what_a_run_used_counts_when_it_has_ended_and_is_held_until_then(
             await research.result(run, wait_seconds=WAIT / 4)
     assert meter.caps.spent.tokens == 9245
     assert meter.caps.calls == 1
+
+
+async def test_a_run_that_may_be_worked_on_behind_a_failure_counts_as_what_it_had_reserved(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(500)]
+    settings = replace(settings_for(tmp_path), limits=LimitSettings(session_tokens=10_000))
+    with trio.fail_after(WAIT):
+        async with open_research(settings, api=upstream.api(), in_thread=at_once, clock=trio.current_time) as research:
+            first = await research.result(await research.start("one?"), wait_seconds=WAIT / 4)
+            second = await research.result(await research.start("two?"), wait_seconds=WAIT / 4)
+    assert (first.maybe_paid, first.usage) == (True, {"attempts": 1, "uncounted_attempts": 1})
+    assert "limits.session_tokens" in str(second.error)
+    assert upstream.kinds == ["ask"]

@@ -36,7 +36,7 @@ from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
-from responses_mcp.settings.model import PolicySettings, RequestSettings, ResearchSettings, Settings
+from responses_mcp.settings.model import LimitSettings, PolicySettings, RequestSettings, ResearchSettings, Settings
 from responses_mcp.testing import Error, Faults, Reply
 from tests.research.upstream import OPENAI, Upstream, at_once
 
@@ -44,6 +44,7 @@ SHARE = 50  # schedules given to a process at a time
 EPOCH = 1e9
 PATIENCE = 20_000.0  # virtual seconds for all of a schedule
 LAST = 8_000.0  # of them for the last server
+TOKENS = 9_245  # of each response
 
 
 class Rule(StrEnum):
@@ -55,6 +56,7 @@ class Rule(StrEnum):
     SAME = "a result is the same to all who ask"
     BELONGS = "an answer belongs to its question"
     OWNED = "one living server at a time works on a run"
+    LIMITED = "no server passes a limit"
     SILENT = "a run that was cancelled makes no request afterwards"
     PROMPT = "waits and cancels end in time, and raise nothing but what they say"
 
@@ -149,6 +151,7 @@ class _Server:
             policy=PolicySettings(instructions="Be brief."),
             request=RequestSettings(max_retries=2),
             research=replace(world.research, state_dir=str(world.folder)),
+            limits=world.limits,
         )
         api = ResponsesApi(settings.openai, settings.request, rng=lambda: 0.5, connect=self.connect)
         with self.scope:
@@ -165,6 +168,7 @@ class _Api(Upstream):
         super().__init__()
         self.world = world
         self.working: Counter[tuple[str, str]] = Counter()  # (response, server)
+        self.made: dict[str, list[str]] = {}  # responses, by the server that asked for them
 
     async def sent_by(self, server: _Server, request: Request, reader: Reader, *, lose: bool) -> None:
         asked = self._read(request)
@@ -172,7 +176,9 @@ class _Api(Upstream):
         self.world.record.note(f"{server.name}: {asked.kind} {name or asked.json['input'].split()[0]}")
         self.world.asked(server, asked.kind, name)
         if asked.kind == "ask":
+            before = len(self.stored.responses)
             reply = self._made(asked.json)
+            self.made.setdefault(server.name, []).extend(list(self.stored.responses)[before:])
         else:
             reply = self.stored.answer(asked.method, asked.path.removeprefix("/responses/"))
             if self.world.draw.random() < 0.05:
@@ -221,6 +227,11 @@ class _World:
             timeout_ms=self.draw.choice((60_000, 600_000)),
             on_exit=self.draw.choice(("keep", "keep", "cancel")),
             keep_questions=True,
+        )
+        limiting = random.Random(f"limits {seed}")
+        self.limits = LimitSettings(
+            session_calls=limiting.choice((None, None, 1, 3)),
+            session_tokens=limiting.choice((None, TOKENS, 2 * TOKENS + 1)),
         )
         self.markers: dict[str, str] = {}  # by run
         self.ends: dict[str, RunView] = {}
@@ -388,7 +399,18 @@ class _World:
                 if not owner.lost and owner.research is not None and not owner.scope.cancel_called:
                     self.record.violated(Rule.OWNED, f"{server.name} and {name} work on {response}")
 
+    def check_limits(self) -> None:
+        """A response that was cancelled in time has used nothing that anybody counts."""
+        for server, names in self.upstream.made.items():
+            calls, most = len(names), self.limits.session_calls
+            if most is not None and calls > most:
+                self.record.violated(Rule.LIMITED, f"{server} has asked for {calls} responses, of {most}")
+            used = TOKENS * sum(self.upstream.stored.responses[name].cancelled is None for name in names)
+            if self.limits.session_tokens is not None and used > self.limits.session_tokens:
+                self.record.violated(Rule.LIMITED, f"{server} has used {used} tokens, of {self.limits.session_tokens}")
+
     def check(self) -> None:
+        self.check_limits()
         rows = self.rows("1", ())
         paid = Counter(each.request["input"].split()[0] for each in self.upstream.stored.responses.values())
         by_marker = Counter(str(row.question) for row in rows)
@@ -401,6 +423,8 @@ class _World:
             told = row.maybe_paid or row.status in (None, "completed", "incomplete")
             if not told and paid[str(row.question)] >= by_marker[str(row.question)]:
                 self.record.violated(Rule.HONEST, f"{row.id} about {row.question} cost something: {row.reason}")
+            if "The limit of" in (row.reason or ""):
+                self.record.situations["ended: a limit was reached"] += 1
             self.record.situations[f"ended: {row.status}"] += 1
             if row.maybe_paid and row.response_id is None:
                 self.record.situations["ended: may have been paid for, without an id"] += 1

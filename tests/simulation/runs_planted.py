@@ -21,6 +21,7 @@ from responses_mcp.research.run import Run
 from responses_mcp.research.runs_file import Row, RunsFile
 from responses_mcp.research.service import Research
 from responses_mcp.research.states import TRANSITIONS, Action, State, Transition, Trigger
+from responses_mcp.usage.caps import Amount, Caps, Reservation
 from tests.simulation.runs import simulate
 
 WITHIN = 400  # schedules in which each bug must have been caught
@@ -94,6 +95,15 @@ def _polls_after_the_end() -> AbstractContextManager[object]:
     return patch.object(Run, "_end", end)
 
 
+def _counts_nothing() -> AbstractContextManager[object]:
+    real = Caps.settle
+
+    def settle(self: Caps, held: Reservation, kind: str, spent: Amount | None, *, known: bool) -> None:
+        real(self, held, kind, None, known=known)
+
+    return patch.object(Caps, "settle", settle)
+
+
 BUGS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "a 500 is asked again": _asks_again,
     "the row is written after the request": _writes_late,
@@ -105,6 +115,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "a later reader sees another result": _tells_its_own_clock,
     "an id that never came is called free": _says_it_was_free,
     "a run that was cancelled is looked up": _polls_after_the_end,
+    "what a run used is not counted": _counts_nothing,
 }
 
 

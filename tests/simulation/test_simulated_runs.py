@@ -13,9 +13,15 @@ SCHEDULES = 15
 SITUATIONS = (
     *("a server was lost", "a run was cancelled", "a call was given up"),
     *("asked: ask", "asked: stream", "asked: look", "asked: cancel"),
+    "ended: a limit was reached",
     *("told: completed", "told: failed", "told: cancelled", "ended: may have been paid for, without an id"),
 )
-QUICK = ("a 500 is asked again", "what may have been paid for is not written", "an id that never came is called free")
+QUICK = (
+    "what a run used is not counted",
+    "a 500 is asked again",
+    "what may have been paid for is not written",
+    "an id that never came is called free",
+)
 
 
 def test_whatever_becomes_of_servers_each_run_is_paid_once_and_ends_the_same_for_all() -> None:
