@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast, get_args
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.research.conversation import ENCRYPTED, Conversation, followed_up
-from responses_mcp.responses_api.request.payload import MAX_DOMAINS, bare_hosts, searching_body
+from responses_mcp.responses_api.request.payload import MAX_DOMAINS, bare_hosts, file_search_tool, searching_body
 from responses_mcp.settings.model import Profile, Settings
 
 Effort = Literal["quick", "standard", "deep"]
@@ -32,7 +32,8 @@ _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 class Inquiry:
     """A question to research, and what narrows the search for its answer.
 
-    `domains` are the only ones that are searched, `blocked_domains` are left out. `location` has some of `country` (two
+    `domains` are the only ones that are searched, `blocked_domains` are left out. `stores` are the ids of vector stores
+    that are searched along with the web. `location` has some of `country` (two
     letters), `region`, `city` and `timezone`. `output_schema` is the JSON schema of the answer, an object's.
     """
 
@@ -43,6 +44,7 @@ class Inquiry:
     recency_days: int | None = None
     location: Mapping[str, str] | None = None
     output_schema: Mapping[str, Any] | None = None
+    stores: tuple[str, ...] = ()
 
     def digest(self, *context: str) -> str:
         """Return a name for what is asked, which tells nothing of it; `context` is what else makes a difference."""
@@ -59,8 +61,13 @@ def checked(
     recency_days: int | None = None,
     location: Mapping[str, str] | None = None,
     output_schema: Mapping[str, Any] | None = None,
+    stores: Sequence[str] | None = None,
+    known_stores: Sequence[str] = (),
 ) -> Inquiry:
-    """Return the question that was asked. Raises `BadArgument` for what cannot be sent, naming the argument."""
+    """Return the question that was asked. Raises `BadArgument` for what cannot be sent, naming the argument.
+
+    `stores` are names out of `known_stores`, each of which is `name=id`.
+    """
     if not query.strip():
         raise BadArgument("query is empty; put the question into it.")
     if len(query) > _LONGEST_QUERY:
@@ -80,6 +87,7 @@ def checked(
         recency_days=recency_days,
         location=_place(location),
         output_schema=_schema(output_schema),
+        stores=_stores(stores, known_stores),
     )
 
 
@@ -120,6 +128,8 @@ def run_body(
     tool = body["tools"][0]
     if blocked := bare_hosts([*inquiry.blocked_domains, *profile.blocked_domains]):
         tool["filters"] = {**tool.get("filters", {}), "blocked_domains": list(blocked)}
+    if inquiry.stores:
+        body["tools"].append(file_search_tool(replace(profile.file_search, vector_store_ids=inquiry.stores)))
     if inquiry.location is not None:
         tool["user_location"] = {"type": "approximate", **inquiry.location}
     if inquiry.output_schema is not None:
@@ -137,6 +147,16 @@ def run_body(
 
 def _clean(domains: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(replace_lone_surrogates(" ".join(domains or ())).split()))
+
+
+def _stores(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of stores by their names; an id that nobody has configured is none."""
+    ids = {name: store for name, _, store in (each.partition("=") for each in known) if store}
+    unknown = [name for name in names or () if name not in ids]
+    if unknown:
+        may = f"it may have {', '.join(ids)}" if ids else "there are none in research.stores"
+        raise BadArgument(f"stores has {unknown[0][:30]!r}; {may}.")
+    return tuple(dict.fromkeys(ids[name] for name in names or ()))
 
 
 def _place(location: Mapping[str, str] | None) -> Mapping[str, str] | None:

@@ -110,6 +110,7 @@ class Research:
         location: Mapping[str, str] | None = None,
         continue_from: str | None = None,
         output_schema: Mapping[str, Any] | None = None,
+        stores: Sequence[str] | None = None,
         fresh: bool = False,
         client: str | None = None,
     ) -> str:
@@ -118,8 +119,9 @@ class Research:
         `effort` is `quick`, `standard` or `deep`. Only `domains` are searched, and never `blocked_domains`.
         `recency_days` is a hint. `location` may have `country` (two letters), `region`, `city` and `timezone`.
         `continue_from` is the id of a run that has an answer, which the question follows up. `output_schema` is the
-        JSON schema of an object, in which the answer is given then. `client` is for whom it is asked, as the ledger has
-        it. Raises `BadArgument` for what cannot be asked.
+        JSON schema of an object, in which the answer is given then. `stores` are searched along with the web, by their
+        names in `research.stores`. `client` is for whom it is asked, as the ledger has it. Raises `BadArgument` for
+        what cannot be asked.
         """
         inquiry = checked(
             query,
@@ -129,6 +131,8 @@ class Research:
             recency_days=recency_days,
             location=location,
             output_schema=output_schema,
+            stores=stores,
+            known_stores=self._settings.research.stores,
         )
         keeper = self._ready()
         profile = profile_of(inquiry.effort, self._settings)

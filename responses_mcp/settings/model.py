@@ -230,7 +230,7 @@ class ResearchSettings:
     fills in a folder of the user's own where something is to be kept. Rows are kept for `keep_days`, with the first
     words of the question only with `keep_questions`. At most `max_running` runs of one server are on their way, each
     for `timeout_ms` at most. `on_exit` says what becomes of them when the server ends. Without `store` the API keeps
-    none of them.
+    none of them. `stores` are vector stores that a question may name, each as `name=id`.
     """
 
     state_dir: str | None = None
@@ -240,6 +240,7 @@ class ResearchSettings:
     timeout_ms: int = 3_600_000
     on_exit: Literal["keep", "cancel"] = "keep"
     store: bool = True
+    stores: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -287,6 +287,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "timeout_ms", 1, 604_800_000, "Milliseconds that a run may take, after which it is cancelled."
         )._replace(default_below=True),
         choice("on_exit", ("keep", "cancel"), "What becomes of runs on their way when the server ends."),
+        Setting(
+            "stores", "names", "Vector stores that a question may have searched along with the web, each as `name=id`."
+        ),
         switch("store", "Whether the API keeps runs. `false` ends a run with its server or connection."),
     ),
     *section(

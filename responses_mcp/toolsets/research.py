@@ -127,6 +127,7 @@ class ResearchToolset:
             location=_location(arguments.get("location")),
             continue_from=_text("continue_from", arguments.get("continue_from")),
             output_schema=_object("output_schema", arguments.get("output_schema")),
+            stores=read_domains(arguments.get("stores"), "stores"),
             fresh=_flag(arguments.get("fresh")),
             client=context.client,
         )

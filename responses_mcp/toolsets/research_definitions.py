@@ -113,6 +113,7 @@ DEFINITIONS: Final = (
             ),
             continue_from=_told(_STRING, "run_id of an answered run that this follows up"),
             output_schema={"type": "object", "description": "JSON Schema of an object, which data then is"},
+            stores=_told(_STRINGS, "also search these collections of files, by configured name"),
             wait_seconds=_WAIT,
             fresh=_told(_BOOLEAN, "begin anew even while a run about the same goes on"),
         ),

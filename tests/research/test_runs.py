@@ -760,3 +760,36 @@ async def test_blocked_domains_are_taken_out_of_the_citations_again_whoever_read
         assert view.answer is not None
         assert [citation.url for citation in view.answer.citations if "example.com" in citation.url] == []
     assert first == second
+
+
+async def test_stores_are_searched_by_their_configured_names_and_their_files_cited(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    settings = settings_for(tmp_path, stores=("docs=vs_1", "law=vs_2"))
+
+    def composed(request: Any) -> Any:
+        body = bodies.searched()
+        part = next(item for item in body["output"] if item["type"] == "message")["content"][0]
+        part["annotations"] = [{"type": "file_citation", "file_id": "file_1", "filename": "leave.md", "index": 3}]
+        return body
+
+    upstream.stored.compose = composed
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        view = await ended(research, await research.start("why?", stores=["law"]))
+        for wrong in (["vs_2"], ["law", "rules"]):
+            with pytest.raises(BadArgument, match="it may have docs, law"):
+                await research.start("why?", stores=wrong)
+    assert upstream.asked[0].json["tools"] == [
+        {"type": "web_search"},
+        {"type": "file_search", "vector_store_ids": ["vs_2"]},
+    ]
+    assert view.answer is not None
+    assert "leave.md" in [citation.url for citation in view.answer.citations]
+    assert upstream.kinds == ["ask"]
+
+
+async def test_without_stores_in_the_settings_none_can_be_named(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with researching(slow(), tmp_path) as research:
+        with pytest.raises(BadArgument, match=r"none in research\.stores"):
+            await research.start("why?", stores=["vs_1"])

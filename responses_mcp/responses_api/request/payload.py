@@ -46,7 +46,7 @@ def request_body(
     only = question.domains if strict_domains else ()
     body = searching_body(text, profile, instructions=instructions, only_domains=only)
     if profile.file_search.vector_store_ids:
-        body["tools"].append(_file_search(profile.file_search))
+        body["tools"].append(file_search_tool(profile.file_search))
     return body
 
 
@@ -78,6 +78,19 @@ def bare_hosts(domains: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_bare_host(domain) for domain in _words(domains)))[:MAX_DOMAINS]
 
 
+def file_search_tool(files: FileSearch) -> JsonObject:
+    """Return the tool that searches files in vector stores."""
+    ranking = None if files.score_threshold is None else {"score_threshold": files.score_threshold}
+    tool = {
+        "type": "file_search",
+        "vector_store_ids": list(files.vector_store_ids),
+        "max_num_results": files.max_num_results,
+        "ranking_options": ranking,
+        "filters": files.filters,
+    }
+    return _set_alone(tool)
+
+
 def _web_search(profile: Profile, only_domains: Sequence[str]) -> JsonObject:
     filters: JsonObject = {}
     if only := bare_hosts(only_domains):
@@ -93,18 +106,6 @@ def _web_search(profile: Profile, only_domains: Sequence[str]) -> JsonObject:
         "search_context_size": profile.search_context_size,
         "external_web_access": profile.external_web_access,
         "user_location": {"type": "approximate", **known} if known else None,
-    }
-    return _set_alone(tool)
-
-
-def _file_search(files: FileSearch) -> JsonObject:
-    ranking = None if files.score_threshold is None else {"score_threshold": files.score_threshold}
-    tool = {
-        "type": "file_search",
-        "vector_store_ids": list(files.vector_store_ids),
-        "max_num_results": files.max_num_results,
-        "ranking_options": ranking,
-        "filters": files.filters,
     }
     return _set_alone(tool)
 
