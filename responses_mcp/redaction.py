@@ -7,13 +7,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from responses_mcp.json_types import JsonObject, replace_lone_surrogates, text_at
-
 Redact = Callable[[str], str]
 
 MASK = "[redacted]"
 _LONGEST_SECRET = 4 * 1024  # characters at the end of a text that is cut there, which may be half of one
-_LONGEST_LINE = 8 * 1024  # characters; few servers take a longer address
 _SHORTEST = 4  # characters; masking anything shorter would make the text unreadable and hide nothing worth hiding
 _SHORTEST_WORD = 8  # of a value of several words; "Bearer" and its like are no secrets
 
@@ -30,11 +27,6 @@ def redacted_beginning(text: str, most: int, redact: Redact, *, cut: bool = Fals
     """Return the first `most` characters without secrets, nor the half of one where a text is, or was, cut."""
     shown = redact(text[:most])
     return shown[:-_LONGEST_SECRET] if cut or len(text) > most else shown
-
-
-def line_at(mapping: JsonObject, key: str, redact: Redact) -> str:
-    """Return the text at a key on one line: a line break in a URL would forge a line of the `Sources:` block."""
-    return " ".join(replace_lone_surrogates(redact(text_at(mapping, key))[:_LONGEST_LINE]).split())
 
 
 class Redactor:

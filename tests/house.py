@@ -17,14 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "responses_mcp"
 PAGE = ROOT / "docs/architecture.md"
-BASE = {"", "errors", "json_types", "redaction", "room"}  # "" is the package itself, for its version
+BASE = {"", "errors", "json_types", "redaction", "room", "sanitization"}  # "" is the package itself, for its version
 
 # For each room the other rooms and modules of ours that it may import. A room may always import what lies directly in
 # the room around it only if that is named. The order is the one in which to read.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "json_types": set(),
-    "redaction": {"json_types"},
+    "redaction": set(),
+    "sanitization": {"json_types", "redaction"},
     "room": set(),
     "under_trio": {"errors"},
     "debuglog": {"errors", "redaction"},
@@ -32,16 +33,23 @@ MAY_IMPORT: dict[str, set[str]] = {
     "protocol": {"json_types"},
     "usage": {"errors", "json_types", "settings.model"},
     "toolsets": {
-        *("errors", "json_types", "room", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
+        *("errors", "json_types", "room", "sanitization", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
         *("answers", "websearch", "manuals", "research", "responses_api.api", "responses_api.request"),
     },
-    "runtime": {"errors", "json_types", "room", "protocol", "settings.model", "toolsets.base"},
+    "runtime": {"errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"},
     "responses_api.http": {"errors", "settings.address"},
     "responses_api.request": {
         *("errors", "json_types", "responses_api.parameters"),
         *("settings.model", "settings.address", "settings.time_zone"),
     },
-    "responses_api.response": {"errors", "json_types", "redaction", "responses_api.retry", "usage.bill"},
+    "responses_api.response": {
+        "errors",
+        "json_types",
+        "redaction",
+        "sanitization",
+        "responses_api.retry",
+        "usage.bill",
+    },
     "responses_api": {
         *(*BASE, "settings.model", "usage.bill"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
@@ -103,8 +111,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.results",
     },
     "research": {
-        *("errors", "json_types", "redaction", "settings.model", "settings.system_policy", "settings.time_zone"),
-        *("responses_api", "usage"),
+        *("errors", "json_types", "redaction", "sanitization"),
+        *("settings.model", "settings.system_policy", "settings.time_zone", "responses_api", "usage"),
     },
     "configured": {
         "",

@@ -113,20 +113,32 @@ def configured(environ: Mapping[str, str], config_path: str | None, **more: Any)
 
 def say(line: str = "") -> None:
     """Write a line of the result, with control characters replaced."""
-    write(_CONTROL.sub("\ufffd", line) + "\n")
+    write(_seen(_CONTROL.sub("\ufffd", line)) + "\n")
 
 
 def say_text(text: str) -> None:
     """Write text from the API or a file, as it is; on a terminal, with control characters replaced."""
-    write(_CONTROL_IN_TEXT.sub("\ufffd", text) if on_terminal(sys.stdout) else text)
+    write(_seen(_CONTROL_IN_TEXT.sub("\ufffd", text)) if on_terminal(sys.stdout) else text)
 
 
 def say_json(document: Any) -> None:
     """Write a document as the only output of a command."""
+    from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a prompt of a shell should not wait for it
+
+    document = sanitized_json(document)
     text = json.dumps(document, ensure_ascii=False, indent=2)
     if sys.stdout is not None and not _can_write(text, sys.stdout):
         text = json.dumps(document, indent=2)
     write(text + "\n")
+
+
+def _seen(text: str) -> str:
+    """Return a text without what nobody would see of it."""
+    if text.isascii():
+        return text
+    from responses_mcp.sanitization import sanitized  # noqa: PLC0415  # a prompt of a shell should not wait for it
+
+    return sanitized(text)
 
 
 def show_now() -> None:
@@ -181,7 +193,9 @@ class StatusLine:
         """Show a text in place of the one before."""
         if not self._on:
             return
-        text = _cut(_CONTROL.sub(" ", text), _width(sys.stderr) - 1)  # a full line would make some terminals scroll
+        text = _cut(
+            _seen(_CONTROL.sub(" ", text)), _width(sys.stderr) - 1
+        )  # a full line would make some terminals scroll
         wide = columns(text)
         # Blanks, because not every terminal knows how to erase a line.
         _to_stderr("\r" + text + " " * max(self._shown - wide, 0))

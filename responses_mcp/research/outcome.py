@@ -17,6 +17,7 @@ from responses_mcp.responses_api.request.payload import MAX_DOMAINS
 from responses_mcp.responses_api.response.error_mapping import check_status
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_parts, joined_text, read_answer
 from responses_mcp.responses_api.response.web_pages import without_markers
+from responses_mcp.sanitization import sanitized_json
 from responses_mcp.settings.time_zone import zone_of
 
 Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
@@ -166,7 +167,7 @@ def _data(response: JsonObject, redact: Redact) -> JsonObject:
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     text = without_markers(joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact))
     try:
-        value = json.loads(text)
+        value = sanitized_json(json.loads(text), redact)  # which JSON may have escaped
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

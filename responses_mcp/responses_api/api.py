@@ -16,7 +16,7 @@ import trio
 from responses_mcp import __version__
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.redaction import Redactor, line_at
+from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers
@@ -25,6 +25,7 @@ from responses_mcp.responses_api.response.streaming import Place
 from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.room import Room
+from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.usage.bill import Bill
 
@@ -218,7 +219,7 @@ class ResponsesApi:
 
         def tell(phase: str) -> None:
             if on_phase is not None:
-                on_phase(self.redact.known(phase))
+                on_phase(self.redact.known(sanitized(phase)))
 
         model = str(body.get("model"))
         # What a call learns is its own until it is answered: a refusal may have meant something else.

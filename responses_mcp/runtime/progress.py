@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import trio
 
-from responses_mcp.json_types import replace_lone_surrogates
+from responses_mcp.sanitization import sanitized
 
 SPACING = 0.25  # seconds between two notifications of one call
 HEARTBEAT = 12.0  # seconds of silence before the last message is repeated; clients allow 15 to 60
@@ -36,8 +36,8 @@ class ProgressReporter:
     def report(self, message: str) -> None:
         """Say what the call is doing: now, or a moment later if something was said just before."""
         # Cut first: the query that a search asked may be of any length.
-        words = message[: 4 * LONGEST_MESSAGE].split()
-        self._phase = replace_lone_surrogates(" ".join(words))[:LONGEST_MESSAGE]
+        words = sanitized(message[: 4 * LONGEST_MESSAGE]).split()
+        self._phase = " ".join(words)[:LONGEST_MESSAGE]
         self._pending = self._phase
         if trio.current_time() >= self._due():
             self._flush()

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError
-from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
@@ -66,14 +65,15 @@ class ManualsToolset:
         log.debug("server: tools/call name=%s argsKeys=%s", name, sorted(arguments))
         try:
             manuals = self._opened()
-            from responses_mcp.toolsets.manual_calls import CALLS  # noqa: PLC0415  # a start should not wait for it
+            # A start should not wait for these.
+            from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415
+            from responses_mcp.toolsets.manual_calls import CALLS  # noqa: PLC0415
 
-            result = await CALLS[name](manuals, context, arguments)
+            # Here and not where the text is read: places in a file count its characters, whatever they are.
+            result = sanitized_json(await CALLS[name](manuals, context, arguments))
         except ManualsError as error:
             raise ToolError(_failure(error)) from error
-        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-        clean = replace_lone_surrogates(text)
-        return ToolSuccess(clean, result if clean == text else json.loads(clean))
+        return ToolSuccess(json.dumps(result, ensure_ascii=False, separators=(",", ":")), result)
 
     def _opened(self) -> Manuals:
         if self._settings.problems:
@@ -90,4 +90,6 @@ class ManualsToolset:
 
 
 def _failure(error: ManualsError) -> ToolFailure:
-    return ToolFailure(replace_lone_surrogates(json.dumps(error.as_json(), ensure_ascii=False)))
+    from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
+
+    return ToolFailure(json.dumps(sanitized_json(error.as_json()), ensure_ascii=False))

@@ -91,10 +91,11 @@ class ResearchToolset:
         except ResponsesMcpError as error:
             text = research.redact(for_client(error, context.client))
             raise ToolError(ToolFailure(replace_lone_surrogates(text))) from error
+        from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
+
         result, meta = (found, None) if isinstance(found, dict) else (found.as_json(), usage_meta(found.usage))
-        text = json.dumps(result, ensure_ascii=False)
-        clean = replace_lone_surrogates(text)
-        return ToolSuccess(clean, result if clean == text else json.loads(clean), meta)
+        result = sanitized_json(result)
+        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
     async def _opened(self) -> Research:
         import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there

@@ -22,9 +22,10 @@ from responses_mcp.errors import (
     UnusableReply,
     UpstreamError,
 )
-from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
+from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.redaction import Redact, redacted_beginning
 from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
+from responses_mcp.sanitization import sanitized
 
 _LONGEST_TEXT = 300  # characters of a message, with what the API said in it; clients get 400 (spec 8.2)
 _LONGEST_WORD = 64  # characters of a type or a code
@@ -169,7 +170,7 @@ def _parsed(beginning: bytes) -> object:
 
 
 def _request_id(headers: Mapping[str, str], redact: Redact) -> str | None:
-    return redact(headers.get("x-request-id", ""))[:_LONGEST_ID] or None
+    return redact(sanitized(headers.get("x-request-id", "")))[:_LONGEST_ID] or None
 
 
 class _Words(NamedTuple):
@@ -187,19 +188,24 @@ def _words(value: object, redact: Redact) -> _Words:
     if isinstance(error, dict):
         error = cast(dict[str, Any], error).get("error", error)
     if isinstance(error, str):
-        return _Words(_sentence(redacted_beginning(error, LONGEST_READ, redact)))
+        return _Words(_sentence(_beginning(error, redact)))
     if not isinstance(error, dict):
         return _Words("")
     given = cast(dict[str, Any], error)
     said: object = given.get("message") or given.get("detail") or ""
-    text = redacted_beginning(said if isinstance(said, str) else _dump(said), LONGEST_READ, redact)
+    text = _beginning(said if isinstance(said, str) else _dump(said), redact)
     return _Words(_sentence(text), *(_word(given.get(name), redact) for name in ("type", "code", "param")))
 
 
 def _word(value: object, redact: Redact) -> str | None:
     if not isinstance(value, str | int) or isinstance(value, bool):
         return None
-    return replace_lone_surrogates(redacted_beginning(str(value), LONGEST_READ, redact))[:_LONGEST_WORD]
+    return _beginning(str(value), redact)[:_LONGEST_WORD]
+
+
+def _beginning(text: str, redact: Redact) -> str:
+    """Return the beginning of a text as it may be shown."""
+    return redacted_beginning(sanitized(text[:LONGEST_READ]), LONGEST_READ, redact, cut=len(text) > LONGEST_READ)
 
 
 def _dump(value: object) -> str:

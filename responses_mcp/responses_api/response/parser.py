@@ -14,11 +14,13 @@ from itertools import repeat
 
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
-from responses_mcp.redaction import Redact, line_at, redacted_beginning
+from responses_mcp.redaction import Redact, redacted_beginning
 from responses_mcp.responses_api.response.citations import Citation, Cited, Source, choose_citations
 from responses_mcp.responses_api.response.dates import read_date
+from responses_mcp.responses_api.response.markdown import address, closing_nothing
 from responses_mcp.responses_api.response.sources_block import with_sources, without_domains
 from responses_mcp.responses_api.response.web_pages import is_within, without_markers, without_tracking
+from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.usage.bill import Usage
 
 # What is looked at, of what an API may send without end: items, and parts of all messages together; annotations of all
@@ -123,16 +125,17 @@ def _cited_urls(parts: list[JsonObject], redact: Redact, today: str) -> Iterator
     newest = datetime.date.fromisoformat(today)
     looks = repeat(None, MOST_SOURCES)
     for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
-        url = line_at(annotation, "url", redact)
+        url = address(line_at(annotation, "url", redact))
         if annotation.get("type") == "url_citation" and url:
             dates = (read_date(annotation.get(name), newest) for name in _DATES)
-            yield Cited(url, line_at(annotation, "title", redact) or None, next(filter(None, dates), None))
+            title = _name_at(annotation, "title", redact)
+            yield Cited(url, title or None, next(filter(None, dates), None))
 
 
 def _cited_files(parts: list[JsonObject], redact: Redact) -> Iterator[Source]:
     looks = repeat(None, MOST_SOURCES)
     for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
-        name = line_at(annotation, "filename", redact) or line_at(annotation, "file_id", redact)
+        name = _name_at(annotation, "filename", redact) or _name_at(annotation, "file_id", redact)
         if annotation.get("type") == "file_citation" and name:
             yield Source(name, "file", is_url=False)
 
@@ -141,10 +144,15 @@ def _sources(searches: list[JsonObject], redact: Redact) -> Iterator[Source]:
     looks = repeat(None, MOST_SOURCES)
     for search in searches:
         for source in objects(as_object(search.get("action")).get("sources"), looks):
-            if url := line_at(source, "url", redact):
-                yield Source(url, "url", is_url=True)
-            elif name := line_at(source, "name", redact) or line_at(source, "id", redact):
-                yield Source(name, line_at(source, "type", redact) or "source", is_url=False)
+            if given := line_at(source, "url", redact):
+                if url := address(given):
+                    yield Source(url, "url", is_url=True)
+            elif name := _name_at(source, "name", redact) or _name_at(source, "id", redact):
+                yield Source(name, _name_at(source, "type", redact) or "source", is_url=False)
+
+
+def _name_at(mapping: JsonObject, key: str, redact: Redact) -> str:
+    return redact(closing_nothing(line_at(mapping, key, redact)))
 
 
 def answer_parts(items: list[JsonObject], most: int) -> Iterator[JsonObject]:
@@ -160,5 +168,5 @@ def joined_text(parts: list[JsonObject], kind: str, member: str, redact: Redact)
     """Join one member of all parts of a kind, such as the `text` of `output_text`, to a text that may be shown."""
     # Joined first: a secret may have been cut between two parts, and a character into its two surrogates.
     text = "".join(text_at(part, member) for part in parts if part.get("type") == kind)
-    clean = replace_lone_surrogates(text[:_LONGEST_TEXT])
+    clean = sanitized(text[:_LONGEST_TEXT])
     return redacted_beginning(clean, _LONGEST_TEXT, redact, cut=len(text) > _LONGEST_TEXT)

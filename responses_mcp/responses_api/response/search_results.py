@@ -13,7 +13,8 @@ from itertools import islice, repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
-from responses_mcp.redaction import Redact, line_at
+from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.response.markdown import address
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, answer_parts, joined_text, no_text
 from responses_mcp.responses_api.response.search_list import (
     LONGEST_SNIPPET,
@@ -23,6 +24,7 @@ from responses_mcp.responses_api.response.search_list import (
     listed_pages,
 )
 from responses_mcp.responses_api.response.web_pages import host_of, is_within, page_key, shown, without_tracking
+from responses_mcp.sanitization import line_at
 from responses_mcp.usage.bill import Usage
 
 _MOST_SEEN = 2_000  # annotations, and sources, that are looked at
@@ -147,7 +149,8 @@ def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator
                 left -= len(covered)
                 snippet = _claim(text, done, start, covered, redact) if claims and left > 0 else ""
                 done = max(done, end)
-                yield SearchResult(line_at(annotation, "title", redact), line_at(annotation, "url", redact), snippet)
+                url = address(line_at(annotation, "url", redact)) or ""
+                yield SearchResult(line_at(annotation, "title", redact), url, snippet)
 
 
 def _consulted(searches: list[JsonObject], redact: Redact) -> Iterator[SearchResult]:
@@ -156,7 +159,7 @@ def _consulted(searches: list[JsonObject], redact: Redact) -> Iterator[SearchRes
     for search in searches:
         action = as_object(search.get("action"))
         for source in (action, *objects(action.get("sources"), looks)):
-            yield SearchResult("", line_at(source, "url", redact), "")
+            yield SearchResult("", address(line_at(source, "url", redact)) or "", "")
 
 
 def _place(annotation: JsonObject, text: str) -> tuple[int, int]:

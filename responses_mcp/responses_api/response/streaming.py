@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.json_types import JsonObject, as_object, text_at
 from responses_mcp.redaction import Redact
+from responses_mcp.sanitization import sanitized
 
 MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which holds up everything else
 _MOST_KEPT = 10_000  # events that may have to replace the output of the terminal one
@@ -315,7 +316,7 @@ def _searched(item: JsonObject, redact: Redact) -> str | None:
     action = as_object(item.get("action"))
     if action.get("type") in ("open_page", "find_in_page"):
         try:
-            host = urlsplit(redact(text_at(action, "url"))[:_LONGEST_URL]).hostname
+            host = urlsplit(redact(sanitized(text_at(action, "url")))[:_LONGEST_URL]).hostname
         except ValueError:
             host = None
         return f"reading {host}" if host else "reading a page"

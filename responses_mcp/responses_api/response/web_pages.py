@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection
 from urllib.parse import quote, urlsplit
 
-from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.response.markdown import closing_nothing
+from responses_mcp.sanitization import sanitized
 
 _LONGEST_URL = 4096
 _LONGEST_HOST = 253  # of DNS; the idna codec takes time in proportion to the square
@@ -32,8 +33,6 @@ _ADDRESS = r"\((?:[^()\s]++|\([^()\s]*+\))+\)"
 # Links in parentheses are how models cite: they name a page that the result names already.
 _CITED = re.compile(rf" ?\((?:\[[^\[\]]*\]{_ADDRESS}[,;\s]*)+\)")
 _LINK = re.compile(rf"\[([^\[\]]*)\]{_ADDRESS}")
-# Controls, marks that turn the direction of writing, and the characters in which text is smuggled past readers.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 
 def without_markers(text: str) -> str:
@@ -101,7 +100,7 @@ def _dns_name(host: str) -> str:
 
 def _escaped(part: str) -> str:
     """Return a path or query in one spelling: what must be escaped is, and in capitals; what need not be is not."""
-    return quote(_ESCAPE.sub(_spelled, part), safe="%/:?#[]@!$&'()*+,;=~")
+    return quote(_ESCAPE.sub(_spelled, part), safe="%/:?#@!$&'*+,;=~")
 
 
 def _spelled(escape: re.Match[str]) -> str:
@@ -115,8 +114,7 @@ def shown(text: str, longest: int, redact: Redact) -> str:
     Without citations, links and their marks, control characters and invisible ones. HTML stays as it is: what is no
     page needs no escapes.
     """
-    text = " ".join(replace_lone_surrogates(without_markers(text[: 4 * longest + 4000])).split())
-    text = _LINK.sub(r"\1", _CITED.sub("", text))
+    text = " ".join(without_markers(sanitized(text[: 4 * longest + 4000])).split())
     # Now, because what stood between the parts of a secret is gone.
-    text = redact(" ".join(_UNSEEN.sub("", text).split()))
+    text = redact(closing_nothing(_LINK.sub(r"\1", _CITED.sub("", text))))
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+from responses_mcp.sanitization import open_sequence, sanitized
 
-# Not behind the first half of a surrogate pair, nor a mark of the model.
-_END: Final = re.compile(r"\s|[^\x00-\x7f\ud800-\udbff\ue200-\ue20f]")
+# Nothing else ends a piece: an invisible character could stand in a secret, or belong to what comes before it.
+_END: Final = re.compile(
+    r"[ \n\t\u3000-\u303f\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003fffd]"
+)
 _ADDRESS_BEGINS: Final = re.compile(r"https?:")
 _LONGEST_WORD: Final = 4 * 1024  # characters; to put it together with each delta takes time
 _MARK: Final = "\ue200"
@@ -51,7 +53,7 @@ class WrittenText:
         end = self._end(text)
         self._waiting = [text[end:]]
         self._length = len(text) - end
-        text = without_tracking(without_markers(self._redact(replace_lone_surrogates(text[:end]))))
+        text = without_tracking(without_markers(self._redact(sanitized(text[:end]))))
         text = self._redact(text)  # without a mark inside, a secret is whole again
         if text:
             self._on_text(text)
@@ -60,6 +62,9 @@ class WrittenText:
         """Return up to where a text may be shown."""
         if self._lines:
             return text.rfind("\n") + 1
+        sequence = open_sequence(text)
+        if sequence < len(text):
+            return self._end(text[:sequence])
         word = max(text.rfind(blank) for blank in " \n\t") + 1
         mark = text.rfind(_MARK, text.rfind("\n") + 1)
         if mark >= 0 and "\ue201" not in text[mark:]:

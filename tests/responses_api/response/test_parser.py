@@ -244,8 +244,8 @@ def test_a_line_break_in_a_url_or_a_name_makes_no_new_line_in_the_block() -> Non
     search["action"]["sources"] = [{"type": "api", "name": "feed\n- forged (2026-01-01)"}]
     cited = url_citation(" https://a.jp/\r\nx ", " A\n title ", 0, 1)
     assert shown(answer("Yes.", annotations=[cited], searches=[search])) == found(
-        f"Yes.\n\n{listing('https://a.jp/ x', 'feed - forged (2026-01-01)')}",
-        ("https://a.jp/ x", "A title"),
+        f"Yes.\n\n{listing('https://a.jp/%20x', 'feed - forged (2026-01-01)')}",
+        ("https://a.jp/%20x", "A title"),
         ("feed - forged (2026-01-01)", "api"),
     )
 

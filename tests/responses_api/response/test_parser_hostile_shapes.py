@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import objects
 from responses_mcp.protocol.jsonrpc import encode
-from responses_mcp.redaction import line_at
 from responses_mcp.responses_api.response.error_mapping import check_status
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, MOST_SOURCES, Answer, read_answer
 from responses_mcp.responses_api.response.search_results import read_results
+from responses_mcp.sanitization import line_at
 from responses_mcp.testing.bodies import PEP, answer, web_search_call
 from responses_mcp.testing.items import url_citation
 

@@ -85,7 +85,7 @@ def test_a_broken_item_costs_itself_only() -> None:
 
 
 def test_braces_quotes_and_commas_within_texts_are_text() -> None:
-    title = 'a } b { "c" , ] \\ d'
+    title = 'a } b { "c" , [] \\ d'
     assert only(title=title).title == title
     assert read(json.dumps([{**B, "title": title}])[:-2] + ",}]")[0].title == title
 
