@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.outgoing import OutgoingText, added, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
@@ -72,6 +73,7 @@ class Answers:
         self._api = api or ResponsesApi(settings.openai, settings.request)
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
+        self._outgoing = OutgoingText(settings)
         self.redact = self._api.redact
 
     async def answer(
@@ -103,6 +105,10 @@ class Answers:
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
         chosen = self._profile(profile)
+        query_sent = self._outgoing.question(question.query)
+        domains_sent = [self._outgoing.question(domain) for domain in question.domains]
+        masked = added(each.masked for each in (query_sent, *domains_sent))
+        question = replace(question, query=query_sent.text, domains=[each.text for each in domains_sent])
         date = self._today()
         body = request_body(
             question,
@@ -114,6 +120,8 @@ class Answers:
         )
         _log_request(profile, chosen)
         if on_phase is not None:
+            if masked:
+                on_phase(f"masked in the question: {told(masked)}")
             on_phase(f"asking {chosen.model}")
         most = self._settings.policy.max_citations
         read = partial(
@@ -131,14 +139,14 @@ class Answers:
                 await room.wait()
             answer = await hand_off(Asked(question.query, body, chosen, caller))
             if answer is not None:
-                return answer
+                return replace(answer, masked=masked)
         used = profile if profile in self._settings.model_profiles else TOOLS[0]
         with naming_model(chosen.model, used, self._settings.openai.base_url):
             async with self._meter.call(caller, chosen, on_phase=on_phase) as bill:
                 in_background = chosen.background and chosen.store is not False
                 create = partial(create_in_background, self._api) if in_background else self._api.create
                 answer = await create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
-        return replace(answer, usage=bill.usage)
+        return replace(answer, usage=bill.usage, masked=masked)
 
     def _profile(self, name: object) -> Profile:
         profiles = self._settings.model_profiles

@@ -14,14 +14,6 @@ _LONGEST_SECRET = 4 * 1024  # characters at the end of a text that is cut there,
 _SHORTEST = 4  # characters; masking anything shorter would make the text unreadable and hide nothing worth hiding
 _SHORTEST_WORD = 8  # of a value of several words; "Bearer" and its like are no secrets
 
-# What looks like a credential is masked even when it is not ours: a gateway's error may quote somebody else's.
-_LOOKS_SECRET = re.compile(
-    r"(?<=://)[^/@\s\"']+(?=@)"  # user:password of a URL
-    r"|(?<=\bbearer )[^\s\"']{8,}"
-    r"|\bsk-[a-z0-9_-]{16,}",
-    re.IGNORECASE,
-)
-
 
 def redacted_beginning(text: str, most: int, redact: Redact, *, cut: bool = False) -> str:
     """Return the first `most` characters without secrets, nor the half of one where a text is, or was, cut."""
@@ -41,13 +33,26 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets, and without what looks like one."""
-        return _LOOKS_SECRET.sub(MASK, self.known(text))
+        from responses_mcp.credential_patterns import CREDENTIALS  # noqa: PLC0415  # a start should not wait for them
+
+        text = self.known(text)
+        # Masked even when it is not ours: a gateway's error may quote somebody else's.
+        for credential in CREDENTIALS:
+            if any(mark in text for mark in credential.marks):
+                text = credential.pattern.sub(MASK, text)
+        return text
 
     def known(self, text: str) -> str:
         """Return `text` without the given secrets only: an answer may explain what keys look like."""
+        return self.masked(text, MASK)[0]
+
+    def masked(self, text: str, mask: str) -> tuple[str, int]:
+        """Return `text` with `mask` for each of the given secrets, and how many there were."""
+        times = 0
         for secret in self._known:
-            text = secret.sub(MASK, text)
-        return text
+            text, found = secret.subn(mask, text)
+            times += found
+        return text, times
 
 
 def _parts(secret: str) -> Iterator[str]:

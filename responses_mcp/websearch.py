@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
+from responses_mcp.outgoing import OutgoingText, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.payload import bare_hosts
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
@@ -53,6 +54,7 @@ class WebSearch:
         self._policy = retry_policy(settings.search)
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
+        self._outgoing = OutgoingText(settings)
         self.redact = self._api.redact
 
     async def search(
@@ -76,6 +78,8 @@ class WebSearch:
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
         profile = self._profile()
+        sent = self._outgoing.question(asked.query)
+        asked = replace(asked, query=sent.text)
         today = self._today()
         search = self._settings.search
         body = search_body(
@@ -89,6 +93,8 @@ class WebSearch:
         bounds = (asked.limit, asked.language, asked.timeframe)
         log.debug("search: model=%s limit=%d language=%s timeframe=%s", profile.model, *bounds)
         if on_phase is not None:
+            if sent.masked:
+                on_phase(f"masked in the question: {told(sent.masked)}")
             on_phase(f"asking {profile.model}")
         blocked = bare_hosts(profile.blocked_domains)
         read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known, blocked=blocked)
@@ -97,7 +103,7 @@ class WebSearch:
             async with self._meter.call(Caller("chatgpt_o3_search", client), profile, on_phase=on_phase) as bill:
                 found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room, bill=bill)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
-        return replace(found, usage=bill.usage)
+        return replace(found, usage=bill.usage, masked=sent.masked)
 
     def _profile(self) -> Profile:
         profiles = self._settings.model_profiles

@@ -24,7 +24,9 @@ BASE = {"", "errors", "json_types", "redaction", "room", "sanitization"}  # "" i
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "json_types": set(),
-    "redaction": set(),
+    "credential_patterns": set(),
+    "redaction": {"credential_patterns"},
+    "outgoing": {"credential_patterns", "errors", "redaction", "settings.model"},
     "sanitization": {"json_types", "redaction"},
     "room": set(),
     "under_trio": {"errors"},
@@ -58,6 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "under_trio",
         "errors",
         "json_types",
+        "outgoing",
         "room",
         "responses_api",
         "settings.model",
@@ -66,7 +69,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "usage.meter",
     },
     "websearch": {
-        *("under_trio", "errors", "room", "responses_api", "settings.model", "settings.time_zone", "usage.meter"),
+        *(
+            "under_trio",
+            "errors",
+            "outgoing",
+            "room",
+            "responses_api",
+            "settings.model",
+            "settings.time_zone",
+            "usage.meter",
+        ),
     },
     "manuals.requests": {"manuals.errors", "manuals.words"},
     "manuals.files": {
@@ -81,7 +93,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.requests.paths",
     },
     "manuals.embeddings": {
-        *("errors", "json_types", "manuals.words", "responses_api.api", "settings.model"),
+        *("errors", "json_types", "manuals.words", "outgoing", "responses_api.api", "settings.model"),
     },
     "manuals.results": {
         "json_types",
@@ -111,7 +123,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.results",
     },
     "research": {
-        *("errors", "json_types", "redaction", "sanitization"),
+        *("errors", "json_types", "outgoing", "redaction", "sanitization"),
         *("settings.model", "settings.system_policy", "settings.time_zone", "responses_api", "usage"),
     },
     "configured": {

@@ -25,6 +25,7 @@ import trio
 
 from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
 from responses_mcp.json_types import JsonObject
+from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
@@ -75,6 +76,7 @@ class Research:
         clock: Callable[[], float],
     ) -> None:
         self.redact = api.redact
+        self.outgoing = OutgoingText(settings)
         self._settings = settings
         self._api = api
         self._meter = meter
@@ -124,7 +126,7 @@ class Research:
         what cannot be asked.
         """
         inquiry = checked(
-            query,
+            self.outgoing.question(query).text,
             effort=effort,
             domains=domains,
             blocked_domains=blocked_domains,

@@ -19,6 +19,7 @@ from responses_mcp.settings.model import ManualsSettings as ManualsSettings
 from responses_mcp.settings.model import ModelPrice as ModelPrice
 from responses_mcp.settings.model import OpenAISettings as OpenAISettings
 from responses_mcp.settings.model import PolicySettings as PolicySettings
+from responses_mcp.settings.model import PrivacySettings as PrivacySettings
 from responses_mcp.settings.model import Profile as Profile
 from responses_mcp.settings.model import RequestSettings as RequestSettings
 from responses_mcp.settings.model import ResearchSettings as ResearchSettings

@@ -95,6 +95,7 @@ def load_settings(
         locale=model.LocaleSettings(**layers.section("locale")),
         manuals=manuals,
         research=research,
+        privacy=model.PrivacySettings(**layers.section("privacy")),
         usage=model.UsageSettings(**layers.section("usage")),
         limits=limits,
         prices=_prices(layers),

@@ -265,6 +265,13 @@ class ServerSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacySettings:
+    """What becomes of a secret in a text that is to be sent: it is masked, the call fails, or it is sent."""
+
+    outgoing_secrets: Literal["mask", "refuse", "allow"] = "mask"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSettings:
     """Whether each paid call is written down, in a database in `research.state_dir`."""
 
@@ -320,6 +327,7 @@ class Settings:
     locale: LocaleSettings = field(default_factory=LocaleSettings)
     manuals: ManualsSettings = field(default_factory=ManualsSettings)
     research: ResearchSettings = field(default_factory=ResearchSettings)
+    privacy: PrivacySettings = field(default_factory=PrivacySettings)
     usage: UsageSettings = field(default_factory=UsageSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     prices: Mapping[str, ModelPrice] = field(default_factory=_no_prices)

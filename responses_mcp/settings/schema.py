@@ -293,6 +293,16 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         switch("store", "Whether the API keeps runs. `false` ends a run with its server or connection."),
     ),
     *section(
+        "privacy",
+        "PRIVACY",
+        choice(
+            "outgoing_secrets",
+            ("mask", "refuse", "allow"),
+            "What becomes of keys, tokens and passwords in a question: they are masked, the call fails, or they are "
+            "sent. In texts for embeddings they are masked, too, unless they are allowed.",
+        ),
+    ),
+    *section(
         "usage",
         "USAGE",
         switch("ledger", "Write down what each call used and cost, without any text, in `research.state_dir`."),

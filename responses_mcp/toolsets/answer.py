@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess, usage_meta
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess, masked_meta, usage_meta
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
@@ -164,6 +164,7 @@ class AnswerToolset:
             raise ToolError(replace(answer_failed(text, self._details(error)), meta=usage_meta(used))) from error
         result = answer.as_json()
         meta = usage_meta(None if answer.usage is None else answer.usage.as_json())
+        meta = {**(meta or {}), **masked_meta(answer.masked)} or None
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
     def _details(self, error: ResponsesMcpError) -> JsonObject:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 USAGE: Final = "io.github.uchimanajet7/usage"
 """Where in `_meta` a result says what the call used."""
 
+MASKED: Final = "io.github.uchimanajet7/masked"
+"""Where in `_meta` a result says what was masked in the question before it was sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
@@ -50,6 +53,11 @@ class CallContext:
 def usage_meta(usage: Mapping[str, Any] | None) -> JsonObject | None:
     """Return the `meta` of an outcome that says what the call used, if it asked the API at all."""
     return {USAGE: dict(usage)} if usage else None
+
+
+def masked_meta(masked: Mapping[str, int]) -> JsonObject:
+    """Return what `meta` of an outcome says of secrets that were masked in the question: kinds and counts."""
+    return {MASKED: dict(masked)} if masked else {}
 
 
 class ToolError(Exception):
@@ -139,5 +147,6 @@ __all__ = [
     "ToolFailure",
     "ToolSuccess",
     "Toolset",
+    "masked_meta",
     "usage_meta",
 ]

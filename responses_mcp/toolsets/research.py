@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, cast
 from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.request.question import read_domains, read_number, read_query
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess, usage_meta
+from responses_mcp.toolsets.base import (
+    CallContext,
+    Tool,
+    ToolError,
+    ToolFailure,
+    ToolSuccess,
+    masked_meta,
+    usage_meta,
+)
 from responses_mcp.toolsets.cures import for_client
 from responses_mcp.toolsets.research_definitions import (
     DEFINITIONS,
@@ -95,6 +103,9 @@ class ResearchToolset:
 
         result, meta = (found, None) if isinstance(found, dict) else (found.as_json(), usage_meta(found.usage))
         result = sanitized_json(result)
+        query = arguments.get("query")
+        if isinstance(query, str) and (masked := research.outgoing.masked(query).masked):
+            meta = {**(meta or {}), **masked_meta(masked)}
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
     async def _opened(self) -> Research:

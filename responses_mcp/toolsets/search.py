@@ -13,7 +13,16 @@ from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited,
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from responses_mcp.responses_api.request.search import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
-from responses_mcp.toolsets.base import CallContext, Crash, Tool, ToolError, ToolFailure, ToolSuccess, usage_meta
+from responses_mcp.toolsets.base import (
+    CallContext,
+    Crash,
+    Tool,
+    ToolError,
+    ToolFailure,
+    ToolSuccess,
+    masked_meta,
+    usage_meta,
+)
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
@@ -110,6 +119,7 @@ class SearchToolset:
             raise ToolError(replace(failure, meta=usage_meta(used))) from error
         result = found.as_json()
         meta = usage_meta(None if found.usage is None else found.usage.as_json())
+        meta = {**(meta or {}), **masked_meta(found.masked)} or None
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
 

@@ -129,7 +129,7 @@ def test_the_defaults_are_shown_in_the_order_of_the_specification_also_for_setti
 ) -> None:
     defaults = document(load(tmp_path))
     order = ["openai", "request", "model_profiles", "policy", "search", "locale", "manuals"]
-    order += ["research", "usage", "limits", "prices", "server"]
+    order += ["research", "privacy", "usage", "limits", "prices", "server"]
     assert list(dict.fromkeys(key.partition(".")[0] for key in defaults["sources"])) == order
     by_hand = LoadedSettings(settings=Settings(), sources={}, problems=(), warnings=())
     assert document(by_hand)["effective"] == defaults["effective"]

@@ -30,13 +30,19 @@ _CLAUSE: Final = re.compile(r"(?<=[.;]) ")
 
 
 class EmbeddingsEndpoint:
-    """The `/embeddings` of the server that `api` asks. `aclose` closes the connections of `api`."""
+    """The `/embeddings` of the server that `api` asks, with texts as `masked` returns them.
+
+    `aclose` closes the connections of `api`.
+    """
 
     few = 8  # sections, in one request
     rest = 10.0
 
-    def __init__(self, settings: EmbeddingsSettings, api: Callable[[], ResponsesApi]) -> None:
+    def __init__(
+        self, settings: EmbeddingsSettings, api: Callable[[], ResponsesApi], masked: Callable[[str], str] = str
+    ) -> None:
         self._settings = settings
+        self._masked = masked
         self._open = api
         self._opened = False
         self.name = f"api {settings.model} {settings.dimensions or ''}".strip()
@@ -50,7 +56,8 @@ class EmbeddingsEndpoint:
         """Return a vector for each text, see `Embedder`. Cancelling closes the socket."""
         wanted = self._settings.dimensions
         # Base64 takes a quarter of the bytes; a server that knows only numbers sends these, or refuses the parameter.
-        body: JsonObject = {"model": self._settings.model, "input": list(texts), "encoding_format": "base64"}
+        given = [self._masked(text) for text in texts]
+        body: JsonObject = {"model": self._settings.model, "input": given, "encoding_format": "base64"}
         if wanted:
             body["dimensions"] = wanted
         try:

@@ -24,7 +24,9 @@ def open_embedder(settings: Settings, api: Callable[[], ResponsesApi] | None = N
         return WordVectors()
     if chosen.provider == "none":
         return None
-    from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint  # noqa: PLC0415  # few ask for it
+    # Few ask for it.
+    from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint  # noqa: PLC0415
+    from responses_mcp.outgoing import OutgoingText  # noqa: PLC0415
 
     openai = settings.openai
 
@@ -34,7 +36,9 @@ def open_embedder(settings: Settings, api: Callable[[], ResponsesApi] | None = N
         return ResponsesApi(replace(openai, base_url=chosen.base_url or openai.base_url), settings.request)
 
     shared = chosen.base_url in (None, openai.base_url)
-    return EmbeddingsEndpoint(chosen, api if shared and api is not None else of_its_own)
+    outgoing = OutgoingText(settings)
+    opening = api if shared and api is not None else of_its_own
+    return EmbeddingsEndpoint(chosen, opening, lambda text: outgoing.masked(text).text)
 
 
 def what_is_sent(settings: Settings) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
 
@@ -45,7 +45,8 @@ _ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
 class Answer:
     """An answer as the output contract has it (3.2). `text` ends in `Sources:` when a search was used.
 
-    `usage` is what it took; None where nobody counted.
+    `usage` is what it took; None where nobody counted. `masked` counts the secrets, by kind, that were masked in the
+    question before it was sent.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Answer:
     citations: tuple[Citation, ...]
     model: str
     usage: Usage | None = field(default=None, compare=False)
+    masked: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)
 
     def as_json(self) -> JsonObject:
         """Return exactly the four members of the output contract."""

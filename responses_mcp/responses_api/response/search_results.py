@@ -7,7 +7,7 @@ search has not seen is invented, and dropped; what the model does not list is ad
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
 
@@ -38,13 +38,14 @@ _LINK = re.compile(r"\[[^\[\]]*\]\((?:[^()\s]++|\([^()\s]*+\))*\)|https?://\S+|[
 class SearchResults:
     """What a search has found: `total_count` pages, of which `results` are the first. `dropped` links were invented.
 
-    `usage` is what it took; None where nobody counted.
+    `usage` is what it took; None where nobody counted. `masked` is as in `Answer`.
     """
 
     results: tuple[SearchResult, ...]
     total_count: int
     dropped: int = 0
     usage: Usage | None = field(default=None, compare=False)
+    masked: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)
 
     def as_json(self) -> JsonObject:
         """Return exactly the two members of the contract."""

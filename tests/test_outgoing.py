@@ -1,0 +1,306 @@
+"""Secrets do not leave by mistake: what of a question is masked before it is sent, and what is not.
+
+Every credential here is made up by a seed in the form of its issuer; none is anybody's.
+"""
+
+import base64
+import json
+import random
+import string
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import trio
+
+from responses_mcp.answers import open_answers
+from responses_mcp.errors import BadArgument
+from responses_mcp.manuals.embeddings.provider import open_embedder
+from responses_mcp.outgoing import OutgoingText
+from responses_mcp.redaction import Redactor
+from responses_mcp.settings.model import (
+    EmbeddingsSettings,
+    ManualsSettings,
+    OpenAISettings,
+    PrivacySettings,
+    ResearchSettings,
+    ServerSettings,
+    Settings,
+)
+from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
+from responses_mcp.testing.client import connected_client
+from responses_mcp.websearch import open_search
+
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
+KEY = "canary-key-of-this-server-0123456789"
+MASKED = "io.github.uchimanajet7/masked"
+RANDOM = random.Random(17)
+LETTERS = string.ascii_letters + string.digits
+
+
+def some(length: int, alphabet: str = LETTERS) -> str:
+    return "".join(RANDOM.choice(alphabet) for _ in range(length))
+
+
+def b64(value: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+def private_key(kind: str = "RSA ") -> str:
+    lines = "\n".join(some(64, LETTERS + "+/") for _ in range(12))
+    return f"-----BEGIN {kind}PRIVATE KEY-----\n{lines}\n-----END {kind}PRIVATE KEY-----"
+
+
+SECRETS: dict[str, Callable[[], tuple[str, str]]] = {
+    "RSA key": lambda: ("private key", private_key()),
+    "PKCS 8 key": lambda: ("private key", private_key("")),
+    "OpenSSH key": lambda: ("private key", private_key("OPENSSH ")),
+    "key without an end": lambda: ("private key", private_key()[: 32 + 65 * 4 - 1]),
+    "key in one line of JSON": lambda: ("private key", private_key().replace("\n", "\\n")),
+    "AWS key id": lambda: ("AWS access key", "AKIA" + some(16, string.ascii_uppercase + "234567")),
+    "AWS session": lambda: ("AWS access key", "ASIA" + some(16, string.ascii_uppercase + "234567")),
+    "GitHub": lambda: ("GitHub token", "ghp_" + some(36)),
+    "GitHub App": lambda: ("GitHub token", "ghs_" + some(36)),
+    "GitHub, fine-grained": lambda: ("GitHub token", f"github_pat_{some(22)}_{some(59)}"),
+    "GitLab": lambda: ("GitLab token", "glpat-" + some(20, LETTERS + "_-")),
+    "Slack bot": lambda: ("Slack token", f"xoxb-{some(12, string.digits)}-{some(12, string.digits)}-{some(24)}"),
+    "Slack app": lambda: (
+        "Slack token",
+        f"xapp-1-A{some(10, string.ascii_uppercase)}-{some(13, '0123456789')}-{some(64, '0123456789abcdef')}",
+    ),
+    "Google": lambda: ("Google key", "AIza" + some(35, LETTERS + "_-")),
+    "Google OAuth": lambda: ("Google secret", "GOCSPX-" + some(28)),
+    "Stripe": lambda: ("Stripe key", "sk_live_" + some(24)),
+    "Stripe, restricted": lambda: ("Stripe key", "rk_live_" + some(99)),
+    "OpenAI": lambda: ("OpenAI key", "sk-" + some(48)),
+    "OpenAI project": lambda: ("OpenAI key", "sk-proj-" + some(120, LETTERS + "_-") + "A"),
+    "Anthropic": lambda: ("Anthropic key", "sk-ant-api03-" + some(93, LETTERS + "_-") + "AA"),
+    "JWT": lambda: ("JWT", f"{b64({'alg': 'HS256', 'typ': 'JWT'})}.{b64({'sub': some(8), 'iat': 17})}.{some(43)}"),
+    "ours": lambda: ("secret of this server", KEY),
+}
+PHRASES = (
+    "{}",
+    "Why does {} not work?",
+    'key = "{}"',
+    "curl -H 'Authorization: Bearer {}' x",
+    "この鍵 {} は？",
+    "({})",
+    "TOKEN={}\nrun",
+)
+
+OTHER_FORMS = {
+    "postgres://app:Tr0ub4dor-3xq@db.internal:5432/x": ("password in a URL", "Tr0ub4dor-3xq"),
+    "https://me:kq8Zp2!vLm@ex.jp/": ("password in a URL", "kq8Zp2!vLm"),
+    "aws_secret_access_key = " + "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL": (
+        "AWS secret key",
+        "q8Zp2vLmKx+4/nB7tR1yWc9sDf3gHj5kA0eUiOpL",
+    ),
+    "https://hooks.slack.com/services/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": (
+        "Slack webhook",
+        "T8Q2ZK4M1/B7W3XN5P9/kq8Zp2vLmKx4nB7tR1yWc9sD",
+    ),
+}
+
+EXAMPLES = (
+    "AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "sk-...", "sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "sk-proj-YOUR_KEY", "sk-1234567890abcdef1234567890abcdef1234567890abcdef",
+    "sk-ant-api03-your-key-here-your-key-here-your-key-here", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "ghp_1234567890abcdefghijklmnopqrstuvwxyz",
+    "github_pat_XXXX", "glpat-xxxxxxxxxxxxxxxxxxxx", "xoxb-your-token", "xoxb-123456789012-1234567890123-xxxxxxxxxxxxxxxxxxxxxxxx",
+    "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX", "AIzaSyXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX",
+    "sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_live_xxxxxxxxxxxxxxxxxxxxxxxx", "YOUR_KEY", "<API_KEY>", "$OPENAI_API_KEY", "Bearer ${TOKEN}",
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+    "postgres://user:password@localhost:5432/db", "https://user:$PASSWORD@ex.jp/", "redis://:secret@cache:6379", "mysql://root:root@db" , "git@github.com:a/b.git",
+    "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN CERTIFICATE-----\n" + "Q2VydGlmaWNhdGU" * 20,
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHk3q8Zp2vLmKx4nB7tR1yWc9sDf3gHj5kA0eUiOpLxy me@host", "npm sha512-" + "q8Zp2vLmKx4nB7tR1yWc9sDf3gHj5kA0eUiOpL" * 2 + "==",
+)  # fmt: skip
+
+
+def settings(
+    mode: Literal["mask", "refuse", "allow"] = "mask", base_url: str = "https://ex.jp/v1", **more: Any
+) -> Settings:
+    openai = OpenAISettings(api_key=KEY, base_url=base_url)
+    return Settings(openai=openai, privacy=PrivacySettings(outgoing_secrets=mode), **more)
+
+
+MASK = OutgoingText(settings())
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_masked_by_its_kind_wherever_it_stands(name: str) -> None:
+    for phrase in PHRASES:
+        kind, secret = SECRETS[name]()
+        sent = MASK.question(phrase.format(secret))
+        assert sent == (phrase.format(f"[masked: {kind}]"), {kind: 1}), phrase
+
+
+@pytest.mark.parametrize("text", OTHER_FORMS)
+def test_of_what_stands_in_an_address_or_a_setting_the_secret_alone_is_masked(text: str) -> None:
+    kind, secret = OTHER_FORMS[text]
+    assert MASK.question(f"Why: {text}?") == (f"Why: {text.replace(secret, f'[masked: {kind}]')}?", {kind: 1})
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_what_documentation_shows_is_left_as_it_is(text: str) -> None:
+    question = f"What does `{text}` mean?"
+    sent = MASK.question(question)
+    assert sent.text == question
+    assert not sent.masked
+
+
+def questions(count: int) -> list[str]:
+    """Return ordinary questions about code, with what such questions have in them."""
+    chance = random.Random(2000)
+
+    def word(length: int, alphabet: str) -> str:
+        return "".join(chance.choice(alphabet) for _ in range(length))
+
+    made: list[Callable[[], str]] = [
+        lambda: f"Why is there no row with id {uuid.UUID(int=chance.getrandbits(128), version=4)} in Postgres?",
+        lambda: f"git bisect says {word(40, '0123456789abcdef')} is the first bad commit, what now?",
+        lambda: f"pip: THESE PACKAGES DO NOT MATCH THE HASHES sha256:{word(64, '0123456789abcdef')}",
+        lambda: f"md5 {word(32, '0123456789abcdef')} or sha512-{base64.b64encode(chance.randbytes(64)).decode()}?",
+        lambda: f'<img src="data:image/png;base64,{base64.b64encode(chance.randbytes(3_000)).decode()}"> is broken',
+        lambda: f"url-safe: {base64.urlsafe_b64encode(chance.randbytes(200)).decode()} how to decode?",
+        lambda: f"docker pull registry.example/app@sha256:{word(64, '0123456789abcdef')} fails",
+        lambda: f"How do I use {chance.choice(EXAMPLES)} in {chance.choice(('Rust', 'Go', 'Python', 'TypeScript'))}?",
+        lambda: f"https://ex.jp/{word(12, LETTERS)}?q={word(24, LETTERS)}&s={word(40, LETTERS)} gives 404",
+        lambda: f"ssh-rsa AAAAB3NzaC1yc2E{word(340, LETTERS + '+/')}== me@host is refused",
+        lambda: (
+            f"Ethereum 0x{word(40, '0123456789abcdef')}, key id {word(16, '0123456789ABCDEF')}, ARN arn:aws:iam::{word(12, string.digits)}:role/x"
+        ),
+        lambda: (
+            f"Rust の E0{word(3, string.digits)} は何？ trace_id={word(32, '0123456789abcdef')} build {word(20, LETTERS)}"
+        ),
+        lambda: f"const sk_{word(20, string.ascii_lowercase)} = getenv('API_KEY'); // {word(60, LETTERS)}",
+        lambda: f"kubectl: token {word(6, LETTERS)}.{word(16, LETTERS)} eyJ{word(30, LETTERS)} invalid",
+    ]
+    return [chance.choice(made)() for _ in range(count)]
+
+
+def test_no_ordinary_question_is_changed() -> None:
+    asked = questions(2_000)
+    masked = [
+        (question[:200], dict(sent.masked)) for question in asked if (sent := MASK.question(question)).text != question
+    ]
+    assert masked == []
+
+
+def test_a_question_of_a_million_characters_takes_moments() -> None:
+    hostile = (
+        "eyJ" * 9 + ".",
+        "sk-",
+        "-----BEGIN PRIVATE KEY-----",
+        "://a:b",
+        "AKIA",
+        "xoxb-12345678-",
+        "aws_secret_key",
+        "A" * 64,
+        "://",
+    )
+    for piece in hostile:
+        began = time.process_time()
+        MASK.question(piece * (1_000_000 // len(piece)))
+        assert time.process_time() - began < 2, piece  # a square would be minutes
+
+
+def test_a_refused_question_names_kinds_and_the_cure_and_never_the_text() -> None:
+    _, secret = SECRETS["GitHub"]()
+    with pytest.raises(BadArgument) as caught:
+        OutgoingText(settings("refuse")).question(f"{secret} and {secret}")
+    assert "2 x GitHub token" in str(caught.value)
+    assert "PRIVACY_OUTGOING_SECRETS" in str(caught.value)
+    assert secret not in str(caught.value)
+
+
+def test_what_is_allowed_is_sent() -> None:
+    _, secret = SECRETS["GitHub"]()
+    assert OutgoingText(settings("allow")).question(secret) == (secret, {})
+
+
+def test_a_log_masks_whatever_a_question_would() -> None:
+    for make in SECRETS.values():
+        kind, secret = make()
+        shown = Redactor([KEY])(f"line {secret} end")
+        assert secret not in shown, kind
+
+
+@pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
+async def test_a_client_learns_what_was_masked_and_the_api_gets_none_of_it(tool: str) -> None:
+    _, secret = SECRETS["GitHub"]()
+    params = {"name": tool, "arguments": {"query": f"{secret} {secret} why?"}, "_meta": {"progressToken": "p"}}
+    reply = bodies.answer(
+        '[{"url": "https://ex.jp/", "title": "T", "snippet": "S"}]',
+        searches=[bodies.web_search_call(["q"], ["https://ex.jp/"])],
+    )
+    with trio.fail_after(WAIT):
+        async with open_fake_api(Json(reply)) as api:
+            chosen = settings(base_url=api.base_url, server=ServerSettings(toolsets=("answer", "search")))
+            async with connected_client(chosen) as client:
+                message = await client.response(await client.request("tools/call", params))
+            sent = json.dumps(api.requests[0].json)
+    assert message["result"]["_meta"][MASKED] == {"GitHub token": 2}
+    assert "[masked: GitHub token] [masked: GitHub token] why?" in sent
+    assert secret not in sent + json.dumps(client.heard)
+    assert "masked in the question: 2 x GitHub token" in json.dumps(client.heard)
+
+
+async def test_a_question_without_secrets_is_sent_as_it_is_and_nothing_is_said_of_it() -> None:
+    async with (
+        open_fake_api(Json(bodies.answer("A."))) as api,
+        connected_client(settings(base_url=api.base_url)) as client,
+    ):
+        with trio.fail_after(WAIT):
+            message = await client.ask(
+                "tools/call", {"name": "answer", "arguments": {"query": " wh\ty? \n", "domains": ["a.jp"]}}
+            )
+    assert MASKED not in message["result"].get("_meta", {})
+    assert api.requests[0].json["input"].startswith(" wh\ty? \n\n\n[Hints] ")
+
+
+async def test_a_refused_question_makes_no_request() -> None:
+    _, secret = SECRETS["Stripe"]()
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as api:
+            chosen = settings("refuse", api.base_url)
+            async with open_answers(chosen) as answers, open_search(chosen) as search:
+                for ask in (answers.answer, search.search):
+                    with pytest.raises(BadArgument, match="Stripe key"):
+                        await ask(f"what is {secret}")
+                with pytest.raises(BadArgument, match="password in a URL"):
+                    await answers.answer("q", domains=["https://me:kq8Zp2!vLm@ex.jp/"])
+            assert not api.requests
+
+
+def holding(folder: Path, text: str) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
+
+
+async def test_research_masks_a_question_and_says_so(tmp_path: Path) -> None:
+    _, secret = SECRETS["Slack bot"]()
+    with trio.fail_after(WAIT):
+        async with open_fake_api(as_stream(bodies.answer("A."))) as api:
+            kept = ResearchSettings(state_dir=str(tmp_path), keep_questions=True)
+            chosen = settings(base_url=api.base_url, research=kept, server=ServerSettings(toolsets=("research",)))
+            async with connected_client(chosen) as client:
+                arguments = {"query": f"what is {secret}", "wait_seconds": 20}
+                message = await client.ask("tools/call", {"name": "research", "arguments": arguments})
+            assert message["result"]["_meta"][MASKED] == {"Slack token": 1}
+            assert secret not in json.dumps([request.json for request in api.requests])
+    assert not holding(tmp_path, secret)
+
+
+@pytest.mark.parametrize("mode", ["mask", "refuse"])
+async def test_texts_for_embeddings_are_masked(mode: Literal["mask", "refuse"]) -> None:
+    _, secret = SECRETS["Google"]()
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as api:
+            api.embed = lambda texts: [[1.0, 2.0] for _ in texts]
+            manuals = ManualsSettings(embeddings=EmbeddingsSettings(provider="api"))
+            embedder = open_embedder(settings(mode, api.base_url, manuals=manuals))
+            assert embedder is not None
+            await embedder.embed([f"the key is {secret}", "plain"])
+            await embedder.aclose()
+    assert api.requests[0].json["input"] == ["the key is [masked: Google key]", "plain"]
