@@ -1,8 +1,8 @@
-"""What passes between the session and the shell around it: tools, calls in flight, and events."""
+"""What passes between the session and the shell around it: tools, other features, calls in flight, and events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from responses_mcp.json_types import JsonObject
@@ -19,6 +19,21 @@ class ListedTool:
     failure: Callable[[str], ToolFailure]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFeature:
+    """A capability beside tools, as the wire knows it.
+
+    `listings` maps methods to the results that they always have, `methods` names those that run as calls do.
+    `legacy` and `modern` say in which revisions it is offered.
+    """
+
+    capability: str
+    listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    methods: frozenset[str] = frozenset()
+    legacy: bool = True
+    modern: bool = True
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Pending:
     """A request that was accepted. Compared by identity: an id may come back once its request is over."""
@@ -33,9 +48,10 @@ class Pending:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Call(Pending):
-    """One `tools/call`. `progress_token` is None when the client wants no progress; 0 and "" are tokens.
+    """One `tools/call`, or a request of another `method`, whose params are then the `arguments` and `tool` is empty.
 
-    `client` is the client's name for itself, None where it has none.
+    `progress_token` is None when the client wants no progress; 0 and "" are tokens. `client` is the client's name for
+    itself, None where it has none.
     """
 
     tool: str
@@ -43,6 +59,7 @@ class Call(Pending):
     revision: Revision
     progress_token: RequestId | None
     client: str | None = None  # what it calls itself
+    method: str = "tools/call"
 
 
 class Subscription(Pending):

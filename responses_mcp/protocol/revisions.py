@@ -20,6 +20,7 @@ LEGACY_VERSION: Final = "2025-06-18"
 MODERN_VERSION: Final = "2026-07-28"
 SUPPORTED_VERSIONS: Final = (MODERN_VERSION,)
 UNSUPPORTED_VERSION: Final = -32022
+MISSING_RESOURCE: Final = -32002  # the modern revision does without it
 
 PREFIX: Final = "io.modelcontextprotocol/"
 _VERSION_KEY: Final = PREFIX + "protocolVersion"
@@ -72,7 +73,26 @@ class Crash:
     error: RpcError = _BUG
 
 
-Outcome = ToolSuccess | ToolFailure | Crash
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a request beside `tools/call` gets: the members of its result.
+
+    `cacheable` where the modern revision wants every such result to say how long it holds.
+    """
+
+    result: JsonObject
+    cacheable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request beside `tools/call` failed. `missing` is the URI of a resource that does not exist, if that is why."""
+
+    error: RpcError
+    missing: str | None = None
+
+
+Outcome = ToolSuccess | ToolFailure | Crash | Fetched | Refused
 
 
 def envelope_of(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -113,7 +133,7 @@ def _ill_typed(key: str, expected: str) -> RpcError:
     return RpcError(INVALID_PARAMS, f"Invalid params: params._meta.{key} must be {expected}")
 
 
-def _call_result(outcome: Outcome) -> JsonObject | RpcError:
+def _call_result(outcome: ToolSuccess | ToolFailure | Crash) -> JsonObject | RpcError:
     """Shape the end of a call as a result of `tools/call`, which both revisions have; a crash is an error in both.
 
     Error results carry no structured content: clients would hold it against the tool's output schema.
@@ -154,14 +174,14 @@ class LegacyRevision:
         self._instructions = instructions
         self._client: str | None = None
 
-    def initialize(self, params: Mapping[str, Any]) -> JsonObject:
+    def initialize(self, params: Mapping[str, Any], capabilities: Iterable[str] = ("tools",)) -> JsonObject:
         """Answer `initialize`; the version is pinned, whatever the client asks for (spec 11)."""
         self._client = _client_name(params.get("clientInfo"))
         if self._by_client:
             self._errors_as_results = self._client in _DROP_ERROR_DATA
         result: JsonObject = {
             "protocolVersion": LEGACY_VERSION,
-            "capabilities": {"tools": {}},
+            "capabilities": {name: {} for name in capabilities},
             "serverInfo": {"name": SERVER_NAME, "version": self._version},
         }
         if self._instructions is not None:
@@ -172,9 +192,9 @@ class LegacyRevision:
         """Return what the client calls itself, None if it did not say."""
         return self._client
 
-    def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
-        """Answer `tools/list`, in one page: some clients read no second one."""
-        return {"tools": list(definitions)}
+    def listing(self, result: JsonObject) -> JsonObject:
+        """Answer a request for a list that never changes, in one page: some clients read no second one."""
+        return result
 
     def unknown_tool(self, name: str) -> RpcError:  # noqa: ARG002  # the contract's words name no tool
         """Refuse a call of a tool that does not exist (spec, appendix B)."""
@@ -182,6 +202,12 @@ class LegacyRevision:
 
     def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
         """Shape the end of a call: a result, or the error that the contract wants."""
+        if isinstance(outcome, Fetched):
+            return outcome.result
+        if isinstance(outcome, Refused):
+            if outcome.missing is None:
+                return outcome.error
+            return RpcError(MISSING_RESOURCE, outcome.error.message, {"uri": outcome.missing})
         if isinstance(outcome, ToolFailure) and outcome.error is not None and not self._errors_as_results:
             return outcome.error
         return _call_result(outcome)
@@ -196,9 +222,10 @@ class ModernRevision:
         self._server = {"name": SERVER_NAME, "version": version}
         self._instructions = instructions
 
-    def discover(self) -> JsonObject:
+    def discover(self, capabilities: Iterable[str] = ("tools",)) -> JsonObject:
         """Answer `server/discover`, which must never fail for a reason of ours: clients would take us for legacy."""
-        result: JsonObject = {"supportedVersions": list(SUPPORTED_VERSIONS), "capabilities": {"tools": {}}}
+        offered: JsonObject = {name: {} for name in capabilities}
+        result: JsonObject = {"supportedVersions": list(SUPPORTED_VERSIONS), "capabilities": offered}
         if self._instructions is not None:
             result["instructions"] = self._instructions
         return self._cacheable(result)
@@ -207,9 +234,9 @@ class ModernRevision:
         """Return what the client of a request calls itself, None if it did not say."""
         return _client_name(as_object(params.get("_meta")).get(_CLIENT_KEY))
 
-    def tools(self, definitions: Iterable[JsonObject]) -> JsonObject:
-        """Answer `tools/list`."""
-        return self._cacheable({"tools": list(definitions)})
+    def listing(self, result: JsonObject) -> JsonObject:
+        """Answer a request for a list that never changes."""
+        return self._cacheable(result)
 
     def unknown_tool(self, name: str) -> RpcError:
         """Refuse a call of a tool that does not exist."""
@@ -217,6 +244,10 @@ class ModernRevision:
 
     def outcome(self, outcome: Outcome) -> JsonObject | RpcError:
         """Shape the end of a call: tool failures are results, so that the model can read and correct them."""
+        if isinstance(outcome, Fetched):
+            return self._cacheable(outcome.result) if outcome.cacheable else self._complete(outcome.result)
+        if isinstance(outcome, Refused):
+            return outcome.error
         shaped = _call_result(outcome)
         return shaped if isinstance(shaped, RpcError) else self._complete(shaped)
 

@@ -18,12 +18,21 @@ one id space, for a cancel does not say which it means.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import cast
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool, Pending, Subscription
+from responses_mcp.protocol.exchange import (
+    Call,
+    CallCancelled,
+    CallStarted,
+    Event,
+    ListedFeature,
+    ListedTool,
+    Pending,
+    Subscription,
+)
 from responses_mcp.protocol.framing import (
     FramingFault,
     MessageReader,
@@ -33,6 +42,7 @@ from responses_mcp.protocol.framing import (
     looks_like_header,
 )
 from responses_mcp.protocol.jsonrpc import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -57,6 +67,7 @@ from responses_mcp.protocol.revisions import (
     LegacyRevision,
     ModernRevision,
     Outcome,
+    Refused,
     Revision,
     check_envelope,
     envelope_of,
@@ -72,10 +83,10 @@ BATCH_BYTES = 64 * 1024  # the capacity of a pipe on Linux: more would only wait
 class Session:
     """The server's side of one MCP conversation.
 
-    `tools` maps names to tools, in the order in which they are listed. `version` is ours, for `serverInfo`.
-    `line_mode` starts with newline-delimited output (`MCP_LINE_MODE`, spec 5.4). `errors_as_results` is as in
-    `LegacyRevision`. `instructions` go to the client's model. Limits: bytes of one message (0: none) and requests in
-    flight.
+    `tools` maps names to tools, in the order in which they are listed; `features` are offered beside them. `version` is
+    ours, for `serverInfo`. `line_mode` starts with newline-delimited output (`MCP_LINE_MODE`, spec 5.4).
+    `errors_as_results` is as in `LegacyRevision`. `instructions` go to the client's model. Limits: bytes of one message
+    (0: none) and requests in flight.
     """
 
     def __init__(
@@ -86,6 +97,7 @@ class Session:
         line_mode: bool = False,
         errors_as_results: bool | None = None,
         instructions: str | None = None,
+        features: Iterable[ListedFeature] = (),
         max_message_bytes: int = 0,
         max_in_flight: int = 4096,
     ) -> None:
@@ -101,7 +113,13 @@ class Session:
         self._held_bytes = 0
         self._size = 0  # bytes of the message being received
         self._outbox = Outbox()
-        self._listed: dict[Revision, bytes] = {}  # the answer to tools/list
+        listed: JsonObject = {"tools": [tool.definition for tool in tools.values()]}
+        offered = [ListedFeature(capability="tools", listings={"tools/list": listed}), *features]
+        self._features: dict[Revision, list[ListedFeature]] = {
+            self._legacy: [each for each in offered if each.legacy],
+            self._modern: [each for each in offered if each.modern],
+        }
+        self._listed: dict[tuple[Revision, str], bytes] = {}  # the answers to tools/list and the like
         self._events: list[Event] = []
 
     @property
@@ -216,33 +234,43 @@ class Session:
         modern = envelope_of(request.params) is not None
         if request.method == "initialize" and (not modern or "protocolVersion" in request.params):
             self._initialized = True
-            return self._legacy.initialize(request.params)
+            return self._legacy.initialize(request.params, self._capabilities(self._legacy))
         if modern or request.method == "server/discover":
             return self._serve_modern(request)
         if request.method == "ping":
             return {}  # clients refuse any member in it
-        return self._serve_tools(request, self._legacy)
+        return self._serve_offered(request, self._legacy)
 
     def _serve_modern(self, request: Request) -> JsonObject | RpcError | None:
         if (error := check_envelope(request.params)) is not None:
             return error
         if request.method == "server/discover":
-            return self._modern.discover()
+            return self._modern.discover(self._capabilities(self._modern))
         if request.method == "subscriptions/listen":
             return self._open_subscription(request)
-        return self._serve_tools(request, self._modern)
+        return self._serve_offered(request, self._modern)
 
-    def _serve_tools(self, request: Request, revision: Revision) -> RpcError | None:
-        if request.method not in ("tools/list", "tools/call"):
+    def _capabilities(self, revision: Revision) -> list[str]:
+        return [each.capability for each in self._features[revision]]
+
+    def _serve_offered(self, request: Request, revision: Revision) -> RpcError | None:
+        features = self._features[revision]
+        listing = next((each.listings[request.method] for each in features if request.method in each.listings), None)
+        called = request.method == "tools/call"
+        if listing is None and not called and not any(request.method in each.methods for each in features):
             return RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method[:100]}")
         if revision is self._legacy and not self._initialized:
             cure = "send initialize first, or carry the 2026-07-28 _meta fields"
             return RpcError(INVALID_PARAMS, f"Invalid params: {cure}")
-        if request.method == "tools/call":
+        if called:
             return self._call_tool(request, revision)
-        # The list never changes, and to serialise it is most of the work of answering.
-        if (listed := self._listed.get(revision)) is None:
-            listed = self._listed[revision] = encode(revision.tools(tool.definition for tool in self._tools.values()))
+        if listing is None:
+            self._start(request, revision, lambda why: Refused(RpcError(INTERNAL_ERROR, why)))
+            return None
+        # A list never changes, and to serialise it is most of the work of answering.
+        key = revision, request.method
+        if (listed := self._listed.get(key)) is None:
+            listed = self._listed[key] = encode(revision.listing(listing))
         self._queue_bytes(result_message_bytes(request.id, listed))
         return None
 
@@ -255,23 +283,35 @@ class Session:
             return revision.unknown_tool(name)
         if arguments is not None and not isinstance(arguments, dict):
             return RpcError(INVALID_PARAMS, "Invalid params: arguments must be an object")
+        self._start(request, revision, tool.failure, tool=name, arguments=cast(JsonObject, arguments or {}))
+        return None
+
+    def _start(
+        self,
+        request: Request,
+        revision: Revision,
+        failure: Callable[[str], Outcome],
+        *,
+        tool: str = "",
+        arguments: JsonObject | None = None,
+    ) -> None:
         call = Call(
             id=request.id,
             key=request.key,
             size=self._size,
-            tool=name,
-            arguments=cast(JsonObject, arguments or {}),
+            tool=tool,
+            arguments=request.params if arguments is None else arguments,
             revision=revision,
             progress_token=_progress_token(request.params),
             client=revision.client(request.params),
+            method=request.method,
         )
         refusal = self._no_room()
         self._hold(call)
         if refusal is None:
             self._events.append(CallStarted(call))
         else:
-            self.finish(call, tool.failure(refusal))
-        return None
+            self.finish(call, failure(refusal))
 
     def _open_subscription(self, request: Request) -> RpcError | None:
         if not isinstance(request.params.get("notifications"), dict):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import cast
 
-from responses_mcp.protocol.exchange import Event, ListedTool
+from responses_mcp.protocol.exchange import Call, Event, ListedFeature, ListedTool
 from responses_mcp.protocol.session import Session
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import Tool, Toolset
+from responses_mcp.toolsets.base import FeaturedToolset, Method, Tool, Toolset
 
 log = logging.getLogger(__name__)
 
@@ -21,9 +22,14 @@ class Conversation:
     session: Session
     toolsets: list[Toolset]
     tools: dict[str, Tool]
+    methods: dict[str, Method] = field(default_factory=dict[str, Method])  # requests beside tools/call that run
     events: list[Event] = field(default_factory=list[Event])  # what the session asked for last, to be carried out
     unwritten: bytes = b""  # the rest of what was taken from the session
     input_ended: bool = False
+
+    def does(self, call: Call) -> Tool | Method:
+        """Return what a call is for."""
+        return self.tools[call.tool] if call.method == "tools/call" else self.methods[call.method]
 
     def receive(self, data: bytes) -> None:
         """Give the session the next bytes, or with b"" the end of the input; what it asks for is put into `events`."""
@@ -41,13 +47,25 @@ def open_conversation(
     """
     sets = list(toolsets)
     tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
+    # Most toolsets have nothing but tools.
+    features = [f for each in sets if hasattr(each, "features") for f in cast(FeaturedToolset, each).features]
     session = Session(
         {name: ListedTool(tool.definition, tool.failure) for name, tool in tools.items()},
         version=version,
         line_mode=settings.line_mode,
         errors_as_results=None if settings.tool_errors == "auto" else settings.tool_errors == "result",
         instructions=instructions,
+        features=[
+            ListedFeature(
+                capability=each.capability,
+                listings=each.listings,
+                methods=frozenset(method.name for method in each.methods),
+                legacy=each.legacy,
+                modern=each.modern,
+            )
+            for each in features
+        ],
         max_message_bytes=settings.max_message_bytes,
         max_in_flight=settings.max_in_flight,
     )
-    return Conversation(session, sets, tools)
+    return Conversation(session, sets, tools, {method.name: method for each in features for method in each.methods})

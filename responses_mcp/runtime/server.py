@@ -128,7 +128,6 @@ class _Shell:
     ) -> None:
         self._conversation = conversation
         self._session = conversation.session
-        self._tools = conversation.tools
         self._receive_stream = receive_stream
         self._send_stream = send_stream
         self._settings = settings
@@ -174,7 +173,7 @@ class _Shell:
         many = "1 call was" if count == 1 else f"{count} calls were"
         log.warning("server: %s cut off: %s", many, why)
         for call in server.cut_off:
-            self._finish(call, self._tools[call.tool].failure(why))
+            self._finish(call, self._conversation.does(call).failure(why))
         self._wake_writer(self._wake)
 
     async def _read(self, nursery: trio.Nursery) -> None:
@@ -212,6 +211,7 @@ class _Shell:
         self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery
     ) -> None:
         outcome: Outcome | None = None
+        does = self._conversation.does(call)
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
         report = None if reporter is None else reporter.report
         memory = self._memory if call.revision.remembers else None
@@ -222,19 +222,19 @@ class _Shell:
                     if reporter is not None:
                         nursery.start_soon(reporter.beat)
                     await self._room.wait()
-                    outcome = await self._tools[call.tool].handler(context, call.arguments)
+                    outcome = await does.handler(context, call.arguments)
             except* ToolError as failures:
                 outcome = _first(failures).failure
             except* Exception as bugs:  # the one place where a tool's bug is contained
                 if shortage := exhausted(bugs):
-                    outcome = self._tools[call.tool].failure(shortage)
+                    outcome = does.failure(shortage)
                 else:
                     log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
                         "server: %s crashed with %s; this is a bug, please report it with a --debug log",
-                        call.tool,
+                        does.name,
                         type(_first(bugs)).__name__,
                     )
-                    outcome = self._tools[call.tool].crash
+                    outcome = does.crash
                 log.debug("server: traceback of the crash", exc_info=bugs)
             finally:
                 del self._scopes[call]
@@ -245,12 +245,13 @@ class _Shell:
                 self._wake_writer(wake)
 
     def _finish(self, call: Call, outcome: Outcome | None) -> None:
+        does = self._conversation.does(call)
         try:
             self._session.finish(call, _checked(outcome))
         except (TypeError, ValueError, RecursionError) as bug:
-            log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.tool)  # noqa: TRY400
+            log.error("server: %s returned what cannot be sent; this is a bug in the tool", does.name)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
-            self._session.finish(call, self._tools[call.tool].crash)
+            self._session.finish(call, does.crash)
 
     def _report(self, call: Call, wake: trio.MemorySendChannel[None], value: float, message: str) -> None:
         self._session.report(call, value, message)

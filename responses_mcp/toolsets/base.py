@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from responses_mcp.json_types import JsonObject
-from responses_mcp.protocol.jsonrpc import RequestId, RpcError
-from responses_mcp.protocol.revisions import Crash, ToolFailure, ToolSuccess
+from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
+from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
 
 if TYPE_CHECKING:
     import trio
@@ -113,6 +113,36 @@ class Tool:
         return shown
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A request of the protocol beside `tools/call`, such as `resources/read`; it runs as a call of a tool does.
+
+    `handler(context, params)` gets the params as the client sent them, unchecked.
+    """
+
+    name: str
+    handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[Fetched | Refused]]
+    crash: Crash = field(default_factory=Crash)
+
+    def failure(self, text: str) -> Refused:
+        """Word a failure that is not its own, such as a full server."""
+        return Refused(RpcError(INTERNAL_ERROR, text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What a server offers beside tools, under the name of a capability.
+
+    `listings` maps methods to results that never change. `legacy` and `modern` say in which revisions it is offered.
+    """
+
+    capability: str
+    listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    methods: Sequence[Method] = ()
+    legacy: bool = True
+    modern: bool = True
+
+
 class Toolset(Protocol):
     """Tools that share what they need, such as a connection pool. Opened by first use, closed with the server."""
 
@@ -123,6 +153,15 @@ class Toolset(Protocol):
 
     async def aclose(self) -> None:
         """Release everything. Called once, when no tool of the set runs any more, perhaps in a cancelled scope."""
+        ...
+
+
+class FeaturedToolset(Toolset, Protocol):
+    """A toolset that has more to offer than tools."""
+
+    @property
+    def features(self) -> Sequence[Feature]:
+        """Return what it offers beside its tools."""
         ...
 
 
@@ -140,6 +179,11 @@ class ResidentToolset(Toolset, Protocol):
 __all__ = [
     "CallContext",
     "Crash",
+    "Feature",
+    "FeaturedToolset",
+    "Fetched",
+    "Method",
+    "Refused",
     "ResidentToolset",
     "RpcError",
     "Tool",

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Feature, Tool, ToolError, ToolFailure, ToolSuccess
 from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
+from responses_mcp.toolsets.manual_resources import features
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.embedder import Embedder
@@ -53,6 +54,11 @@ class ManualsToolset:
             for shown in DEFINITIONS
             if shown.name != "manual_search" or self._settings.manuals.search_tool
         ]
+
+    @property
+    def features(self) -> Sequence[Feature]:
+        """Return the manuals as resources, with completion of their names."""
+        return features(self._opened)
 
     async def aclose(self) -> None:
         """Stop what still runs and close the index, if one was opened."""
