@@ -82,6 +82,18 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 
         toolsets.append(ManualsToolset(settings, api=api))
+    if settings.server.prompts is not False:
+        from responses_mcp.toolsets.prompts import PromptsToolset  # noqa: PLC0415  # some want none
+
+        manuals = "manuals" in settings.toolsets
+        toolsets.append(
+            PromptsToolset(
+                legacy=settings.server.prompts is True,
+                modern=True,
+                manuals=manuals,
+                search_tool=settings.manuals.search_tool,
+            )
+        )
     if "search" in settings.toolsets:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 

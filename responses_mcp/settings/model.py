@@ -248,7 +248,7 @@ class ServerSettings:
     """The stdio server: debug output, limits in bytes and calls, and how tool failures reach clients.
 
     `debug` says whether there is a debug log; `debug_file` says which file gets it too and means nothing without it.
-    `toolsets` None stands for the usual choice.
+    `toolsets` None stands for the usual choice, `prompts` None for prompts in the newer revision of the protocol alone.
     """
 
     debug: bool = False
@@ -258,6 +258,7 @@ class ServerSettings:
     toolsets: tuple[str, ...] | None = None
     tool_errors: Literal["auto", "error", "result"] = "auto"
     instructions: bool = False
+    prompts: bool | None = None
     max_message_bytes: int = 16 * 1024 * 1024
     max_unsent_bytes: int = 64 * 1024 * 1024
     max_in_flight: int = 4096

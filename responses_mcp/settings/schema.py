@@ -358,6 +358,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "instructions",
             "Tell the client's model, in the handshake, when to prefer these tools to a search of its own.",
         ),
+        switch(
+            "prompts",
+            "Offer prompts, which clients show as slash commands. Not set, they are offered in revision 2026-07-28 of "
+            "the protocol and not in 2025-06-18.",
+        ),
         integer("max_message_bytes", 0, _LARGE, "Largest message that is read, in bytes; 0 means no limit.")._replace(
             least=4096  # below, hardly a call fits
         ),
