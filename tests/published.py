@@ -1,7 +1,7 @@
 """What is published beside the package: `python -m tests.published` writes into its files what the package says.
 
-These are `server.json`, the entry of the MCP registry, and `config/manifest.json`, the manifest of the bundle: the version
-of `responses_mcp/__init__.py`, the Pythons of `pyproject.toml`, and the tools that are always there.
+These are `server.json`, the entry of the MCP registry, `config/manifest.json`, the manifest of the bundle, and those of the
+plugins: the version of `responses_mcp/__init__.py`, the Pythons of `pyproject.toml`, and the tools that are always there.
 tests/test_bundle.py compares them.
 """
 
@@ -16,7 +16,13 @@ from responses_mcp.settings import Settings
 from responses_mcp.toolsets.answer import AnswerToolset
 
 ROOT = Path(__file__).parent.parent
-FILES = [ROOT / "server.json", ROOT / "config/manifest.json"]
+FILES = [
+    *(ROOT / name for name in ("server.json", "config/manifest.json")),
+    *(
+        ROOT / "config/plugins" / name
+        for name in ("claude-code/.claude-plugin/plugin.json", "gemini/gemini-extension.json")
+    ),
+]
 
 
 def with_facts(text: str) -> str:

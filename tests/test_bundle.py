@@ -16,7 +16,7 @@ import trio
 
 from responses_mcp import __version__
 from responses_mcp.answers import Answers
-from responses_mcp.settings import Settings
+from responses_mcp.settings import Settings, load_settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Hang, open_fake_api
 from responses_mcp.testing.client import McpClient
@@ -59,8 +59,11 @@ def test_what_is_published_beside_the_package_says_what_the_package_says() -> No
 
 def test_one_command_brings_another_version_into_all_that_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(published, "__version__", "1.2.3")
-    entry, manifest = (json.loads(published.with_facts(file.read_text(encoding="utf-8"))) for file in published.FILES)
+    entry, manifest, *plugins = (
+        json.loads(published.with_facts(file.read_text(encoding="utf-8"))) for file in published.FILES
+    )
     assert [entry["version"], entry["packages"][0]["version"], manifest["version"]] == ["1.2.3"] * 3
+    assert [plugin["version"] for plugin in plugins] == ["1.2.3"] * 2
 
 
 def test_packing_twice_gives_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
@@ -94,6 +97,21 @@ def test_the_key_is_a_secret_of_the_client_and_reaches_the_server_in_its_environ
     assert "user_config" not in " ".join(config["args"])
 
 
+def test_what_the_user_need_not_fill_in_reaches_the_server_as_nothing(manifest: dict[str, Any], tmp_path: Path) -> None:
+    optional = {name: each for name, each in manifest["user_config"].items() if not each["required"]}
+    assert {name: (each["type"], each["default"]) for name, each in optional.items()} == {
+        "manuals": ("directory", ""),
+        "toolsets": ("string", ""),
+    }
+    env = manifest["server"]["mcp_config"]["env"]
+    unfilled = {name: "" if "user_config" in text else text for name, text in env.items()}
+    settings = load_settings(unfilled, home=tmp_path).settings
+    assert (settings.toolsets, settings.manuals.root, settings.problems) == (("answer",), None, ())
+    filled = load_settings({"MANUALS_ROOT": "/m", "MCP_TOOLSETS": "answer,manuals,search"}, home=tmp_path).settings
+    assert (env["MANUALS_ROOT"], env["MCP_TOOLSETS"]) == ("${user_config.manuals}", "${user_config.toolsets}")
+    assert (filled.toolsets, filled.manuals.root) == (("answer", "manuals", "search"), str(Path("/m")))
+
+
 def test_the_manifest_sets_only_variables_that_the_server_or_uv_reads(manifest: dict[str, Any]) -> None:
     known = {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY", "UV_SYSTEM_CERTS"}
     assert manifest["server"]["mcp_config"]["env"].keys() <= known
@@ -120,10 +138,13 @@ async def test_the_command_in_the_manifest_installs_and_serves_with_the_key_of_t
     home.mkdir()
     with zipfile.ZipFile(os.environ["BUNDLE"]) as archive:
         archive.extractall(folder)
-    config = json.loads((folder / "manifest.json").read_bytes())["server"]["mcp_config"]
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    config, config_of_user = manifest["server"]["mcp_config"], manifest["user_config"]
 
     def filled(text: str) -> str:
         text = text.replace("${__dirname}", str(folder)).replace("${user_config.api_key}", KEY)
+        for name in ("manuals", "toolsets"):
+            text = text.replace(f"${{user_config.{name}}}", config_of_user[name]["default"])
         assert not re.search(r"\$\{", text)
         return text
 
