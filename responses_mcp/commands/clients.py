@@ -4,7 +4,8 @@ And the command that starts this program, as the configuration of a client shoul
 
 What was tried with the real clients, and with which versions: docs/reference/real-clients.md. How long they wait is
 what their users report: anthropics/claude-code#16837, #22542, #84136; openai/codex#31641, #38689;
-kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 2026-11-21.
+kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 2026-11-21. Windsurf and Zed are as their
+makers' pages say: docs.windsurf.com/windsurf/cascade/mcp, zed.dev/docs/ai/mcp and zed.dev/docs/configuring-zed.
 """
 
 from __future__ import annotations
@@ -185,6 +186,12 @@ def _codex_limits(server: Server) -> dict[str, Any]:
     }
 
 
+def _zed_file(machine: Machine) -> PurePath:
+    if machine.system == "mac":  # not where other desktop programs have theirs
+        return machine.home / ".config" / "zed" / "settings.json"
+    return machine.app_data / ("Zed" if machine.system == "windows" else "zed") / "settings.json"
+
+
 def _milliseconds(server: Server) -> dict[str, Any]:
     return {"timeout": server.client_limit * 1000}
 
@@ -262,6 +269,26 @@ CLIENTS: Final[Mapping[str, Client]] = {
         trust={"trust": True},
         untrusted="'gemini -p' offers no tool of a server that is not trusted: --trust adds that to the entry.",
         check="'gemini mcp list' starts the server and pings it.",
+    ),
+    "windsurf": Client(
+        title="Windsurf",
+        user_file=lambda machine: machine.home / ".codeium" / "windsurf" / "mcp_config.json",
+        project_file=None,
+        dialect="json",
+        reference="${env:NAME}",
+        check="In Windsurf, press the refresh button of the MCP servers.",
+    ),
+    "zed": Client(
+        title="Zed",
+        call=60,
+        call_cure='for Zed set "timeout": {limit} in the server\'s entry',
+        user_file=_zed_file,
+        project_file=None,  # it has one, but the key would stand in it
+        dialect="jsonc",
+        container="context_servers",
+        limits=lambda server: {"timeout": server.client_limit},
+        limit=("timeout", 1),
+        check="In Zed, look at the dot beside the server in the settings of the agent panel.",
     ),
 }
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import textwrap
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
@@ -23,6 +24,7 @@ from responses_mcp.settings.schema import SETTINGS
 
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
 _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
+_KNOWN: Final = ", ".join(CLIENTS)
 _OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
 _EXAMPLES: Final = """\
 examples:
@@ -41,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
         "install",
         usage="%(prog)s CLIENT [--write] [options] | --list",
         description="Show the entry of this server for a client's configuration, or put it there.\n"
-        f"CLIENT is one of {', '.join(CLIENTS)}.\n"
+        f"{textwrap.fill(f'CLIENT is one of {_KNOWN}.', 80)}\n"
         "Variables that are set are passed on; keys only by name, and never written.",
         epilog=_EXAMPLES,
         width=20,
@@ -74,7 +76,7 @@ def run(argv: Sequence[str], *, machine: Machine | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(argv)
     if options.client is None and not (options.list or (options.profiles and not options.remove)):
-        parser.error(f"CLIENT is missing; it is one of {', '.join(CLIENTS)}")
+        parser.error(f"CLIENT is missing; it is one of {_KNOWN}")
     work = _list if options.list else _remove if options.remove else _install
     return run_command(lambda: work(options, machine or this_machine()))
 

@@ -80,6 +80,12 @@ def elsewhere(system: Literal["linux", "mac", "windows"], **environ: str) -> Mac
         ("codex", elsewhere("linux", CODEX_HOME="here"), "/home/ann/project/here/config.toml"),
         ("gemini", elsewhere("linux"), "/home/ann/.gemini/settings.json"),
         ("gemini", elsewhere("linux", GEMINI_CLI_HOME="/g"), "/g/.gemini/settings.json"),
+        ("windsurf", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/home/ann/.codeium/windsurf/mcp_config.json"),
+        ("windsurf", elsewhere("windows"), "C:\\Users\\ann\\.codeium\\windsurf\\mcp_config.json"),
+        ("zed", elsewhere("linux"), "/home/ann/.config/zed/settings.json"),
+        ("zed", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/x/zed/settings.json"),
+        ("zed", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/Users/ann/.config/zed/settings.json"),
+        ("zed", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Zed\\settings.json"),
     ],
 )
 def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine, path: str) -> None:
@@ -94,6 +100,7 @@ def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine
         ("gemini", replace(SERVER, answer_ms=1_000, search_ms=90_000), {"timeout": 120_000}),
         ("codex", replace(SERVER, answer_ms=600_000), {"tool_timeout_sec": 630, "startup_timeout_sec": 30}),
         ("vscode", SERVER, {"type": "stdio"}),
+        ("zed", replace(SERVER, answer_ms=60_000), {"timeout": 90}),
         (
             "codex",
             replace(SERVER, secrets=("MY_KEY", "MY_HEADER")),
@@ -116,6 +123,8 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
         ("vscode", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
         ("gemini", SERVER, {"OPENAI_API_KEY": "$OPENAI_API_KEY"}),
         ("codex", SERVER, {}),
+        ("windsurf", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
+        ("zed", SERVER, {}),
         # The server gives up before this client does, which waits for 60 s whatever it is told.
         ("claude-desktop", SERVER, {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}),
         ("claude-desktop", replace(SERVER, answer_ms=50_000), {}),
@@ -140,6 +149,9 @@ def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
         ("claude-code", {"timeout": "soon"}, None),
         ("claude-desktop", {"timeout": 91_000}, 60),
         ("cursor", {}, None),
+        ("windsurf", {}, None),
+        ("zed", {}, 60),
+        ("zed", {"timeout": 330}, 330),
     ],
 )
 def test_an_entry_says_how_long_its_client_waits(client: str, entry: dict[str, Any], seconds: float | None) -> None:

@@ -89,7 +89,8 @@ def test_the_file_of_a_project_is_in_the_working_directory(client: str, install:
     name = CLIENTS[client].project_file
     done = install(client, "--scope", "project", "--write")
     if name is None:
-        assert done == (2, "", "openai-responses-mcp: Claude Desktop has no file for a project; leave --scope out.\n")
+        title = CLIENTS[client].title
+        assert done == (2, "", f"openai-responses-mcp: {title} has no file for a project; leave --scope out.\n")
     else:
         assert entry_in(client, (Path(machine.folder) / name).read_text(encoding="utf-8"))
         assert "The path in it is that of this machine." in done.err
@@ -206,6 +207,8 @@ NAMES = ["OPENAI_BASE_URL", "MODEL_QUICK", "HTTPS_PROXY", "SSL_CERT_FILE"]
         ("cursor", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
         ("vscode", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
         ("gemini", {name: f"${name}" for name in ["OPENAI_API_KEY", *NAMES]}),
+        ("windsurf", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
+        ("zed", {name: SET_HERE[name] for name in NAMES if name != "HTTPS_PROXY"}),
         ("codex", None),
         (
             "claude-desktop",
@@ -227,7 +230,7 @@ def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
     if client == "codex":
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
     left_out = "HTTPS_PROXY has credentials in it and was left out; add it in the same way."
-    assert (left_out in done.err) is (client == "claude-desktop")
+    assert (left_out in done.err) is (client in {"claude-desktop", "zed"})
 
 
 def test_a_server_that_codex_requires_is_told_to_hold_codex_up(install: Install, machine: Machine) -> None:
@@ -505,7 +508,7 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
         f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
         "(line 1, column 2: Expecting property name enclosed in double quotes)\n"
-        "no entry        claude-desktop, cursor, vscode\n"
+        "no entry        claude-desktop, cursor, vscode, windsurf, zed\n"
     )
 
 
