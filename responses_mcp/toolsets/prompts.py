@@ -19,6 +19,13 @@ _QUOTE: Final = (
 )
 
 
+# Claude Code does; its model sees the whole command beside the prompt (docs/reference/real-clients.md).
+_WHOLE: Final = (
+    "Some clients pass on only the first word after a command: if the command that the user typed says more than "
+    "stands below, all of that is meant."
+)
+
+
 class Argument(NamedTuple):
     """What a prompt can be given, as a text."""
 
@@ -149,7 +156,7 @@ async def _get(
     if prompt is None:
         return _refused(f"name must be that of a prompt: {', '.join(prompts)}.")
     given = as_object(params.get("arguments"))
-    parts = [prompt.text]
+    parts = [f"{prompt.text} {_WHOLE}"]
     for argument in prompt.arguments:
         value = given.get(argument.name)
         if value is not None and not isinstance(value, str):
