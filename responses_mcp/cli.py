@@ -118,19 +118,19 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
     """Return what is wrong with words that are neither a command nor an option, and what may have been meant."""
     from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
 
+    from responses_mcp.commands.parser import no_command, no_option  # noqa: PLC0415
+
     word = words[0]
     if word.startswith("-"):
-        near = get_close_matches(word.partition("=")[0], options, 1)
-        return f"there is no option {word}" + (f"; did you mean {near[0]}?" if near else "")
-    near = get_close_matches(word, COMMANDS, 1)
-    if near and " " not in word:
-        return f"there is no command {word}; did you mean {near[0]}?"
+        return no_option(word, options)
+    if " " not in word and get_close_matches(word, COMMANDS, 1):
+        return no_command(word, COMMANDS)
     question = " ".join(words)
     if " " in question:
         return (
             f'to ask a question, write: openai-responses-mcp ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
         )
-    return f"there is no command {word}; there are {', '.join(COMMANDS)}"
+    return no_command(word, COMMANDS)
 
 
 def configuration_shown(loaded: LoadedSettings) -> str:

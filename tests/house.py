@@ -152,9 +152,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
-    "commands.completion": {"cli", "commands.terminal"},
-    "commands.demo": {"testing", "commands.terminal"},
+    "commands.completion": {"cli", "commands.parser", "commands.terminal"},
+    "commands.demo": {"testing", "commands.parser", "commands.terminal"},
     "cli": {
+        "commands.parser",
         *(*BASE, "configured", "debuglog", "serving", "settings", "runtime.descriptors", "runtime.prologue"),
         "responses_api.request.credentials",
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -21,6 +21,7 @@ from responses_mcp.commands.asking import (
     tell_usage,
     with_usage,
 )
+from responses_mcp.commands.parser import Parser, whole_number
 from responses_mcp.commands.terminal import configured, on_terminal, parser_of, say_json, say_text
 from responses_mcp.commands.written_answer import WrittenAnswer
 from responses_mcp.responses_api.response.parser import Answer
@@ -33,7 +34,7 @@ examples:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command."""
     parser = parser_of(
         "ask",
@@ -51,8 +52,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--model", metavar="ID", help="another model than the profile's")
     parser.add_argument("--effort", metavar="LEVEL", choices=EFFORTS, help="reasoning effort, such as low or high")
     parser.add_argument("--domains", metavar="A,B", action="append", help="sites to prefer")
-    parser.add_argument("--recency-days", metavar="N", type=_whole(0, 36_500), help="prefer pages of the last N days")
-    parser.add_argument("--max-results", metavar="N", type=_whole(1, 100), help="how many pages to look at")
+    parser.add_argument(
+        "--recency-days", metavar="N", type=whole_number(0, 36_500), help="prefer pages of the last N days"
+    )
+    parser.add_argument("--max-results", metavar="N", type=whole_number(1, 100), help="how many pages to look at")
     parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
     parser.add_argument("--debug", action="store_true", help="log all but secrets to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
@@ -61,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
-    options = build_parser().parse_intermixed_args(argv)
+    options = build_parser().parse_words(argv)
     return run_asking(lambda: _ask(options), as_json=options.json)
 
 
@@ -108,13 +111,3 @@ def _with_model(settings: Settings, name: str, model: str | None, effort: str | 
         return settings
     changed = replace(profile, model=model or profile.model, reasoning_effort=effort or profile.reasoning_effort)
     return replace(settings, model_profiles=MappingProxyType({**profiles, name: changed}))
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        number = int(text) if text.isdecimal() else -1
-        if not least <= number <= most:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {most}, got {text!r}")
-        return number
-
-    return read

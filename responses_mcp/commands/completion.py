@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple, cast
 
 from responses_mcp import cli
+from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import NAME, parser_of, run_command, say_text
 
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -47,7 +48,7 @@ class Context(NamedTuple):
     following: Sequence[str]
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command."""
     parser = parser_of(
         "completion",
@@ -60,7 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
-    shell = build_parser().parse_args(argv).shell
+    shell = build_parser().parse_options(argv).shell
     return run_command(lambda: say_text(script(shell)))
 
 

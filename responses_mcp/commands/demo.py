@@ -6,7 +6,6 @@ loopback socket. Only the answers are invented.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typing import Any
 
 import trio
 
+from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say
 from responses_mcp.testing import FakeApi, Hang, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient
@@ -30,7 +30,7 @@ _ANSWER = (
 )
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command."""
     return parser_of(
         "demo",
@@ -41,7 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str]) -> int:
     """Run the demo and return the exit code."""
-    build_parser().parse_args(argv)
+    build_parser().parse_options(argv)
     return run_command(lambda: trio.run(_demo))
 
 

@@ -16,6 +16,7 @@ from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable,
 from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, this_machine
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
 from responses_mcp.commands.installed import ENTRY, Installed, Unreadable, document_of, find_installed
+from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
@@ -37,7 +38,7 @@ _NETWORK: Final = (*_PROXIES, *map(str.lower, _PROXIES), "SSL_CERT_FILE", "SSL_C
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command."""
     parser = parser_of(
         "install",
@@ -74,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
 def run(argv: Sequence[str], *, machine: Machine | None = None) -> int:
     """Run the command and return the exit code."""
     parser = build_parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_options(argv)
     if options.client is None and not (options.list or (options.profiles and not options.remove)):
         parser.error(f"CLIENT is missing; it is one of {_KNOWN}")
     work = _list if options.list else _remove if options.remove else _install

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 import trio
 
 from responses_mcp.commands.embedding import embed
+from responses_mcp.commands.parser import Parser, no_command
 from responses_mcp.commands.terminal import (
     FAILED,
     NAME,
@@ -24,7 +25,6 @@ from responses_mcp.commands.terminal import (
     Stop,
     columns,
     configured,
-    no_command,
     remark,
     run_command,
     say,
@@ -75,21 +75,19 @@ _READ_EXAMPLE: Final = "read guide auth/tokens.md --line 57"
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     parser = build_parser()
-    if argv and not argv[0].startswith("-") and argv[0] not in _COMMANDS:
-        parser.error(no_command(argv[0], _COMMANDS))
+    if not argv:
+        parser.error(f"COMMAND is missing; it is one of {', '.join(_COMMANDS)}")
+    if argv[0] not in {*_COMMANDS, "-h", "--help"}:
+        option = argv[0].startswith("-")
+        parser.error(f"put {argv[0]} behind a command" if option else no_command(argv[0], _COMMANDS))
     options, rest = parser.parse_known_args(argv)
     dashed = [word for word in rest if word.startswith("-")]
-    if dashed and options.command == "find":
-        parser.error(f"unrecognized arguments: {' '.join(dashed)}; put -- before words that begin with -")
-    if rest and options.command != "find":
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if dashed or (rest and options.command != "find"):
+        options.own.refuse(rest)
     if options.command == "read":
-        _take_apart(options, parser)
+        _take_apart(options, options.own)
     options.rest = rest  # words of a query that stand behind an option
-    if options.command is not None:
-        return run_command(lambda: _run(options))
-    parser.print_help()
-    return 0
+    return run_command(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -311,7 +309,7 @@ async def _read(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         _say_read(result["text"], result.get("decoding_replacements", 0))
 
 
-def _take_apart(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+def _take_apart(options: argparse.Namespace, parser: Parser) -> None:
     """Take a place as `find` shows it, such as guide/auth/tokens.md:57, apart."""
     if options.path is None:
         options.manual, _, options.path = options.manual.partition("/")
@@ -447,23 +445,22 @@ def _count(number: int, thing: str) -> str:
 # The command line
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command, with those of its own commands in it."""
     form = partial(argparse.RawDescriptionHelpFormatter, max_help_position=20)
-    shared = argparse.ArgumentParser(add_help=False)
+    shared = Parser(add_help=False)
     shared.add_argument("--root", metavar="DIR", help="folder of manuals, instead of the configured one")
     shared.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     shared.add_argument("--json", action="store_true", help="write one JSON document, with all details")
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{NAME} manuals",
         description="Search and read a folder of manuals, as the manual_* tools do.",
         epilog=_examples(_LS_EXAMPLE, _FIND_EXAMPLE, _READ_EXAMPLE),
         formatter_class=form,
-        allow_abbrev=False,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
 
-    def command(usage: str, work: _Work, summary: str, more: str, *examples: str) -> argparse.ArgumentParser:
+    def command(usage: str, work: _Work, summary: str, more: str, *examples: str) -> Parser:
         name, _, arguments = usage.partition(" ")
         parser = commands.add_parser(
             name,
@@ -473,9 +470,8 @@ def build_parser() -> argparse.ArgumentParser:
             epilog=_examples(*examples),
             parents=[shared],
             formatter_class=form,
-            allow_abbrev=False,
         )
-        parser.set_defaults(work=work)
+        parser.set_defaults(work=work, own=parser)
         return parser
 
     index = command(

@@ -10,12 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, cast
 
 import trio
 
 from responses_mcp.commands.asking import Watch, call, for_reading, question, run_asking
+from responses_mcp.commands.parser import Parser, no_command
 from responses_mcp.commands.terminal import (
     FAILED,
     INTERRUPTED,
@@ -50,7 +52,7 @@ _LARGEST_SCHEMA: Final = 64 * 1024  # bytes
 _MOST_LISTED: Final = 100
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command."""
     parser = parser_of(
         "research",
@@ -74,7 +76,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
 
 
-def _parser_of_runs(action: str) -> argparse.ArgumentParser:
+def _parser_of_runs(action: str) -> Parser:
     said = {
         "list": "List the last runs, the newest first.",
         "show": "Wait for a run and show its answer. Ctrl-C leaves it alone.",
@@ -93,9 +95,12 @@ def _parser_of_runs(action: str) -> argparse.ArgumentParser:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     if argv and argv[0] in _RUNS:
-        options, work = _parser_of_runs(argv[0]).parse_args(argv[1:]), _RUNS[argv[0]]
+        options, work = _parser_of_runs(argv[0]).parse_options(argv[1:]), _RUNS[argv[0]]
     else:
-        options, work = build_parser().parse_intermixed_args(argv), _research
+        parser = build_parser()
+        if argv and (len(argv) == 1 or argv[1].startswith("run_")) and get_close_matches(argv[0], _RUNS, 1):
+            parser.error(no_command(argv[0], _RUNS))  # not a question to pay for
+        options, work = parser.parse_words(argv), _research
     code = OK
 
     def told() -> None:

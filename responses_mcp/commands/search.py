@@ -17,6 +17,7 @@ from responses_mcp.commands.asking import (
     tell_usage,
     with_usage,
 )
+from responses_mcp.commands.parser import Parser, whole_number
 from responses_mcp.commands.terminal import configured, parser_of, remark, say, say_json, say_text
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.websearch import SearchResults, open_search
@@ -29,7 +30,7 @@ examples:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command."""
     parser = parser_of(
         "search",
@@ -41,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--limit",
         metavar="N",
-        type=int,
+        type=whole_number(1, MOST_RESULTS),
         default=USUAL_LIMIT,
         help=f"pages to list, 1 to {MOST_RESULTS} (default {USUAL_LIMIT})",
     )
@@ -57,7 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
-    options = build_parser().parse_intermixed_args(argv)
+    options = build_parser().parse_words(argv)
     return run_asking(lambda: _search(options), as_json=options.json)
 
 

@@ -13,12 +13,13 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
+from functools import partial
 from io import TextIOWrapper
 from typing import Any, Final, Self, TextIO
 
+from responses_mcp.commands.parser import Parser
 from responses_mcp.settings import Settings, load_settings
 
 OK: Final = 0
@@ -48,25 +49,15 @@ class Stop(Exception):  # not always an error
         self.details = details or {}
 
 
-def parser_of(
-    command: str, *, description: str, epilog: str, usage: str | None = None, width: int = 20
-) -> argparse.ArgumentParser:
+def parser_of(command: str, *, description: str, epilog: str, usage: str | None = None, width: int = 20) -> Parser:
     """Return the parser of a command; help texts begin at column `width` at most."""
-    return argparse.ArgumentParser(
+    return Parser(
         prog=f"{NAME} {command}",
         usage=usage,
         description=description,
         epilog=epilog,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=width),
-        allow_abbrev=False,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=width),
     )
-
-
-def no_command(word: str, commands: Collection[str]) -> str:
-    """Return what is wrong with a word that is none of the commands, and which of them may have been meant."""
-    near = get_close_matches(word, commands, 1)
-    cure = f"did you mean {near[0]}?" if near else f"there are {', '.join(commands)}"
-    return f"there is no command {word or repr(word)}; {cure}"
 
 
 def run_command(work: Callable[[], None]) -> int:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
+from responses_mcp.commands.parser import Parser, whole_number
 from responses_mcp.commands.terminal import WRONG, Stop, columns, configured, parser_of, run_command, say, say_json
 from responses_mcp.usage.caps import dollars
 from responses_mcp.usage.ledger import BY, Row, read_ledger
@@ -21,7 +22,7 @@ examples:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of this command."""
     parser = parser_of(
         "usage",
@@ -29,7 +30,13 @@ def build_parser() -> argparse.ArgumentParser:
         "(usage.ledger). Costs are estimates; days are those of UTC.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("--days", metavar="N", type=_days, default=30, help="days to look back, 1 to 400 (default 30)")
+    parser.add_argument(
+        "--days",
+        metavar="N",
+        type=whole_number(1, _MOST_DAYS),
+        default=30,
+        help="days to look back, 1 to 400 (default 30)",
+    )
     parser.add_argument(
         "--by",
         metavar="WHAT",
@@ -44,7 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
-    options = build_parser().parse_args(argv)
+    options = build_parser().parse_options(argv)
     return run_command(lambda: _usage(options))
 
 
@@ -98,10 +105,3 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _calls(count: int) -> str:
     return "1 call" if count == 1 else f"{count:,} calls"
-
-
-def _days(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_DAYS)) else 0
-    if not 1 <= number <= _MOST_DAYS:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST_DAYS}, got {text!r}")
-    return number

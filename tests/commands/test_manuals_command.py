@@ -425,7 +425,7 @@ def test_the_words_of_a_query_need_no_quotation_marks_and_options_may_stand_anyw
 def test_a_word_that_looks_like_an_option_is_refused_with_the_way_out(manuals: Command) -> None:
     code, out, err = manuals("find", "what", "does", "--strict", "do")
     assert (code, out) == (2, "")
-    assert "unrecognized arguments: --strict; put -- before words that begin with -" in err
+    assert "there is no option --strict; put -- before words that begin with -" in err
     assert "unrecognized arguments: more\n" in manuals("read", "guide", "logs.md", "more")[2]
 
 
@@ -658,10 +658,6 @@ def test_each_help_fits_a_terminal_and_has_an_example(
     assert max(map(len, out.splitlines())) <= 80
     assert re.search(r"^examples?:\n  openai-responses-mcp manuals " + "".join(command), out, re.MULTILINE)
     assert out.isascii()
-
-
-def test_without_a_command_there_is_help(manuals: Command) -> None:
-    assert output(manuals()) == output(manuals("--help"))
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from responses_mcp.commands.doctor.model_ends import check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
 from responses_mcp.commands.installed import Installed, Unreadable, find_installed
+from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say, say_json, write
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.load import LoadedSettings, load_settings
@@ -43,7 +44,7 @@ example:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of the command."""
     parser = parser_of(
         "doctor",
@@ -64,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code. `server` is the command to shake hands with, if not this program's."""
-    options = build_parser().parse_args(argv)
+    options = build_parser().parse_options(argv)
     return run_command(lambda: _run(options, server))
 
 

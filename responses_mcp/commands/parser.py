@@ -1,0 +1,79 @@
+"""The parser of a command: like argparse's, but a mistake is told with what may have been meant."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn, cast
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says of an unknown option or value which one is near; long options are not abbreviated."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(allow_abbrev=False, **given)
+
+    def parse_options(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Return the options; exits with 2 for a wrong command line."""
+        options, unknown = self.parse_known_args(argv)
+        if unknown:
+            self.refuse(unknown)
+        return options
+
+    def parse_words(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Return the options of a command that ends in any number of words, which may stand between its options.
+
+        All that follows `--` is words. Exits with 2 for a wrong command line.
+        """
+        end = argv.index("--") if "--" in argv else len(argv)
+        options, unknown = self.parse_known_intermixed_args(argv[:end])
+        if unknown:
+            self.refuse(unknown)
+        words = next(each.dest for each in self._actions if not each.option_strings)
+        setattr(options, words, [*getattr(options, words), *argv[end + 1 :]])
+        return options
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Exit with 2 for words that are no arguments of this command."""
+        option = next((word for word in unknown if word.startswith("-")), None)
+        if option is None:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        takes_words = any(each.nargs in {"*", "+"} and each.type is None for each in self._actions)
+        cure = "put -- before words that begin with -" if takes_words else None
+        self.error(no_option(option, self._option_string_actions, cure))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            choices = cast("Iterable[object]", action.choices or ())
+            if near := get_close_matches(str(value), map(str, choices), 1):
+                error.message += f"; did you mean {near[0]}?"
+            raise
+
+
+def no_command(word: str, commands: Collection[str]) -> str:
+    """Return what is wrong with a word that is none of the commands, and which of them may have been meant."""
+    near = get_close_matches(word, commands, 1)
+    cure = f"did you mean {near[0]}?" if near else f"there are {', '.join(commands)}"
+    return f"there is no command {word or repr(word)}; {cure}"
+
+
+def no_option(word: str, options: Iterable[str], cure: str | None = None) -> str:
+    """Return what is wrong with a word that is none of the options, and which may have been meant; else `cure`."""
+    near = get_close_matches(word.partition("=")[0], list(options), 1)
+    advice = f"did you mean {near[0]}?" if near else cure
+    return f"there is no option {word}" + (f"; {advice}" if advice else "")
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Return the type of an argument that is a whole number."""
+
+    def read(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) else -1
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {most}, got {text!r}")
+        return number
+
+    return read

@@ -1,0 +1,47 @@
+"""Mistakes in the arguments of commands: what they tell, and that nothing is done."""
+
+import pytest
+
+from responses_mcp import cli
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("ask --modl x why", "ask: error: there is no option --modl; did you mean --model?"),
+        ("ask --effort hgh why", "; did you mean high?"),
+        ("ask -x why", "ask: error: there is no option -x; put -- before words that begin with -"),
+        ("search --limit x y", "argument --limit: must be a whole number from 1 to 50, got 'x'"),
+        ("ask --max-results x y", "argument --max-results: must be a whole number from 1 to 100, got 'x'"),
+        ("usage --days 0", "argument --days: must be a whole number from 1 to 400, got '0'"),
+        ("install cursr", "; did you mean cursor?"),
+        ("doctor --client codx", "; did you mean codex?"),
+        ("completion bsh", "; did you mean bash?"),
+        ("research lst", "there is no command lst; did you mean list?"),
+        ("research shwo run_1", "there is no command shwo; did you mean show?"),
+        ("research list --jsn", "research list: error: there is no option --jsn; did you mean --json?"),
+        ("manuals", "manuals: error: COMMAND is missing; it is one of index, find, read, ls"),
+        ("manuals --root x ls", "manuals: error: put --root behind a command"),
+        ("manuals ls --rooot x", "manuals ls: error: there is no option --rooot; did you mean --root?"),
+        ("manuals read guide", "manuals read: error: PATH is missing; 'manuals ls guide' lists the files of guide"),
+        ("usage more", "usage: error: unrecognized arguments: more"),
+    ],
+)
+def test_a_wrong_argument_is_told_with_what_was_meant(capsys: pytest.CaptureFixture[str], line: str, told: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.run(line.split())
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("usage: openai-responses-mcp ")
+    assert shown.err.endswith(f"{told}\n")
+
+
+@pytest.mark.parametrize("command", ["ask", "search", "research"])
+def test_all_that_follows_two_dashes_is_the_question(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert cli.run([command, "--config", "missing.yaml", "--", "-x", "--json"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""  # --json is no option there
+    assert "missing.yaml" in shown.err
