@@ -96,6 +96,19 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
     assert record.read_text(encoding="utf-8") == f"{seen} --stdio -x"
 
 
+@posix_only
+async def test_an_entry_is_started_in_the_home_folder_so_that_no_file_of_a_project_is_run(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    put("codex", tmp_path, {"command": small_server(tmp_path, f"pwd -P > {tmp_path}/seen"), "args": ["--stdio"]})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("ok", "start", "lists the tools answer.")
+    assert (tmp_path / "seen").read_text(encoding="utf-8").strip().endswith(f"/{tmp_path.name}")
+
+
 @pytest.mark.parametrize(
     ("client", "entry"),
     [

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from textwrap import wrap
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -87,7 +88,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
         if not options.json:
             _say(shown)
 
-    shaking = partial(shake_hands, start.command, redact, environ=start.environ)
+    shaking = partial(shake_hands, start.command, redact, environ=start.environ, folder=start.folder)
     trio.run(_check, options, loaded, found, shaking, tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
@@ -101,11 +102,12 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
 
 
 class _Start(NamedTuple):
-    """What to shake hands with: its command, its environment (None for that of this process), and a key in that."""
+    """What to shake hands with: its command, a key in its environment, and that and its folder, None for ours."""
 
     command: Sequence[str]
     environ: Mapping[str, str] | None = None
     key: str | None = None
+    folder: Path | None = None
 
     @classmethod
     def of(
@@ -117,13 +119,14 @@ class _Start(NamedTuple):
     ) -> _Start:
         """Return what the one client that is judged for would start; without an entry, the server as it is here.
 
-        A file of the working directory starts nothing: clients ask first whether it is trusted.
+        No file of the working directory is run: clients ask first whether an entry there is trusted, and an entry of
+        the user is started in the home folder, since `python -m` looks for modules where it starts.
         """
         if server is None and options.client is not None:
             for each in found:
                 if isinstance(each, Installed) and not each.of_project and each.program() is not None:
                     environ = each.variables((key,))
-                    return cls(each.command, environ, environ.get(key))
+                    return cls(each.command, environ, environ.get(key), Path(each.machine.home))
         # What a client would start: the module would be looked for in the working directory first.
         command = server or [*command_of(this_executable()), "--stdio"]
         return cls([*command, *([] if options.config is None else ["--config", options.config])])

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Final, cast
 
 import trio
@@ -51,19 +52,25 @@ async def shake_hands(
     redact: Callable[[str], str],
     *,
     environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
     answers: float = _ANSWERS,
     ends: float = _ENDS,
 ) -> Handshake:
     """Start a server, shake hands, end its input; takes at most `answers` + `ends` seconds.
 
-    `environ` is its environment, None for that of this process. `redact` takes secrets out of a line that the server
-    wrote. Raises OSError for a command that cannot be started.
+    `environ` is its environment and `folder` where it starts, None for those of this process. `redact` takes secrets
+    out of a line that the server wrote. Raises OSError for a command that cannot be started.
     """
     with tempfile.TemporaryFile() as stderr:
         began = trio.current_time()
         try:
             process = await trio.lowlevel.open_process(
-                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr.fileno(), env=environ
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr.fileno(),
+                env=environ,
+                cwd=folder,
             )
         except ValueError as error:  # such as a NUL: a client's file may hold what no system takes
             raise OSError(errno.EINVAL, str(error)) from error
