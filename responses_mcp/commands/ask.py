@@ -72,7 +72,8 @@ def _ask(options: argparse.Namespace) -> None:
     settings = configured(os.environ, options.config, debug=options.debug or None)
     settings = _with_model(settings, options.profile, options.model, options.effort)
     query = question(options.question)
-    domains = None if options.domains is None else " ".join(options.domains).replace(",", " ").split()
+    given = options.domains
+    domains: Sequence[str] | None = None if given is None else ",".join(given).strip(" ,") or []
     written = WrittenAnswer() if on_terminal(sys.stdout) and not options.json else None
 
     async def ask(watch: Watch) -> Answer:

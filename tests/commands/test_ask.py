@@ -89,6 +89,14 @@ async def test_the_hints_are_sent_along(api: FakeApi, command: Command) -> None:
     assert sent(api)["input"].endswith(" recency_days=0, max_results=9, domains=a.jp b.jp c.jp")
 
 
+async def test_domains_may_be_json_but_not_json_that_is_cut_off(api: FakeApi, command: Command) -> None:
+    assert (await command("ask", "Why?", "--domains", '["a.jp", "b.jp"]'))[0] == 0
+    assert sent(api)["input"].endswith(" domains=a.jp b.jp")
+    code, out, err = await command("ask", "Why?", "--domains", '["a.jp"')
+    assert (code, out, len(api.requests)) == (2, "", 1)
+    assert "domains is not a list of strings" in err
+
+
 async def test_a_question_needs_no_quotation_marks_and_options_may_stand_anywhere(
     api: FakeApi, command: Command
 ) -> None:

@@ -18,6 +18,8 @@ from responses_mcp.settings.model import SearchDefaults
 MOST_DAYS: Final = 36_500
 MOST_RESULTS: Final = 100
 
+_JSON_BEGINS: Final = ("[", "{", '"')
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -82,14 +84,15 @@ def read_number(name: str, value: object, *, least: int, most: int) -> int | Non
 def read_domains(value: object, name: str = "domains") -> tuple[str, ...] | None:
     """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
 
-    None is absent, and so is a blank text. A list without a name in it is none, whatever the settings prefer.
+    None is absent, and so are a blank text and `null`. A list without a name in it is none, whatever the settings
+    prefer. Raises `BadArgument`, also for JSON that is cut off: no name begins as JSON does.
     """
-    if isinstance(value, str) and value.lstrip().startswith(("[", '"')):
+    if isinstance(value, str) and (value.lstrip().startswith(_JSON_BEGINS) or value.strip() == "null"):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
     listed = list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
     words = [each for each in listed if each is not None]
-    if not all(isinstance(each, str) for each in words):
+    if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
         raise BadArgument(
             f'{name} is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
         )
