@@ -117,6 +117,10 @@ def test_the_manifest_sets_only_variables_that_the_server_or_uv_reads(manifest: 
     assert manifest["server"]["mcp_config"]["env"].keys() <= known
 
 
+def test_failed_tools_are_told_as_they_are_without_a_bundle(manifest: dict[str, Any]) -> None:
+    assert "MCP_TOOL_ERRORS" not in manifest["server"]["mcp_config"]["env"]
+
+
 def test_the_server_gives_up_before_the_client_that_bundles_are_for(manifest: dict[str, Any]) -> None:
     assert int(manifest["server"]["mcp_config"]["env"]["OPENAI_API_TIMEOUT"]) < 60_000
 
