@@ -7,12 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from responses_mcp.credential_patterns import CREDENTIALS, Credential, is_example
+from responses_mcp.credential_patterns import CREDENTIALS, Credential
 from responses_mcp.errors import BadArgument
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.model import Settings
 
 _OURS: Final = "secret of this server"
+_EXAMPLE: Final = re.compile(
+    r"(?i)example|your|xxxx|placeholder|dummy|sample|redacted|masked|changeme|insert|replace|fake|\*{3}|\.{3}|…|"
+    r"abcdef|012345|123456|654321|fedcba|qwerty|deadbeef|t00000000|test_?key|not_?a_?real"
+)
+_PLACEHOLDER: Final = re.compile(
+    r"(?i)pass|pwd|passwd|secret|token|changeme|example|your|xxx|\*\*|[$%{}<>\[\]]|…|\.\.\.|^[0-9]{1,5}$"
+)
+_FEWEST: Final = 10  # different characters in what nobody typed
+_BASE64_LINE: Final = re.compile(r"[A-Za-z0-9+/=]{40}")
+_JOHN_DOE: Final = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l"  # the subject of every example of jwt.io
+_PUBLISHED: Final = frozenset({"sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"})  # by Stripe
 _SHORTEST: Final = 16  # characters; a key such as `lm-studio` is a word of many questions
 
 
@@ -71,7 +82,7 @@ def added(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 def _without(credential: Credential, text: str, counts: Counter[str]) -> str:
     def mask(found: re.Match[str]) -> str:
         group = 1 if found.re.groups else 0
-        if is_example(credential.kind, found[group], found[0]):
+        if _is_example(credential.kind, found[group], found[0]):
             return found[0]
         counts[credential.kind] += 1
         start = found.start()
@@ -82,3 +93,15 @@ def _without(credential: Credential, text: str, counts: Counter[str]) -> str:
 
 def _mask(kind: str) -> str:
     return f"[masked: {kind}]"
+
+
+def _is_example(kind: str, secret: str, around: str) -> bool:
+    """Tell whether what looks like a credential is one that documentation shows; `around` is all that matched."""
+    if kind == "password in a URL":
+        return bool(_PLACEHOLDER.search(secret)) or secret == around.partition(":")[0]
+    if kind == "private key":
+        body = secret.partition("KEY")[2]
+        return not (line := _BASE64_LINE.search(body)) or len(set(line[0])) < _FEWEST
+    if kind == "JWT":
+        return _JOHN_DOE in secret or bool(_EXAMPLE.search(secret.rpartition(".")[2]))
+    return secret in _PUBLISHED or bool(_EXAMPLE.search(secret)) or len(set(secret)) < _FEWEST

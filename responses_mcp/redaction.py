@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from responses_mcp.credential_patterns import CREDENTIALS
+
 Redact = Callable[[str], str]
 
 MASK = "[redacted]"
@@ -33,8 +35,6 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets, and without what looks like one."""
-        from responses_mcp.credential_patterns import CREDENTIALS  # noqa: PLC0415  # a start should not wait for them
-
         text = self.known(text)
         # Masked even when it is not ours: a gateway's error may quote somebody else's.
         for credential in CREDENTIALS:

@@ -20,6 +20,7 @@ ANY_WORD, ANY_WORD_COMPARED = 120, 300  # rows taken of this way of asking; the 
 _ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 50, 50, 30  # and of the others
 _OF_FILES: Final = 80  # rows, one a file, that hold a required term as it is written
 _LOOKED_AT: Final = 2_000  # rows, for that
+_AT_ONCE: Final = 100  # of them, because each may be a page of the disk
 _MOST_REMEMBERED: Final = 20_000  # counts
 _FORMS: Final = -1  # in place of the most that is counted, for the forms of a word
 EVERY: Final = 2**62
@@ -115,11 +116,14 @@ class Reader:
         found = self.best(match, _LOOKED_AT, literal=literal)
         if len(found) <= most:
             return found, True
-        marks = ",".join(map(str, found))
-        files = dict(self._connection.execute(_FILES.format(marks)).fetchall())
         first = dict[int, int]()
-        for each in found:
-            first.setdefault(files[each], each)
+        for begin in range(0, len(found), _AT_ONCE):
+            some = found[begin : begin + _AT_ONCE]
+            files = dict(self._connection.execute(_FILES.format(",".join(map(str, some)))).fetchall())
+            for each in some:
+                first.setdefault(files[each], each)
+            if len(first) > most:
+                break
         return list(first.values())[:most], len(first) <= most
 
     def _asked(self, sql: str, match: str, most: int, literal: str) -> list[tuple[int]]:
