@@ -74,10 +74,12 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
     if "research" in settings.toolsets:
         from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
 
-        researching = ResearchToolset(research)
+        researching = ResearchToolset(research, most_characters=settings.server.max_result_chars)
         if settings.request.handoff_ms:
             hand_off = partial(researching.answer, seconds=settings.request.handoff_ms / 1000)
-    toolsets: list[Toolset] = [AnswerToolset(answers, debug=settings.server.debug, hand_off=hand_off)]
+    server = settings.server
+    answering = AnswerToolset(answers, debug=server.debug, hand_off=hand_off, most_characters=server.max_result_chars)
+    toolsets: list[Toolset] = [answering]
     if "manuals" in settings.toolsets:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 

@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "toolsets": {
         *("errors", "json_types", "room", "sanitization", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
         *("answers", "websearch", "manuals", "research", "responses_api.api", "responses_api.request"),
+        "responses_api.response.shortened_answer",
     },
     "runtime": {"errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"},
     "responses_api.http": {"errors", "settings.address"},

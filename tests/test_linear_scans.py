@@ -41,6 +41,7 @@ from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import read_answer
 from responses_mcp.responses_api.response.search_list import is_empty_list, listed_pages
 from responses_mcp.responses_api.response.search_results import read_results
+from responses_mcp.responses_api.response.shortened_answer import shortened
 from responses_mcp.responses_api.response.sources_block import with_sources
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
 from responses_mcp.settings.files import read_config
@@ -166,6 +167,7 @@ def on_a_terminal(text: str) -> None:
 
 SCANS: dict[str, Callable[[str], object]] = {
     "an answer": answer,
+    "an answer that is cut": lambda text: shortened(text, 1_000),
     "the block of sources": lambda text: with_sources(text, (Citation("https://a.jp/", None, TODAY),), TODAY),
     "tracking in URLs": without_tracking,
     "marks of citations": without_markers,

@@ -262,6 +262,7 @@ class ServerSettings:
     max_message_bytes: int = 16 * 1024 * 1024
     max_unsent_bytes: int = 64 * 1024 * 1024
     max_in_flight: int = 4096
+    max_result_chars: int = 60_000
     drain_timeout_ms: int = 10_000
 
 

@@ -374,6 +374,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
         integer("max_in_flight", 1, 1_000_000, "Tool calls accepted at once."),
         integer(
+            "max_result_chars",
+            1_000,
+            500_000,
+            "Characters of an answer that a tool returns. A longer one is cut at a sentence, is marked, and keeps its "
+            "sources.",
+        ),
+        integer(
             "drain_timeout_ms", 0, 3_600_000, "Milliseconds that running calls get to finish after the end of input."
         ),
     ),

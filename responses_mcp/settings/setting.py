@@ -261,7 +261,7 @@ def _bad(value: object, findings: Findings) -> BadValue:
 
 
 def _number(setting: Setting, number: float, written: object) -> float | Outside | BadValue:
-    low = setting.least if number > 0 else setting.low
+    low = (setting.least or setting.low) if number > 0 else setting.low
     if low <= number <= setting.high:
         return number
     if setting.strict or number == math.inf:

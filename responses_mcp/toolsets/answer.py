@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess, masked_meta, usage_meta
+from responses_mcp.toolsets.base import (
+    CallContext,
+    Tool,
+    ToolError,
+    ToolFailure,
+    ToolSuccess,
+    masked_meta,
+    size_meta,
+    usage_meta,
+)
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
@@ -33,6 +42,8 @@ INSTRUCTIONS: Final = (
     "research. Ask one self-contained question a call; independent questions can be asked at once. Set domains to "
     "prefer official sites and recency_days for fresh topics."
 )
+USUAL_CHARACTERS: Final = 60_000
+"""Characters of an answer: what `server.max_result_chars` is when nobody sets it."""
 _LONGEST_MESSAGE = 400  # characters of a cause told to the client (spec 8.2)
 
 _SEARCHING_SCHEMA: JsonObject = {
@@ -98,7 +109,7 @@ class AnswerToolset:
     """The three answer tools over one `Answers`, which `open_answers` makes for the first call.
 
     `debug` adds status, type and name to errors (spec 8.2). `hand_off`, if given, is asked first, with the question and
-    what wants to know the phases (`Answers.answer`).
+    what wants to know the phases (`Answers.answer`). A text of more than `most_characters` is cut.
     """
 
     def __init__(
@@ -107,11 +118,13 @@ class AnswerToolset:
         *,
         debug: bool = False,
         hand_off: Callable[..., Awaitable[Answer | None]] | None = None,
+        most_characters: int = USUAL_CHARACTERS,
     ) -> None:
         self._open_answers = open_answers
         self._answers: Answers | None = None
         self._debug = debug
         self._hand_off = hand_off
+        self._most = most_characters
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -124,6 +137,7 @@ class AnswerToolset:
                 input_schema=schema,
                 output_schema=_OUTPUT_SCHEMA,
                 annotations=_ANNOTATIONS,
+                meta=size_meta(self._most) if self._most > USUAL_CHARACTERS else {},  # the usual list is the contract's
                 handler=partial(self._call, name, schema),
                 failure=answer_failed,
             )
@@ -162,7 +176,7 @@ class AnswerToolset:
             text = answers.redact(for_client(error, context.client))
             used = error.usage if isinstance(error, UpstreamError) else None
             raise ToolError(replace(answer_failed(text, self._details(error)), meta=usage_meta(used))) from error
-        result = answer.as_json()
+        result = within(answer.as_json(), self._most)
         meta = usage_meta(None if answer.usage is None else answer.usage.as_json())
         meta = {**(meta or {}), **masked_meta(answer.masked)} or None
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
@@ -175,6 +189,16 @@ class AnswerToolset:
                 details["status"] = error.status if error.status is not None else error.code
                 details["type"] = error.type
         return {key: value for key, value in details.items() if value is not None}
+
+
+def within(result: JsonObject, most: int) -> JsonObject:
+    """Return a result whose `answer` has `most` characters at most."""
+    if len(result.get("answer") or "") <= most:
+        return result
+    from responses_mcp.responses_api.response.shortened_answer import shortened  # noqa: PLC0415  # most are shorter
+
+    names = [citation["url"] for citation in result["citations"]]
+    return {**result, "answer": shortened(result["answer"], most, names)}
 
 
 def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 USAGE: Final = "io.github.uchimanajet7/usage"
 """Where in `_meta` a result says what the call used."""
 
+MOST_CHARACTERS: Final = "anthropic/maxResultSizeChars"
+"""Where in `_meta` of a tool the list says how long its results may be."""
 MASKED: Final = "io.github.uchimanajet7/masked"
 """Where in `_meta` a result says what was masked in the question before it was sent."""
 
@@ -48,6 +50,11 @@ class CallContext:
     deadline: Callable[[], float] = lambda: math.inf
     room: Room | None = None
     client: str | None = None
+
+
+def size_meta(characters: int) -> JsonObject:
+    """Return what `_meta` of a tool in the list says of long results; Claude Code puts those beyond its limit aside."""
+    return {MOST_CHARACTERS: characters}
 
 
 def usage_meta(usage: Mapping[str, Any] | None) -> JsonObject | None:
@@ -85,6 +92,7 @@ class Tool:
     handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]
     output_schema: JsonObject | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     failure: Callable[[str], ToolFailure] = ToolFailure
     crash: Crash = field(default_factory=Crash)
 
@@ -110,6 +118,8 @@ class Tool:
             shown["outputSchema"] = self.output_schema
         if self.annotations:
             shown["annotations"] = dict(self.annotations)
+        if self.meta:
+            shown["_meta"] = dict(self.meta)
         return shown
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.request.question import read_domains, read_number, read_query
+from responses_mcp.toolsets.answer import USUAL_CHARACTERS, within
 from responses_mcp.toolsets.base import (
     CallContext,
     Tool,
@@ -22,6 +23,7 @@ from responses_mcp.toolsets.base import (
     ToolFailure,
     ToolSuccess,
     masked_meta,
+    size_meta,
     usage_meta,
 )
 from responses_mcp.toolsets.cures import for_client
@@ -49,8 +51,14 @@ _MOST_DAYS = 36_500
 class ResearchToolset:
     """The research tools over one `Research`, which `open_research` opens for the first call, for the server's life."""
 
-    def __init__(self, open_research: Callable[[], AbstractAsyncContextManager[Research]]) -> None:
+    def __init__(
+        self,
+        open_research: Callable[[], AbstractAsyncContextManager[Research]],
+        *,
+        most_characters: int = USUAL_CHARACTERS,
+    ) -> None:
         self._open_research = open_research
+        self._most = most_characters
         self._nursery: trio.Nursery | None = None
         self._opening: trio.Lock | None = None
         self._research: Research | None = None
@@ -64,7 +72,14 @@ class ResearchToolset:
             "research_cancel": self._cancel,
             "research_list": self._list,
         }
-        return [Tool(**shown._asdict(), handler=partial(self._call, work[shown.name])) for shown in DEFINITIONS]
+        return [
+            Tool(
+                **shown._asdict(),
+                handler=partial(self._call, work[shown.name]),
+                meta=size_meta(self._most) if "answer" in shown.output_schema["properties"] else {},
+            )
+            for shown in DEFINITIONS
+        ]
 
     def live_in(self, nursery: trio.Nursery) -> None:
         """Take the nursery of the server, in which runs go on when their calls have ended."""
@@ -102,7 +117,7 @@ class ResearchToolset:
         from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
         result, meta = (found, None) if isinstance(found, dict) else (found.as_json(), usage_meta(found.usage))
-        result = sanitized_json(result)
+        result = within(sanitized_json(result), self._most)
         query = arguments.get("query")
         if isinstance(query, str) and (masked := research.outgoing.masked(query).masked):
             meta = {**(meta or {}), **masked_meta(masked)}

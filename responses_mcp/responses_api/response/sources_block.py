@@ -113,6 +113,12 @@ def without_domains(text: str, domains: Collection[str], today: str) -> str:
     return text.rstrip()
 
 
+def end_block(text: str, names: Collection[str] = ()) -> int:
+    """Return where the block at the end of a text begins, or the end of the text."""
+    blocks = _blocks(text, names, date.max)
+    return blocks[-1].start if blocks and not text[blocks[-1].end :].strip() else len(text)
+
+
 def _wanted(citations: Sequence[Citation]) -> Wanted:
     pages: dict[str, int] = {}
     names: dict[str, int] = {}

@@ -1,0 +1,71 @@
+"""Answers that are too long: where they are cut, what is said of it, and that the sources stay."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from responses_mcp.responses_api.response.shortened_answer import shortened
+
+SOURCES = "Sources:\n- https://example.com/a (2026-11-01)\n- https://example.com/b (2026-11-02)"
+SENTENCE = "The pump runs dry after ten seconds. "
+JAPANESE = "ポンプは十秒で空になります。「すぐに止めてください。」"
+CUT = re.compile(r"\n\n\[Cut here: the first ([\d,]+) of ([\d,]+) characters are shown\.")
+
+
+def test_an_answer_that_is_no_longer_is_the_same() -> None:
+    text = f"{SENTENCE * 10}\n\n{SOURCES}"
+    assert shortened(text, len(text)) is text
+
+
+@pytest.mark.parametrize(("sentence", "ends"), [(SENTENCE, "."), (JAPANESE, ("。", "。」"))])
+def test_it_is_cut_at_a_sentence_is_marked_and_keeps_its_sources(sentence: str, ends: str) -> None:
+    text = f"{sentence * 400}\n\n{SOURCES}"
+    cut = shortened(text, 2_000)
+    assert len(cut) <= 2_000
+    assert cut.endswith(f"\n\n{SOURCES}")
+    mark = CUT.search(cut)
+    assert mark is not None
+    body = cut[: mark.start()]
+    assert text.startswith(body)
+    assert body.endswith(ends)
+    assert int(mark[1].replace(",", "")) == len(body) > 1_500
+
+
+def test_the_sources_of_an_answer_stay_whatever_their_header_is() -> None:
+    text = f"{SENTENCE * 400}\n\n## 出典\n- https://example.com/a (2026-11-01)"
+    assert shortened(text, 1_500).endswith("## 出典\n- https://example.com/a (2026-11-01)")
+
+
+def test_of_very_many_sources_the_first_whole_lines_stay() -> None:
+    lines = "\n".join(f"- https://example.com/{number} (2026-11-01)" for number in range(2_000))
+    cut = shortened(f"{SENTENCE * 400}\n\nSources:\n{lines}", 4_000)
+    assert len(cut) <= 4_000
+    assert "\n\nSources:\n- https://example.com/0 (" in cut
+    assert cut.endswith("(2026-11-01)")
+    assert CUT.search(cut)
+
+
+def test_code_that_is_cut_open_is_closed() -> None:
+    text = f"Do this:\n\n```python\n{'print(1)' + chr(10)}" + "x = 1\n" * 2_000 + "```\n\nDone."
+    cut = shortened(text, 1_500)
+    assert cut[: CUT.search(cut).start()].endswith("\n```")  # type: ignore[union-attr]
+    assert len(re.findall("^```", cut, re.MULTILINE)) == 2
+
+
+def test_without_sentence_and_word_no_character_is_torn_apart() -> None:
+    family = "👨‍👩‍👧‍👦"
+    body = shortened(family * 2_000, 1_000).partition("\n\n[Cut")[0]
+    assert body == family * (len(body) // len(family))
+    body = shortened("か\u3099" * 2_000, 1_000).partition("\n\n[Cut")[0]
+    assert unicodedata.category(body[-1]).startswith("M")
+
+
+@given(st.text(st.sampled_from("ab .。\n`#-é👨\u200d\u3099"), max_size=3_000), st.integers(1_000, 2_000))
+def test_whatever_the_text_it_is_never_longer_and_what_is_cut_says_so(text: str, most: int) -> None:
+    cut = shortened(text, most)
+    assert len(cut) <= most
+    assert (cut == text) == (len(text) <= most)
+    assert cut == text or "[Cut here: " in cut
