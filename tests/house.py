@@ -153,7 +153,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
-    "commands.completion": {"cli", "commands.parser", "commands.terminal"},
+    "commands.completion": {"answers", "cli", "commands.parser", "commands.terminal", "settings.setting"},
     "commands.demo": {"testing", "commands.parser", "commands.terminal"},
     "cli": {
         "commands.parser",

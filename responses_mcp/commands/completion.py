@@ -8,13 +8,15 @@ Tab.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, cast
 
 from responses_mcp import cli
+from responses_mcp.answers import TOOLS
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import NAME, parser_of, run_command, say_text
+from responses_mcp.settings.setting import TOOLSETS
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
@@ -26,6 +28,8 @@ examples:
   openai-responses-mcp completion fish > \\
     ~/.config/fish/completions/openai-responses-mcp.fish
 """
+# Of options that may have other values too, those that everybody has.
+_VALUES: Final = {"--profile": TOOLS, "--toolsets": TOOLSETS}
 _FILES: Final = frozenset({"PATH", "FILE"})
 _FOLDERS: Final = frozenset({"DIR"})
 
@@ -74,14 +78,20 @@ def script(shell: str) -> str:
 def contexts() -> Iterator[Context]:
     """Yield what may come where."""
     yield _context((), cli.build_parser(), list(cli.COMMANDS))
-    for name, module in cli.COMMANDS.items():
-        build = getattr(import_module(module), "build_parser", None)
+    for name, location in cli.COMMANDS.items():
+        module = import_module(location)
+        build = getattr(module, "build_parser", None)
         if build is not None:
-            yield from _of_parser((name,), build())
+            further: dict[str, argparse.ArgumentParser] = getattr(module, "further_parsers", dict)()
+            for word, parser in further.items():
+                yield from _of_parser((name, word), parser)
+            yield from _of_parser((name,), build(), further)
 
 
-def _of_parser(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[Context]:
-    following: list[str] = []
+def _of_parser(
+    words: tuple[str, ...], parser: argparse.ArgumentParser, further: Iterable[str] = ()
+) -> Iterator[Context]:
+    following = list(further)
     for action in parser._actions:  # noqa: SLF001  # argparse has no other name for them
         choices = cast("object", action.choices)
         if isinstance(choices, Mapping):
@@ -102,6 +112,8 @@ def _context(words: tuple[str, ...], parser: argparse.ArgumentParser, following:
 def _option(action: argparse.Action) -> Option:
     metavar: Any = action.metavar
     words = [str(each) for each in action.choices or ()]
+    for name in action.option_strings:
+        words += _VALUES.get(name, ())
     return Option(action.option_strings, words, metavar in _FILES, metavar in _FOLDERS, action.nargs != 0)
 
 
@@ -137,6 +149,7 @@ _openai_responses_mcp() {{
   if ((COMP_CWORD > 1)); then
     before="${{COMP_WORDS[COMP_CWORD-1]}}" where="${{COMP_WORDS[1]}}"
   fi
+  case "$where" in -*) where="" ;; esac
   if ((COMP_CWORD > 2)); then
     case "$where ${{COMP_WORDS[2]}}" in {_subcommands(every)}) where="$where ${{COMP_WORDS[2]}}" ;; esac
   fi
@@ -159,6 +172,7 @@ _openai_responses_mcp() {{
   if ((CURRENT > 2)); then
     before="${{words[CURRENT-1]}}" where="${{words[2]}}"
   fi
+  case "$where" in -*) where="" ;; esac
   if ((CURRENT > 3)); then
     case "$where ${{words[3]}}" in {_subcommands(every)}) where="$where ${{words[3]}}" ;; esac
   fi

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -49,9 +49,7 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
     files = sorted({source.removeprefix("yaml:") for source in loaded.sources.values() if source.startswith("yaml:")})
     variables = sorted({source.removeprefix("env:") for source in loaded.sources.values() if source.startswith("env:")})
     if not any(finding.check == "config" for finding in findings):
-        told = f"the file {', '.join(files)}" if files else "no file"
-        told += f", and the variables {', '.join(variables)}" if variables else ", and no variable"
-        yield ok("config", f"settings come from {told}")
+        yield ok("config", _sources(files, variables))
     yield from findings
     openai = loaded.settings.openai
     yield check_key(openai)
@@ -65,6 +63,14 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
     if loaded.settings.manuals.root is not None:
         yield from _manuals(loaded.settings.manuals)
         yield from _embeddings(loaded.settings)
+
+
+def _sources(files: Sequence[str], variables: Sequence[str]) -> str:
+    """Say in words where settings come from."""
+    named = f"{'these variables' if len(variables) > 1 else 'the variable'}: {', '.join(variables)}"
+    if not files:
+        return f"no configuration file; settings come from {named}" if variables else "all settings are defaults"
+    return f"settings come from {', '.join(files)}" + (f" and from {named}" if variables else "")
 
 
 def address_is_wrong(loaded: LoadedSettings) -> bool:
