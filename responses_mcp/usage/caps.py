@@ -1,8 +1,8 @@
 """Caps: what may be spent, reserved before a request is made and settled after it, without any I/O.
 
 What a call will cost nobody knows. So it reserves the most that a call of its kind has cost so far; the first of a kind
-reserves a guess, and where that is more than what is left it is let through alone. All is decided in one step, so calls
-at once cannot pass a cap together.
+reserves a guess, and where that is more than what is left the very first is let through alone. All is decided in one
+step, so calls at once cannot pass a cap together.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Amount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a call is expected to use. `guessed` tells that no call of its kind has been settled yet."""
+    """What a call is expected to use. `guessed` tells that no call has been settled yet."""
 
     amount: Amount
     guessed: bool
@@ -85,9 +85,17 @@ class Caps:
         return self._calls
 
     def expected(self, kind: str, guess: Amount) -> Expected:
-        """Return what a call of that kind is taken for: the most so far, or `guess`."""
+        """Return what a call of that kind is taken for: the most so far, or `guess`.
+
+        The first call of a kind is taken for `guess`; where others have been settled for no more than the most of
+        theirs, and it has to fit: else each kind could pass a limit once.
+        """
         known = self._greatest.get(kind)
-        return Expected(guess if known is None else known, guessed=known is None)
+        if known is not None or not self._greatest:
+            return Expected(known or guess, guessed=known is None)
+        most_tokens = max(each.tokens for each in self._greatest.values())
+        most_usd = max(each.usd for each in self._greatest.values())
+        return Expected(Amount(min(guess.tokens, most_tokens), min(guess.usd, most_usd)), guessed=False)
 
     def reserve(self, expected: Expected) -> Reservation | None:
         """Let a call through and return what it holds; None where it has to wait for others to be settled.

@@ -36,8 +36,16 @@ from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
-from responses_mcp.settings.model import LimitSettings, PolicySettings, RequestSettings, ResearchSettings, Settings
+from responses_mcp.settings.model import (
+    LimitSettings,
+    PolicySettings,
+    Profile,
+    RequestSettings,
+    ResearchSettings,
+    Settings,
+)
 from responses_mcp.testing import Error, Faults, Reply
+from responses_mcp.usage.meter import Caller
 from tests.research.upstream import OPENAI, Upstream, at_once
 
 SHARE = 50  # schedules given to a process at a time
@@ -45,6 +53,7 @@ EPOCH = 1e9
 PATIENCE = 20_000.0  # virtual seconds for all of a schedule
 LAST = 8_000.0  # of them for the last server
 TOKENS = 9_245  # of each response
+PROFILE = Profile()
 
 
 class Rule(StrEnum):
@@ -235,6 +244,7 @@ class _World:
         )
         self.markers: dict[str, str] = {}  # by run
         self.ends: dict[str, RunView] = {}
+        self.given_up: dict[str, float] = {}  # when a call ended that was not handed off, by marker
         self.cancelled: dict[str, float] = {}  # when the cancel of a response was answered
         self.count = 0
 
@@ -270,7 +280,11 @@ class _World:
     async def step(self, nursery: trio.Nursery) -> None:
         living = [server for server in self.servers if server.research is not None and not server.lost]
         what = self.draw.choice(
-            ("start",) * 4 + ("wait",) * 3 + ("cancel",) * 3 + ("again", "server", "end", "lose", "pass")
+            ("start",) * 4
+            + ("wait",) * 3
+            + ("cancel",) * 3
+            + ("hand_off",) * 2
+            + ("again", "server", "end", "lose", "pass")
         )
         if not living or what == "server":
             if len(living) < 2:
@@ -285,6 +299,8 @@ class _World:
             server.lose()
         elif what in ("start", "again"):
             nursery.start_soon(self.start, server, what == "again")
+        elif what == "hand_off":
+            nursery.start_soon(self.hand_off, server)
         elif what != "pass" and self.markers:
             run_id = self.draw.choice(list(self.markers))
             nursery.start_soon(self.wait if what == "wait" else self.cancel, server, run_id)
@@ -304,6 +320,37 @@ class _World:
             self.markers[run_id] = marker
             if self.draw.random() < 0.5:
                 await self.wait(server, run_id)
+
+    async def hand_off(self, server: _Server) -> None:
+        """Ask as an answer tool does: the call becomes a run when it takes too long, and ends with one that is given up."""
+        research = server.research
+        if research is None or server.lost:
+            return
+        self.count += 1
+        marker = f"q{self.count}"
+        body = {"model": PROFILE.model, "input": marker}
+        seconds = self.draw.choice((0.5, 5.0, 60.0))
+        began = trio.current_time()
+        with server.scope_of_call(), trio.move_on_after(self.draw.choice((0.2, 3.0, 100.0, 100.0))) as call:
+            try:
+                view = await research.answer(marker, body, PROFILE, Caller("answer"), seconds=seconds)
+            except (BadArgument, UpstreamError) as error:
+                if (
+                    not server.lost
+                    and not server.scope.cancel_called
+                    and getattr(error, "status", None) not in (429, 500)
+                ):
+                    self.record.violated(Rule.PROMPT, f"{marker}: {error!r}")
+                return
+            self.record.note(f"{server.name}: {view.run_id} is about {marker}: {view.status}")
+            self.record.situations["a call was handed off" if view.running else "a call had its answer"] += 1
+            self.markers[view.run_id] = marker
+            self.told(view.run_id, view, server)
+            if trio.current_time() > began + seconds + 25.0:
+                self.record.violated(Rule.PROMPT, f"a call was handed off after {trio.current_time() - began:.1f} s")
+        if call.cancelled_caught and not server.lost and not server.scope.cancel_called:
+            self.record.situations["a call was given up before it was handed off"] += 1
+            self.given_up[marker] = trio.current_time()
 
     async def wait(self, server: _Server, run_id: str) -> None:
         research = server.research

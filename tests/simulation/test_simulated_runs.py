@@ -13,6 +13,7 @@ SCHEDULES = 15
 SITUATIONS = (
     *("a server was lost", "a run was cancelled", "a call was given up"),
     *("asked: ask", "asked: stream", "asked: look", "asked: cancel"),
+    *("a call was handed off", "a call had its answer"),
     "ended: a limit was reached",
     *("told: completed", "told: failed", "told: cancelled", "ended: may have been paid for, without an id"),
 )

@@ -45,9 +45,17 @@ def test_a_call_reserves_the_most_that_one_of_its_kind_has_cost() -> None:
     held = reserve(caps)
     assert held is not None
     assert held.amount == Amount(1000, 0.4)
-    other = reserve(caps, "answer_quick")
+
+
+def test_the_first_call_of_another_kind_is_taken_for_a_guess_or_for_the_most_so_far_and_has_to_fit() -> None:
+    caps = Caps(LimitSettings(session_cost_usd=1.0, session_tokens=100_000))
+    spend(caps, 0.4, tokens=1_000)
+    other = reserve(caps, "research")
     assert other is not None
-    assert other.amount == GUESS
+    assert other.amount == Amount(1_000, 0.3)
+    caps.settle(other, "research", Amount(90_000, 0.35), known=True)
+    with pytest.raises(LimitReached, match="may need 60,000 tokens"):
+        reserve(caps, "answer_quick")
 
 
 def test_a_call_that_cannot_fit_is_refused_and_the_error_names_cap_spent_and_setting() -> None:
