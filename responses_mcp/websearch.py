@@ -23,7 +23,7 @@ from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.under_trio import opened
+from responses_mcp.under_trio import opened, require_trio
 from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]
@@ -74,6 +74,7 @@ class WebSearch:
         told what is going on, in words for a person; it must not wait. Finding nothing is no error. Raises
         `BadArgument`, `ConfigError`, `LimitReached` or `UpstreamError`. `client` is for the ledger.
         """
+        require_trio()
         asked = read_search_query({"query": query, "limit": limit, "language": language, "timeframe": timeframe})
         if self._settings.problems:
             raise ConfigError(self._settings.problems)

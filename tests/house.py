@@ -124,7 +124,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.results",
     },
     "research": {
-        *("errors", "json_types", "outgoing", "redaction", "sanitization"),
+        *("under_trio", "errors", "json_types", "outgoing", "redaction", "sanitization"),
         *("settings.model", "settings.system_policy", "settings.time_zone", "responses_api", "usage"),
     },
     "configured": {
@@ -141,6 +141,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serving": {"under_trio", "answers", "configured", "runtime", "settings.model", "toolsets.base"},
     "daemon": {"serving"},
     "testing": {
+        "under_trio",
         "json_types",
         "protocol.framing",
         "protocol.jsonrpc",

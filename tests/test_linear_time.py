@@ -34,7 +34,12 @@ LONGEST = 2**18  # characters; a look back at each of them would take seconds
 SHORT = {f"manuals.results.decomposition.{name}": 300 for name in ("_LISTED", "_DIFFERENCE", "_COMPARE")}
 
 # Functions that compile a pattern when they are called; tests/test_linear_scans.py has them.
-COMPILE_LATER = {"redaction.__init__", "manuals.search.query.term", "manuals.search.query.as_written"}
+COMPILE_LATER = {
+    "redaction.__init__",
+    "credential_patterns.pattern",
+    "manuals.search.query.term",
+    "manuals.search.query.as_written",
+}
 
 
 @dataclass

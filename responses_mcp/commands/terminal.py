@@ -67,6 +67,7 @@ def run_command(work: Callable[[], None]) -> int:
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
     with _warnings_told():
         try:
+            write("")  # a stdout that is closed is told before anything is paid for, or changed
             _out_of_groups(work)
             _flush()
         except Stop as stop:

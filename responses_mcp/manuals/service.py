@@ -20,7 +20,7 @@ from responses_mcp.manuals.comparing import Comparing
 from responses_mcp.manuals.embeddings.embedder import Embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import UNREADABLE
-from responses_mcp.manuals.files.listing import list_children, table_of_contents
+from responses_mcp.manuals.files.listing import list_children, table_of_contents, why_there_is_none
 from responses_mcp.manuals.files.passages import Passage, Wanted, passages
 from responses_mcp.manuals.files.reading import ReadEnd, read, scan
 from responses_mcp.manuals.files.resources import (
@@ -151,13 +151,16 @@ class Manuals:
 
         The indexes are updated first, for as long as `time_ms` allows for all of them. A manual that cannot be read, or
         that was not reached, is told of, and the others are searched. `on_phase` is as for `find`.
+        Raises `ManualsError` where there is none at all.
         """
         deadline = trio.current_time() + request.time_ms / 1000
         request = replace(request, path_prefix="/".join(parts_of(request.path_prefix)))
         if request.manual_ids:
             names = [await self._threads.run(partial(_name_on_disk, each)) for each in request.manual_ids]
         else:
-            names = await self._threads.run(lambda library, _: library.folder.manuals())
+            names, why_none = await self._threads.run(_names)
+            if why_none is not None:
+                raise ManualsError("not_found", why_none)
         found, why = await self._rebuilding(
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
@@ -318,6 +321,12 @@ class Manuals:
             until = trio.current_time() + self._times.passages
             await self._threads.run(lambda library, check: passages(library.folder, wanted, found, check), until)
         return list(found)
+
+
+def _names(library: Library, _: CancellationCheck) -> tuple[list[str], str | None]:
+    """Return the ids of all manuals; or none, and why there are none."""
+    names = library.folder.manuals()
+    return names, None if names else why_there_is_none(library.folder.root)
 
 
 def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str:

@@ -37,6 +37,7 @@ from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
+from responses_mcp.under_trio import require_trio
 from responses_mcp.usage.bill import Bill, usage_from
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.prices import PriceList
@@ -334,7 +335,12 @@ class Research:
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
         if self._keeper is None:
-            raise ConfigError(["research.state_dir is not set, and you have no home; set it to a folder of yours."])
+            raise ConfigError(
+                [
+                    "research.state_dir is not set; set it to a folder of yours, or load settings with "
+                    'toolsets="answer,research", which choose one where you have a home.'
+                ]
+            )
         _ = self._account  # which may not be there to be had
         if not self._looking_after:
             self._looking_after = True
@@ -536,11 +542,13 @@ async def open_research(
       A context manager that gives a `Research`. Any number of tasks may use it at once.
 
     Raises:
-      Nothing here; see `Research`. An exception of the block comes out as it is, not in a group.
+      NotUnderTrio: the block is entered outside of Trio. For the rest see `Research`. An exception of the block
+      comes out as it is, not in a group.
 
     Leaving the block takes a second at most. Runs that have not ended go on at the API, for the next who opens the
     folder; with `research.on_exit: cancel` they are cancelled.
     """
+    require_trio()
     asking = api or ResponsesApi(settings.openai, settings.request)
     counting = meter or Meter(settings)
     # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.

@@ -20,6 +20,7 @@ from responses_mcp.runtime.server import Server
 from responses_mcp.serving import serve
 from responses_mcp.settings.model import Settings
 from responses_mcp.toolsets.base import Toolset
+from responses_mcp.under_trio import require_trio
 
 Message = dict[str, Any]
 
@@ -160,6 +161,7 @@ async def connected_client(
 
     Leaving the block cancels both.
     """
+    require_trio()
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
 

@@ -146,7 +146,7 @@ class PromptsToolset:
         """Do nothing: there is nothing to close."""
 
 
-async def _get(
+async def _get(  # noqa: ASYNC124  # as all handlers are
     prompts: Mapping[str, Prompt],
     context: CallContext,  # noqa: ARG001  # a handler gets it
     params: Mapping[str, Any],

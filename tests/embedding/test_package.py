@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -12,8 +12,13 @@ import pytest
 import trio.testing
 
 import responses_mcp
+from responses_mcp.answers import Answers
 from responses_mcp.errors import NotUnderTrio, ResponsesMcpError
+from responses_mcp.research.service import open_research
 from responses_mcp.settings import ManualsSettings, Settings
+from responses_mcp.testing import open_fake_api
+from responses_mcp.testing.client import connected_client
+from responses_mcp.websearch import WebSearch
 
 OFFERED = {
     "load_settings": "responses_mcp.settings.load",
@@ -47,10 +52,13 @@ OPENERS: list[Callable[[], AbstractAsyncContextManager[Any]]] = [
     lambda: responses_mcp.open_answers(Settings()),
     lambda: responses_mcp.open_search(Settings()),
     lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere", in_memory=True)),
+    lambda: open_research(Settings()),
+    open_fake_api,
+    lambda: connected_client(Settings()),
 ]
 
 
-@pytest.mark.parametrize("opener", OPENERS, ids=["answers", "search", "manuals"])
+@pytest.mark.parametrize("opener", OPENERS, ids=["answers", "search", "manuals", "research", "fake API", "client"])
 def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
     async def use() -> None:
         async with opener():
@@ -59,6 +67,15 @@ def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], Abstra
     with pytest.raises(NotUnderTrio, match=r"called under asyncio\. Run it with `trio.run`.*start_guest_run") as caught:
         asyncio.run(use())
     assert isinstance(caught.value, ResponsesMcpError)
+
+
+@pytest.mark.parametrize("ask", [lambda: Answers(Settings()).answer("q"), lambda: WebSearch(Settings()).search("q")])
+def test_to_ask_under_asyncio_says_so_too(ask: Callable[[], Awaitable[Any]]) -> None:
+    async def use() -> None:
+        await ask()
+
+    with pytest.raises(NotUnderTrio, match="called under asyncio"):
+        asyncio.run(use())
 
 
 def test_to_serve_under_asyncio_says_so_too() -> None:

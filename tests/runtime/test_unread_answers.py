@@ -217,12 +217,14 @@ async def test_a_retry_waits_for_room(autojump_clock: trio.testing.MockClock) ->
 async def test_a_process_asks_no_more_while_its_client_does_not_read_and_loses_nothing(tmp_path: Path) -> None:
     def answer(request: RecordedRequest) -> Json:
         first = len(api.requests) == 1
-        return Json(bodies.answer("z" * (3_000_000 if first else 20_000)))
+        return Json(bodies.answer("z" * (500_000 if first else 20_000)))
 
     with trio.fail_after(WAIT):
         async with (
             open_fake_api() as api,
-            unread_server(environment(tmp_path, api.base_url, MCP_MAX_UNSENT_BYTES="1000000")) as process,
+            unread_server(
+                environment(tmp_path, api.base_url, MCP_MAX_UNSENT_BYTES="500000", MCP_MAX_RESULT_CHARS="500000")
+            ) as process,
         ):
             api.default = answer
             assert process.stdin

@@ -244,7 +244,6 @@ class _World:
         )
         self.markers: dict[str, str] = {}  # by run
         self.ends: dict[str, RunView] = {}
-        self.given_up: dict[str, float] = {}  # when a call ended that was not handed off, by marker
         self.cancelled: dict[str, float] = {}  # when the cancel of a response was answered
         self.count = 0
 
@@ -321,6 +320,10 @@ class _World:
             if self.draw.random() < 0.5:
                 await self.wait(server, run_id)
 
+    @staticmethod
+    def serves(server: _Server) -> bool:
+        return not server.lost and not server.scope.cancel_called
+
     async def hand_off(self, server: _Server) -> None:
         """Ask as an answer tool does: the call becomes a run when it takes too long, and ends with one that is given up."""
         research = server.research
@@ -335,11 +338,7 @@ class _World:
             try:
                 view = await research.answer(marker, body, PROFILE, Caller("answer"), seconds=seconds)
             except (BadArgument, UpstreamError) as error:
-                if (
-                    not server.lost
-                    and not server.scope.cancel_called
-                    and getattr(error, "status", None) not in (429, 500)
-                ):
+                if self.serves(server) and getattr(error, "status", None) not in (429, 500):
                     self.record.violated(Rule.PROMPT, f"{marker}: {error!r}")
                 return
             self.record.note(f"{server.name}: {view.run_id} is about {marker}: {view.status}")
@@ -348,9 +347,8 @@ class _World:
             self.told(view.run_id, view, server)
             if trio.current_time() > began + seconds + 25.0:
                 self.record.violated(Rule.PROMPT, f"a call was handed off after {trio.current_time() - began:.1f} s")
-        if call.cancelled_caught and not server.lost and not server.scope.cancel_called:
+        if call.cancelled_caught and self.serves(server):
             self.record.situations["a call was given up before it was handed off"] += 1
-            self.given_up[marker] = trio.current_time()
 
     async def wait(self, server: _Server, run_id: str) -> None:
         research = server.research

@@ -31,7 +31,17 @@ from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
 from responses_mcp.commands.installed import Installed, Unreadable, find_installed
 from responses_mcp.commands.parser import Parser
-from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say, say_json, write
+from responses_mcp.commands.terminal import (
+    FAILED,
+    Stop,
+    on_terminal,
+    parser_of,
+    run_command,
+    say,
+    say_json,
+    show_now,
+    write,
+)
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.load import LoadedSettings, load_settings
 
@@ -189,7 +199,7 @@ def _say(finding: Finding) -> None:
         lines += _wrapped(f"Cure: {finding.cure}.", indent=_INDENT)
     for line in lines:
         say(line)
-    sys.stdout.flush()
+    show_now()
 
 
 def _wrapped(text: str, *, indent: int) -> list[str]:
@@ -217,6 +227,6 @@ def _summary(findings: Sequence[Finding]) -> str:
 
 
 def _in_colour() -> bool:
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty():
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not on_terminal(sys.stdout):
         return False
     return os.name != "nt" or "WT_SESSION" in os.environ  # the old console of Windows would show the codes

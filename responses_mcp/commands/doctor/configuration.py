@@ -36,6 +36,8 @@ _EXAMPLE_KEY: Final = re.compile(
     r"^(sk-)?(your|my|insert|paste)[-_]|^<.*>$|\.{3}|…|\*{3}|x{4}|^sk-?$|change[-_]?me|^(api[-_]?)?key$", re.IGNORECASE
 )
 
+_SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"  # until it is on the package index
+
 # Environments that uvx, `uv run --with` and `pipx run` throw away when they like.
 _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
@@ -175,7 +177,7 @@ def check_program() -> Iterator[Finding]:
 
 
 def _executable(path: Path | None) -> Finding:
-    keep = f'install it for good, with "uv tool install {NAME}" or "pipx install {NAME}"'
+    keep = f'install it for good, with "uv tool install {_SOURCE}" or "pipx install {_SOURCE}"'
     if path is None:
         return warn(
             "program",

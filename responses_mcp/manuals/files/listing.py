@@ -45,7 +45,7 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
             {"id": each, "name": name_of(each), "kind": "dir"} for each in manuals[start : start + MOST_LISTED]
         ]
         if not manuals:
-            return {"id": request.id, "items": rows, "note": _why_none(folder.root)}
+            return {"id": request.id, "items": rows, "note": why_there_is_none(folder.root)}
         return {"id": request.id, "items": rows, **_further(identity, start, len(manuals))}
     kind, manual_id, path = parse_child_id(identity) or ("dir", identity, "")
     if kind == "file":
@@ -68,7 +68,8 @@ def _further(identity: str, start: int, total: int) -> dict[str, Any]:
     return {"next_id": f"further::{end}::{identity}", "note": note}
 
 
-def _why_none(root: str) -> str:
+def why_there_is_none(root: str) -> str:
+    """Say why there is no manual in the root, and what to do."""
     where = f"The folder of manuals, '{root}',"
     if not os.path.lexists(root):
         return (
