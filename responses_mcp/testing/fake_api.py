@@ -28,8 +28,6 @@ from urllib.parse import urlsplit
 import h11
 import trio
 
-from responses_mcp.under_trio import require_trio
-
 from . import bodies
 from .embeddings import Embed, answer_with_embeddings, count_words
 from .event_stream import as_stream
@@ -331,7 +329,6 @@ async def open_fake_api(
     Leaving the block closes the port and all connections at once. An exception of the block comes out as it is, not in
     a group. Raises OSError if the port is taken, and an exception group if a handler or an observer raises.
     """
-    require_trio()
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     bound = listeners[0].socket.getsockname()[1]
     api = FakeApi(f"http://127.0.0.1:{bound}{path}", observer)

@@ -16,7 +16,6 @@ from responses_mcp.answers import Answers
 from responses_mcp.errors import NotUnderTrio, ResponsesMcpError
 from responses_mcp.research.service import open_research
 from responses_mcp.settings import ManualsSettings, Settings
-from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.client import connected_client
 from responses_mcp.websearch import WebSearch
 
@@ -53,12 +52,11 @@ OPENERS: list[Callable[[], AbstractAsyncContextManager[Any]]] = [
     lambda: responses_mcp.open_search(Settings()),
     lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere", in_memory=True)),
     lambda: open_research(Settings()),
-    open_fake_api,
     lambda: connected_client(Settings()),
 ]
 
 
-@pytest.mark.parametrize("opener", OPENERS, ids=["answers", "search", "manuals", "research", "fake API", "client"])
+@pytest.mark.parametrize("opener", OPENERS, ids=["answers", "search", "manuals", "research", "client"])
 def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
     async def use() -> None:
         async with opener():

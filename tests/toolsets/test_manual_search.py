@@ -119,9 +119,18 @@ async def test_nothing_found_is_said_in_a_sentence(root: Path) -> None:
             }
 
 
-async def test_a_folder_without_manuals_has_nothing(tmp_path: Path) -> None:
+async def test_a_folder_without_manuals_is_told_and_not_that_other_words_would_help(tmp_path: Path) -> None:
+    (tmp_path / "care.md").write_text("# Care", encoding="utf-8")
     async with desk(settings_for(tmp_path)) as here:
-        assert (await searched(here, "pump"))["results"] == []
+        failed = await here.fail("manual_search", query="pump")
+    assert failed["code"] == "not_found"
+    assert f"set manuals.root (MANUALS_ROOT) to '{tmp_path.parent}'" in failed["message"]
+
+
+async def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    async with desk(settings_for(tmp_path / "nowhere")) as here:
+        failed = await here.fail("manual_search", query="pump")
+    assert "does not exist" in failed["message"]
 
 
 # Arguments
