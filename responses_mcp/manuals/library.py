@@ -134,10 +134,8 @@ class Library:
         unscanned = Unscanned(request.manual_id, _reasons(changes), check)
         written = store.written()
         with store.reading(check) as connection:
-            manual = manual_of(connection, request.manual_id)
-            if manual is not None and (changes is None or changes.number == manual.number):
-                self._check_whole(connection, manual, written)
-                reader = Reader(connection, manual, self._counts(manual))
+            reader = self._reader(connection, request.manual_id, changes, written)
+            if reader is not None:
                 meaning = None if question is None else Meaning(connection, question, check)
                 payload = find(
                     request,
@@ -152,11 +150,9 @@ class Library:
                 payload["unscanned"] = unscanned
                 finished = finished and payload["gate_runs"][0]["cutoff_reason"] != TIME_BUDGET
                 if meaning is None:
-                    return Found(packed(payload), manual.generation, finished)
+                    return Found(packed(payload), reader.manual.generation, finished)
                 finished = finished and not meaning.lacking
-                return Found(packed(payload), manual.generation, finished, meaning.lacking, meaning.used)
-        if changes is not None:
-            raise Vanished
+                return Found(packed(payload), reader.manual.generation, finished, meaning.lacking, meaning.used)
         begin(store, request.manual_id, check)
         return self.search(request, changes, check, question=question)
 
@@ -264,8 +260,9 @@ class Library:
         return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking)
 
     def _reader(
-        self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str
+        self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""
     ) -> Reader | None:
+        """Return what a search reads of a manual, None where it is not known and nobody has looked for changes."""
         manual = manual_of(connection, name)
         if changes is not None and (manual is None or manual.number != changes.number):
             raise Vanished

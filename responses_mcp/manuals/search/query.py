@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -47,7 +46,6 @@ _MIXED: Final = 0.3  # the weight of a pair that is half grammar
 _PART_OF_NAME: Final = 0.5
 _ASCII: Final = "[0-9a-z]"  # in a pattern; to compile one with all letters takes eight times as long
 _LETTER: Final = re.compile(LETTER)
-_FURTHER_LETTER: Final = re.compile(LETTER.replace("0-9a-z", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +101,6 @@ class Term:
         while at >= 0:
             yield at, at + len(self.text)
             at = text.find(self.text, at + 1)
-
-
-@lru_cache(8)  # for all terms of one row
-def _has_further_letters(text: str) -> bool:
-    """Tell whether a text has letters that the patterns of terms do not know: a word may go on with one."""
-    return not text.isascii() and _FURTHER_LETTER.search(text) is not None
 
 
 def as_written(folded: str, text: str) -> list[str]:

@@ -137,8 +137,8 @@ class Scorer:
         self._query = foldable(normalise(query))
         self._words = words
         self._terms = [term for term, _, there in terms if there]
-        self._roots = [(term.root, term) for term in self._terms]
         self._weights = [weight for _, weight, there in terms if there]
+        self._telling = self._telling_words()
         # What the manual does not have tells no section from another, and all of them from what was asked for.
         usual = sum(self._weights) / max(len(self._weights), 1)
         missing = sum(min(weight, usual) for _, weight, there in terms if not there)
@@ -173,7 +173,8 @@ class Scorer:
         in_title = _TITLE / (1 - _TITLE_B + _TITLE_B * len(title) / _TITLE_LENGTH)
         found.gains, found.at_average = [0.0] * len(self._terms), [0.0] * len(self._terms)
         found.heads = [False] * len(self._terms)
-        for at, (root, term) in enumerate(self._roots):
+        for at, term in enumerate(self._terms):
+            root = term.root
             hits, more = min(term.hits(body), _MOST_HITS) if root in body else 0, 0.0
             if root in head:
                 title_hits, above_hits, path_hits = term.hits(title), term.hits(above), term.hits(path)
@@ -208,7 +209,7 @@ class Scorer:
         `certainty` is known after that.
         """
         weights = self._weights
-        if share := _FEEDBACK * _part(self._telling_words(), _FEW_WORDS, _MANY_WORDS):
+        if share := _FEEDBACK * _part(self._telling, _FEW_WORDS, _MANY_WORDS):
             self._weigh(asked, weights, self._cover(asked, weights))
             top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
             seen = [sum(each.gains[at] for each in top) for at in range(len(weights))]
@@ -225,16 +226,17 @@ class Scorer:
     @property
     def prose(self) -> float:
         """Return how far this is a long question of prose that no section answers word by word, from 0 to 1."""
-        return _part(self._telling_words(), _LONG, _VERY_LONG) * (1 - self.certainty)
+        return _part(self._telling, _LONG, _VERY_LONG) * (1 - self.certainty)
 
     def expand(self, looked: Iterable[Scored], related: Sequence[tuple[Term, float]]) -> None:
         """Let the words count that are `related` to the question, each for its share, in rows that have scores."""
+        weight = self._there / _PERFECT * _EXPANSION * self.prose
         for each in looked:
             body = each.row.body
             length = self._length(body)
             counts = ((share, min(term.hits(body), _MOST_HITS) / length) for term, share in related)
             gained = sum(share * count / (count + _K1) for share, count in counts)
-            each.add("related", self._there / _PERFECT * _EXPANSION * self.prose * (gained - each.gained))
+            each.add("related", weight * (gained - each.gained))
 
     def _telling_words(self) -> float:
         """Return how many words in an alphabet tell what is asked for: fewer, if some tell much more than others."""
