@@ -256,7 +256,7 @@ class Mix:
         bad: list[tuple[Message, int]] = [
             ({"method": "tools/call", "params": {"name": 7}}, PARAMS),
             ({"method": "tools/call", "params": {"name": "answer", "arguments": [1]}}, PARAMS),
-            ({"method": "resources/list"}, METHOD),
+            ({"method": "resources/subscribe"}, METHOD),
             ({"method": "ping", "params": [1]}, INVALID),
             ({"method": "ping", "jsonrpc": "1.0"}, INVALID),
             (
