@@ -70,32 +70,29 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
 
         return open_research(settings, api=api(), meter=meter())
 
+    server = settings.server
     researching = hand_off = None
     if "research" in settings.toolsets:
         from responses_mcp.toolsets.research import ResearchToolset  # noqa: PLC0415  # most servers have none
 
-        researching = ResearchToolset(research, most_characters=settings.server.max_result_chars)
+        researching = ResearchToolset(research, most_characters=server.max_result_chars)
         if settings.request.handoff_ms:
             hand_off = partial(researching.answer, seconds=settings.request.handoff_ms / 1000)
-    server = settings.server
     answering = AnswerToolset(answers, debug=server.debug, hand_off=hand_off, most_characters=server.max_result_chars)
     toolsets: list[Toolset] = [answering]
     if "manuals" in settings.toolsets:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 
         toolsets.append(ManualsToolset(settings, api=api))
-    if settings.server.prompts is not False:
+    if server.prompts is not False:
         from responses_mcp.toolsets.prompts import PromptsToolset  # noqa: PLC0415  # some want none
 
-        manuals = "manuals" in settings.toolsets
-        toolsets.append(
-            PromptsToolset(
-                legacy=settings.server.prompts is True,
-                modern=True,
-                manuals=manuals,
-                search_tool=settings.manuals.search_tool,
-            )
+        prompts = PromptsToolset(
+            legacy=server.prompts is True,
+            manuals="manuals" in settings.toolsets,
+            search_tool=settings.manuals.search_tool,
         )
+        toolsets.append(prompts)
     if "search" in settings.toolsets:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 

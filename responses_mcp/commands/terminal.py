@@ -185,9 +185,8 @@ class StatusLine:
         """Show a text in place of the one before."""
         if not self._on:
             return
-        text = _cut(
-            _seen(_CONTROL.sub(" ", text)), _width(sys.stderr) - 1
-        )  # a full line would make some terminals scroll
+        # A full line would make some terminals scroll.
+        text = _cut(_seen(_CONTROL.sub(" ", text)), _width(sys.stderr) - 1)
         wide = columns(text)
         # Blanks, because not every terminal knows how to erase a line.
         _to_stderr("\r" + text + " " * max(self._shown - wide, 0))

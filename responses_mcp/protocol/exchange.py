@@ -24,14 +24,13 @@ class ListedFeature:
     """A capability beside tools, as the wire knows it.
 
     `listings` maps methods to the results that they always have, `methods` names those that run as calls do.
-    `legacy` and `modern` say in which revisions it is offered.
+    `legacy` says whether the older revision offers it, too.
     """
 
     capability: str
     listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     methods: frozenset[str] = frozenset()
     legacy: bool = True
-    modern: bool = True
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

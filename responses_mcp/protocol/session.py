@@ -117,7 +117,7 @@ class Session:
         offered = [ListedFeature(capability="tools", listings={"tools/list": listed}), *features]
         self._features: dict[Revision, list[ListedFeature]] = {
             self._legacy: [each for each in offered if each.legacy],
-            self._modern: [each for each in offered if each.modern],
+            self._modern: offered,
         }
         self._listed: dict[tuple[Revision, str], bytes] = {}  # the answers to tools/list and the like
         self._events: list[Event] = []

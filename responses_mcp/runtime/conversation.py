@@ -61,7 +61,6 @@ def open_conversation(
                 listings=each.listings,
                 methods=frozenset(method.name for method in each.methods),
                 legacy=each.legacy,
-                modern=each.modern,
             )
             for each in features
         ],

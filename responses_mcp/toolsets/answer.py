@@ -16,14 +16,15 @@ from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.toolsets.base import (
+    USUAL_CHARACTERS,
     CallContext,
     Tool,
     ToolError,
     ToolFailure,
     ToolSuccess,
-    masked_meta,
+    outcome_meta,
     size_meta,
-    usage_meta,
+    within,
 )
 from responses_mcp.toolsets.cures import for_client
 
@@ -42,8 +43,6 @@ INSTRUCTIONS: Final = (
     "research. Ask one self-contained question a call; independent questions can be asked at once. Set domains to "
     "prefer official sites and recency_days for fresh topics."
 )
-USUAL_CHARACTERS: Final = 60_000
-"""Characters of an answer: what `server.max_result_chars` is when nobody sets it."""
 _LONGEST_MESSAGE = 400  # characters of a cause told to the client (spec 8.2)
 
 _SEARCHING_SCHEMA: JsonObject = {
@@ -175,10 +174,9 @@ class AnswerToolset:
         except ResponsesMcpError as error:
             text = answers.redact(for_client(error, context.client))
             used = error.usage if isinstance(error, UpstreamError) else None
-            raise ToolError(replace(answer_failed(text, self._details(error)), meta=usage_meta(used))) from error
+            raise ToolError(replace(answer_failed(text, self._details(error)), meta=outcome_meta(used))) from error
         result = within(answer.as_json(), self._most)
-        meta = usage_meta(None if answer.usage is None else answer.usage.as_json())
-        meta = {**(meta or {}), **masked_meta(answer.masked)} or None
+        meta = outcome_meta(None if answer.usage is None else answer.usage.as_json(), answer.masked)
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
     def _details(self, error: ResponsesMcpError) -> JsonObject:
@@ -189,16 +187,6 @@ class AnswerToolset:
                 details["status"] = error.status if error.status is not None else error.code
                 details["type"] = error.type
         return {key: value for key, value in details.items() if value is not None}
-
-
-def within(result: JsonObject, most: int) -> JsonObject:
-    """Return a result whose `answer` has `most` characters at most."""
-    if len(result.get("answer") or "") <= most:
-        return result
-    from responses_mcp.responses_api.response.shortened_answer import shortened  # noqa: PLC0415  # most are shorter
-
-    names = [citation["url"] for citation in result["citations"]]
-    return {**result, "answer": shortened(result["answer"], most, names)}
 
 
 def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
+from responses_mcp.settings.model import ServerSettings
 
 if TYPE_CHECKING:
     import trio
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 USAGE: Final = "io.github.uchimanajet7/usage"
 """Where in `_meta` a result says what the call used."""
 
-MOST_CHARACTERS: Final = "anthropic/maxResultSizeChars"
-"""Where in `_meta` of a tool the list says how long its results may be."""
+USUAL_CHARACTERS: Final = ServerSettings().max_result_chars
+"""Characters of an answer where nobody sets `server.max_result_chars`."""
 MASKED: Final = "io.github.uchimanajet7/masked"
 """Where in `_meta` a result says what was masked in the question before it was sent."""
 
@@ -54,17 +55,23 @@ class CallContext:
 
 def size_meta(characters: int) -> JsonObject:
     """Return what `_meta` of a tool in the list says of long results; Claude Code puts those beyond its limit aside."""
-    return {MOST_CHARACTERS: characters}
+    return {"anthropic/maxResultSizeChars": characters}
 
 
-def usage_meta(usage: Mapping[str, Any] | None) -> JsonObject | None:
-    """Return the `meta` of an outcome that says what the call used, if it asked the API at all."""
-    return {USAGE: dict(usage)} if usage else None
+def within(result: JsonObject, most: int) -> JsonObject:
+    """Return a result whose `answer` has `most` characters at most."""
+    if len(result.get("answer") or "") <= most:
+        return result
+    from responses_mcp.responses_api.response.shortened_answer import shortened  # noqa: PLC0415  # most are shorter
+
+    names = [citation["url"] for citation in result["citations"]]
+    return {**result, "answer": shortened(result["answer"], most, names)}
 
 
-def masked_meta(masked: Mapping[str, int]) -> JsonObject:
-    """Return what `meta` of an outcome says of secrets that were masked in the question: kinds and counts."""
-    return {MASKED: dict(masked)} if masked else {}
+def outcome_meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None = None) -> JsonObject | None:
+    """Return the `meta` of an outcome: what the call used, and what was masked in its question; None for neither."""
+    told = {USAGE: usage, MASKED: masked}
+    return {name: dict(counts) for name, counts in told.items() if counts} or None
 
 
 class ToolError(Exception):
@@ -143,14 +150,13 @@ class Method:
 class Feature:
     """What a server offers beside tools, under the name of a capability.
 
-    `listings` maps methods to results that never change. `legacy` and `modern` say in which revisions it is offered.
+    `listings` maps methods to results that never change. `legacy` says whether the older revision offers it, too.
     """
 
     capability: str
     listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     methods: Sequence[Method] = ()
     legacy: bool = True
-    modern: bool = True
 
 
 class Toolset(Protocol):
@@ -201,6 +207,5 @@ __all__ = [
     "ToolFailure",
     "ToolSuccess",
     "Toolset",
-    "masked_meta",
-    "usage_meta",
+    "outcome_meta",
 ]

@@ -14,12 +14,10 @@ from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from responses_mcp.toolsets.base import CallContext, Feature, Fetched, Method, Refused, RpcError
+from responses_mcp.toolsets.prompts import ASK_MANUAL
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.service import Manuals
-
-ASK_MANUAL: Final = "ask_manual"
-"""The prompt whose argument `manual_id` is completed here, too."""
 
 _TEMPLATE: Final[JsonObject] = {
     "uriTemplate": "manual://{manual_id}/{+path}",
@@ -83,7 +81,7 @@ async def _complete(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
     if ref.get("type") == "ref/resource":
         known: Sequence[str] = ("manual_id", "path") if ref.get("uri") == _TEMPLATE["uriTemplate"] else ()
     else:
-        known = ("manual_id",) if (ref.get("type"), ref.get("name")) == ("ref/prompt", ASK_MANUAL) else ()
+        known = ("manual_id",) if (ref.get("type"), ref.get("name")) == ("ref/prompt", ASK_MANUAL.name) else ()
     if name not in known:
         raise ManualsError("invalid_parameter", "There is nothing to complete under that ref and name.")
     if name == "manual_id":

@@ -115,15 +115,15 @@ _WITH_FIND: Final = (
 
 
 class PromptsToolset:
-    """The prompts, and no tools. `legacy` and `modern` say in which revisions they are offered.
+    """The prompts, and no tools. `legacy` says whether the older revision offers them, too.
 
     `manuals` adds the prompt about them; `search_tool` says whether `manual_search` is among the tools.
     """
 
     tools: Sequence[Tool] = ()
 
-    def __init__(self, *, legacy: bool, modern: bool, manuals: bool = False, search_tool: bool = True) -> None:
-        self._revisions = legacy, modern
+    def __init__(self, *, legacy: bool, manuals: bool = False, search_tool: bool = True) -> None:
+        self._legacy = legacy
         asked = ASK_MANUAL._replace(text=ASK_MANUAL.text.format(search=_WITH_SEARCH if search_tool else _WITH_FIND))
         self._prompts = {each.name: each for each in (*PROMPTS, *((asked,) if manuals else ()))}
 
@@ -131,14 +131,12 @@ class PromptsToolset:
     def features(self) -> Sequence[Feature]:
         """Return the capability `prompts`."""
         listed = [each.definition for each in self._prompts.values()]
-        legacy, modern = self._revisions
         return (
             Feature(
                 capability="prompts",
                 listings={"prompts/list": {"prompts": listed}},
                 methods=[Method(name="prompts/get", handler=partial(_get, self._prompts))],
-                legacy=legacy,
-                modern=modern,
+                legacy=self._legacy,
             ),
         )
 

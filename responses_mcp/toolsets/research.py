@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, cast
 from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.request.question import read_domains, read_number, read_query
-from responses_mcp.toolsets.answer import USUAL_CHARACTERS, within
 from responses_mcp.toolsets.base import (
+    USUAL_CHARACTERS,
     CallContext,
     Tool,
     ToolError,
     ToolFailure,
     ToolSuccess,
-    masked_meta,
+    outcome_meta,
     size_meta,
-    usage_meta,
+    within,
 )
 from responses_mcp.toolsets.cures import for_client
 from responses_mcp.toolsets.research_definitions import (
@@ -116,12 +116,11 @@ class ResearchToolset:
             raise ToolError(ToolFailure(replace_lone_surrogates(text))) from error
         from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
-        result, meta = (found, None) if isinstance(found, dict) else (found.as_json(), usage_meta(found.usage))
+        result, used = (found, None) if isinstance(found, dict) else (found.as_json(), found.usage)
         result = within(sanitized_json(result), self._most)
         query = arguments.get("query")
-        if isinstance(query, str) and (masked := research.outgoing.masked(query).masked):
-            meta = {**(meta or {}), **masked_meta(masked)}
-        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
+        masked = research.outgoing.masked(query).masked if isinstance(query, str) else None
+        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, outcome_meta(used, masked))
 
     async def _opened(self) -> Research:
         import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there

@@ -20,8 +20,7 @@ from responses_mcp.toolsets.base import (
     ToolError,
     ToolFailure,
     ToolSuccess,
-    masked_meta,
-    usage_meta,
+    outcome_meta,
 )
 from responses_mcp.toolsets.cures import for_client
 
@@ -116,10 +115,9 @@ class SearchToolset:
         except ResponsesMcpError as error:
             used = error.usage if isinstance(error, UpstreamError) else None
             failure = search_failed(error, search.redact(for_client(error, context.client)))
-            raise ToolError(replace(failure, meta=usage_meta(used))) from error
+            raise ToolError(replace(failure, meta=outcome_meta(used))) from error
         result = found.as_json()
-        meta = usage_meta(None if found.usage is None else found.usage.as_json())
-        meta = {**(meta or {}), **masked_meta(found.masked)} or None
+        meta = outcome_meta(None if found.usage is None else found.usage.as_json(), found.masked)
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
 

@@ -87,8 +87,8 @@ class Caps:
     def expected(self, kind: str, guess: Amount) -> Expected:
         """Return what a call of that kind is taken for: the most so far, or `guess`.
 
-        The first call of a kind is taken for `guess`; where others have been settled for no more than the most of
-        theirs, and it has to fit: else each kind could pass a limit once.
+        The first call of a kind is taken for `guess`. Once others have been settled it is taken for no more than the
+        most of theirs, and has to fit: else each kind could pass a limit once.
         """
         known = self._greatest.get(kind)
         if known is not None or not self._greatest:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection
 from typing import Final
 
-from responses_mcp.responses_api.response.sources_block import end_block
+from responses_mcp.responses_api.response.sources_block import end_block, fences
 
 _MARK: Final = (
     "[Cut here: the first {shown:,} of {all:,} characters are shown. Ask for a shorter answer, or for a part of it.]"
@@ -17,7 +17,6 @@ _MOST_OF_SOURCES: Final = 0.5  # of the room; of more the first lines are kept
 # Behind these a text may end: in Japanese at once, else where a blank follows.
 _SENTENCE: Final = re.compile("[。！？][」』）】]*|[.!?…][\"'”’)\\]*_]*(?=\\s)|\n\n")
 _BACK: Final = 2_000  # characters in which an end of a sentence is looked for, from the cut on
-_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _JOINER: Final = "\u200d"
 
 
@@ -67,10 +66,5 @@ def _belongs(text: str, at: int) -> bool:
 
 
 def _open_fence(text: str) -> str:
-    opened = ""
-    for fence in _FENCE.finditer(text):
-        if not opened:
-            opened = fence[1]
-        elif fence[1].startswith(opened) and not fence[2].strip():
-            opened = ""
-    return opened
+    """Return the marks of a fence that nothing closes, if there is one."""
+    return next((opening[1] for opening, end in fences(text) if end is None), "")

@@ -344,12 +344,19 @@ def _is_blank(line: str) -> bool:
     return not line.replace(">", "").strip()
 
 
-def _code(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where fenced code begins and ends. A fence that nothing closes fences nothing."""
+def fences(text: str) -> Iterator[tuple[re.Match[str], int | None]]:
+    """Yield what opens each fence of code and where it ends, in order; the last one may end nowhere."""
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
         if opening is None:
             opening = fence
         elif fence[1].startswith(opening[1]) and not fence[2].strip():
-            yield opening.start(), fence.end()
+            yield opening, fence.end()
             opening = None
+    if opening is not None:
+        yield opening, None
+
+
+def _code(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where fenced code begins and ends. A fence that nothing closes fences nothing."""
+    return ((opening.start(), end) for opening, end in fences(text) if end is not None)
