@@ -15,6 +15,7 @@ from responses_mcp.debuglog import configure
 from responses_mcp.errors import KeyUnusable, exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
+from responses_mcp.settings.address import NETWORK_VARIABLES, is_placeholder
 
 log = logging.getLogger(__name__)
 
@@ -156,6 +157,9 @@ def _tell(text: str) -> None:
 
 def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     settings = loaded.settings
+    unfilled = [name for name in NETWORK_VARIABLES if is_placeholder(os.environ.get(name, ""))]
+    for name in unfilled:  # a client has left them as its file has them, and no call would get through
+        del os.environ[name]
     if sys.__stdin__ is not None and sys.__stderr__ is not None and os.isatty(0) and os.isatty(2):
         _tell(_WAITING)
     handler = configure(
@@ -166,6 +170,8 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     )
     for text in (*loaded.problems, *loaded.warnings):
         log.warning("%s", text)
+    for name in unfilled:
+        log.warning("%s holds a placeholder that nobody filled in, and is ignored", name)
     from responses_mcp.configured import configured_conversation  # noqa: PLC0415  # not for --help
     from responses_mcp.runtime.descriptors import claimed_stdio, needs_threads  # noqa: PLC0415
     from responses_mcp.runtime.prologue import prologue_on_descriptors  # noqa: PLC0415

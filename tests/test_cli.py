@@ -208,6 +208,19 @@ def test_unknown_keys_are_warnings_on_stderr_and_the_server_runs(tmp_path: Path)
     assert "max_retries" in done.stderr
 
 
+async def test_a_proxy_or_certificate_that_the_client_left_as_a_placeholder_is_ignored_and_told(tmp_path: Path) -> None:
+    left = {"HTTP_PROXY": "$HTTP_PROXY", "http_proxy": "%http_proxy%", "SSL_CERT_FILE": "${SSL_CERT_FILE}"}
+    async with (
+        open_fake_api() as api,
+        server_process(environment(tmp_path, api.base_url.replace("127.0.0.1", "localhost"), **left)) as server,
+    ):
+        with trio.fail_after(WAIT):
+            answer = await server.client.call("answer", {"query": "x"})
+        assert "result" in answer
+    for name in left:
+        assert f"{name} holds a placeholder that nobody filled in, and is ignored" in server.stderr.decode()
+
+
 async def test_a_config_problem_does_not_stop_the_start_and_every_call_tells_it(tmp_path: Path) -> None:
     write_config(tmp_path, "request: {max_retries: many}\npolicy: {max_citations: 99}\n")
     async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:

@@ -166,7 +166,7 @@ def test_the_frame_and_the_line_of_the_page_are_one_message_each() -> None:
 
 def check_entry(entry: Mapping[str, Any], home: Path) -> None:
     """Check that an entry serves with settings that are well, where the client fills in what it refers to."""
-    assert entry["command"].endswith("/.venv/bin/openai-responses-mcp")
+    assert entry["command"].endswith("/openai-responses-mcp")
     assert entry["args"] == ["--stdio"]
     env = {name: re.sub(r"\$\{\S+\}", "sk-sample-0123456789", value) for name, value in entry.get("env", {}).items()}
     assert env.keys() <= {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}

@@ -14,14 +14,21 @@ from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table
 from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, this_machine
+from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
-from responses_mcp.commands.installed import ENTRY, Installed, Unreadable, document_of, find_installed
+from responses_mcp.commands.installed import (
+    ENTRY,
+    Installed,
+    Unreadable,
+    document_of,
+    find_installed,
+    read_by_server,
+)
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings
-from responses_mcp.settings.schema import SETTINGS
 
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
 _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
@@ -32,10 +39,6 @@ examples:
   openai-responses-mcp install claude-code --write
   openai-responses-mcp install codex --write --manuals ~/manuals
 """
-# What httpx and Python's TLS read; of the proxies, both spellings.
-_PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
-_NETWORK: Final = (*_PROXIES, *map(str.lower, _PROXIES), "SSL_CERT_FILE", "SSL_CERT_DIR")
-_OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 
 
 def build_parser() -> Parser:
@@ -90,7 +93,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         return
     client = CLIENTS[options.client]
     if options.trust and not client.trust:
-        raise Stop(f"{client.title} has no trust in its entries; leave --trust out.", code=WRONG)
+        raise Stop(f"{client.title} has no setting for trust; leave --trust out.", code=WRONG)
     manuals = None if options.manuals is None else str(_absolute(options.manuals, machine))
     if manuals is not None and not os.path.isdir(manuals):  # noqa: PTH112  # raises nothing
         raise Stop(f"--manuals: there is no folder {manuals}; name the one in which your manuals are.", code=WRONG)
@@ -99,6 +102,9 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     path = Path(_file(options, client, machine))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     put = (_write if options.write else _show)(client, options.name, entry, path, redact)
+    for finding in () if manuals is None else check_manuals(manuals):
+        if finding.cure is not None:
+            remark(f"{finding.found}; {finding.cure}.")
     _say_next_steps(options, machine, settings, path, put)
 
 
@@ -153,21 +159,12 @@ def _server(options: argparse.Namespace, machine: Machine, settings: Settings, m
     return Server(
         command=(*machine.command, *arguments),
         secrets=secrets,
-        passed={name: value for name, value in _passed(machine) if name not in (*secrets, *env)},
+        passed={name: value for name, value in read_by_server(machine.environ) if name not in (*secrets, *env)},
         trusted=options.trust,
         env=env,
         answer_ms=settings.request.timeout_ms,
         search_ms=search if "search" in settings.toolsets else 0,
     )
-
-
-def _passed(machine: Machine) -> Iterator[tuple[str, str]]:
-    """Yield the variables that are set and that the server would read, with their values."""
-    names = dict.fromkeys((*(setting.env for setting in SETTINGS if setting.env), *_NETWORK))
-    for name in names:
-        value = machine.environ.get(name, "")
-        if value.strip() and name not in _OF_OTHERS_TOO:
-            yield name, value
 
 
 def _secrets(settings: Settings) -> tuple[str, ...]:
@@ -326,7 +323,7 @@ def _say_next_steps(
         elif not machine.environ.get(variable):
             remark(f"{variable} is not set here. Set it where {client.title} is started, then start that again.")
     if client.writes_values:
-        for variable, value in _passed(machine):
+        for variable, value in read_by_server(machine.environ):
             if "@" in value:
                 remark(f"{variable} has credentials in it and was left out; add it in the same way.")
     if put.get("required") is True:

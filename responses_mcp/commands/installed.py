@@ -13,11 +13,14 @@ from responses_mcp.commands.clients import CLIENTS, Client, Machine
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.commands.toml_merge import TomlDocument
+from responses_mcp.settings.address import NETWORK_VARIABLES
+from responses_mcp.settings.schema import SETTINGS
 
 ENTRY: Final = "openai-responses"
 """The name that an entry has unless another one is asked for."""
 
 _MODULE: Final = "responses_mcp"
+_OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # What a client that passes little on gives to every server.
 _ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -96,6 +99,14 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
                 for name, each in entries.items():
                     if (entry := as_table(each)) and _is_ours(entry):
                         yield Installed(key, file, name, entry, machine, of_project)
+
+
+def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the variables of an environment that are not blank and that the server would read, with their values."""
+    for name in dict.fromkeys((*(setting.env for setting in SETTINGS if setting.env), *NETWORK_VARIABLES)):
+        value = environ.get(name, "")
+        if value.strip() and name not in _OF_OTHERS_TOO:
+            yield name, value
 
 
 def _is_ours(entry: Mapping[str, Any]) -> bool:

@@ -150,7 +150,9 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
 
 def _check_embeds(settings: ManualsSettings) -> None:
     if settings.embeddings.provider == "none":
-        raise Stop("--embed: nobody makes vectors; set manuals.embeddings.provider to api or wordllama.", code=WRONG)
+        raise Stop(
+            "--embed needs a provider of vectors; set manuals.embeddings.provider to api or wordllama.", code=WRONG
+        )
     if (why := _why_in_memory(settings)) is not None:
         raise Stop(f"--embed: the vectors would be lost with the index, which is in memory only ({why}).", code=WRONG)
 
@@ -283,13 +285,27 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
 async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -> None:
     folder = Folder(Path(settings.root or ""))
     path = "/".join(parts_of(options.path))
-    items = await _in_thread(folder.children, options.manual, path, unchecked)
+    try:
+        items = await _in_thread(folder.children, options.manual, path, unchecked)
+    except ManualsError:
+        if await _in_thread(_is_file, folder, options.manual, path):
+            read = f"'manuals read {options.manual} {path}' shows it"
+            raise Stop(f"{path} is a file, not a folder; {read}.", code=WRONG) from None
+        raise
     if options.json:
         rows = [{"name": name, "kind": kind} for name, kind in items]
         say_json({"manual_id": options.manual, "path": path, "items": rows})
         return
     for name, kind in items:
         say(f"{name}/" if kind == "dir" else name)
+
+
+def _is_file(folder: Folder, manual_id: str, path: str) -> bool:
+    try:
+        folder.open(manual_id, path).close()
+    except ManualsError:
+        return False
+    return True
 
 
 def _count_files(folder: Folder, manual_id: str) -> int:
@@ -337,7 +353,9 @@ async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, A
             if above:
                 raise
             result, end = await manuals.read(replace(request, start_line=None))  # nothing is above it
-        remark(f"line {options.line} is no heading; this is the section that begins before it, on line {end.line}.")
+        within = options.line < end.line + len(result["text"].splitlines())
+        why = "is no heading" if within else "is behind the end of the file"
+        remark(f"line {options.line} {why}; this is the section that begins before it, on line {end.line}.")
     return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
 
 
@@ -435,7 +453,7 @@ def _for_people(error: ManualsError) -> str:
     if "candidate_ids" in error.details:
         manuals = ", ".join(error.details["candidate_ids"])
         return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
-    return f"{cause}; take one that 'manuals find' shows."
+    return f"{cause}; 'manuals ls {error.details.get('manual_id', '')}' lists what there is."
 
 
 def _count(number: int, thing: str) -> str:

@@ -206,7 +206,7 @@ def _show(view: RunView, *, as_json: bool) -> int:
         say_text(for_reading(view.answer.text))
     if on_terminal(sys.stderr):
         used = view.usage or {}
-        counts = [f"{used[name]:,} {words}" for name, words in _COUNTS if name in used]
+        counts = [f"{used[name]:,} {words[used[name] != 1]}" for name, words in _COUNTS if name in used]
         if "cost_usd" in used:
             counts.append(f"about {dollars(used['cost_usd'])}")
         remark(", ".join([f"{view.run_id} took {view.seconds:g} s", *counts]))
@@ -215,7 +215,7 @@ def _show(view: RunView, *, as_json: bool) -> int:
     return FAILED if view.answer is None else OK
 
 
-_COUNTS: Final = (("total_tokens", "tokens"), ("web_searches", "searches"))
+_COUNTS: Final = (("total_tokens", ("token", "tokens")), ("web_searches", ("search", "searches")))
 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:

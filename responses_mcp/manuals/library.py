@@ -62,11 +62,15 @@ class Found(NamedTuple):
 
 
 class FoundEverywhere(NamedTuple):
-    """What a search of several manuals found, what it did not search, and the rows that have no vector."""
+    """What a search of several manuals found, what it did not search, and the rows that have no vector.
+
+    `no_such_path` tells that all was searched, and that nothing is at or below the path that was asked for.
+    """
 
     ranked: Sequence[Ranked]
     unsearched: Sequence[Unsearched]
     lacking: Sequence[int] = ()
+    no_such_path: bool = False
 
 
 class Library:
@@ -241,6 +245,7 @@ class Library:
         unsearched: list[Unsearched] = []
         late: list[str] = []
         lacking: list[int] = []
+        there = not request.path_prefix
         for name, changes in manuals.items():
             unsearched += _unsearched(name, changes, request.path_prefix)
             try:
@@ -250,6 +255,7 @@ class Library:
                 with store.reading(check) as connection:
                     meaning = None if question is None else Meaning(connection, question, check)
                     reader = self._reader(connection, name, changes, written, request.path_prefix)
+                    there = there or not (isinstance(reader, Below) and reader.is_empty)
                     if reader is not None and not everywhere.add(name, reader, meaning):
                         late.append(name)
                     lacking += [] if meaning is None else meaning.lacking
@@ -257,7 +263,7 @@ class Library:
                 late.append(name)
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
         unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
-        return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking)
+        return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking, not (there or unsearched))
 
     def _reader(
         self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""

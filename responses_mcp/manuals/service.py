@@ -167,7 +167,7 @@ class Manuals:
         texts = await self._passages(
             [Wanted(each.manual_id, each.path, each.line, each.title, each.words) for each in found.ranked]
         )
-        return _results(found, texts, why)
+        return _results(found, texts, why, request.path_prefix)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).
@@ -333,7 +333,9 @@ def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str
     return library.folder.require_manual(manual_id)
 
 
-def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str | None) -> SearchResults:
+def _results(
+    found: FoundEverywhere, texts: Sequence[Passage | None], why: str | None, path_prefix: str
+) -> SearchResults:
     rows = [
         SearchRow(
             each.manual_id,
@@ -349,7 +351,7 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
         )
         for each, passage in zip(found.ranked, texts, strict=True)
     ]
-    return SearchResults(tuple(rows), tuple(found.unsearched), why)
+    return SearchResults(tuple(rows), tuple(found.unsearched), why, path_prefix if found.no_such_path else None)
 
 
 def open_manuals(

@@ -413,7 +413,7 @@ class Research:
         row = await keeper.use(lambda file: file.get(run_id, self._account)) if len(run_id) <= _LONGEST_ID else None
         if row is None:
             days = self._settings.research.keep_days
-            raise BadArgument(f"There is no run with that id; research_list shows those of the last {days} days.")
+            raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
         if row.status is None and await self._take_over(run_id, keeper):
             return self._runs[run_id].view
         if row.status not in WITH_ANSWER or row.response_id is None:

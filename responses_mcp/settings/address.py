@@ -14,6 +14,13 @@ from urllib.parse import urlsplit
 from responses_mcp.settings.findings import Findings, Part, Raw
 from responses_mcp.settings.setting import BadValue, described, env_name
 
+NETWORK_VARIABLES: Final = (
+    *(spelled for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY") for spelled in (name, name.lower())),
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+"""What httpx and Python's TLS read from the environment; of the proxies, both spellings."""
+
 _NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
 
 _PLACEHOLDER: Final = re.compile(
@@ -74,7 +81,8 @@ def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:
     except ValueError:
         return BadValue(("a URL that cannot be read (not shown)",))
     if parts.scheme not in {"http", "https"}:
-        return BadValue(("no http or https URL (not shown)",))
+        cure = "" if "://" in text else "begin it with https://"
+        return BadValue(("no http or https URL (not shown)",), cure=cure)
     if port == 0 or not _usable_host(host):
         return BadValue(("a URL without a usable host (not shown)",))
     shown = Raw(f"{parts.scheme}://{host}/…")

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,30 @@ async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywher
     assert api.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert sent(api)["instructions"] == SYSTEM_POLICY
     assert asked(api) == "When was Python 3.14 released?"
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [
+        (
+            lambda url: url.removesuffix("/v1"),
+            "openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?",
+        ),
+        (lambda url: url.removeprefix("http://"), "begin it with https://."),
+    ],
+    ids=["no version", "no scheme"],
+)
+async def test_an_address_that_lacks_a_part_is_told_which(
+    cut: Callable[[str], str],
+    told: str,
+    api: FakeApi,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", cut(api.base_url))
+    code, out, err = await command("ask", "When?")
+    assert (code in {1, 2}, out) == (True, "")
+    assert told in err
 
 
 async def test_json_is_the_object_that_the_tools_return(api: FakeApi, command: Command) -> None:

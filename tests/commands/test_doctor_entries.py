@@ -191,3 +191,34 @@ async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, t
 
 async def test_every_client_that_install_knows_can_be_judged_for() -> None:
     assert CLIENTS.keys() <= CLIENT_LIMITS.keys()
+
+
+@posix_only
+async def test_what_is_set_here_and_not_passed_on_is_told(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
+    monkeypatch.setenv("MODEL_ANSWER", "gpt-5.5")
+    report = await examine("--offline", "--client", "codex")
+    told = "Codex does not pass on MODEL_ANSWER, set here"
+    report.line("warn", "clients", told, 'Cure: run "openai-responses-mcp install codex --write" again')
+    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY", "MODEL_ANSWER"]})
+    assert not any(told in line for line in (await examine("--offline", "--client", "codex")).lines)
+
+
+@posix_only
+async def test_the_folder_of_manuals_that_an_entry_names_is_looked_at(examine: Doctor, tmp_path: Path) -> None:
+    manuals = tmp_path / "hb/pump"
+    entry = {"command": small_server(tmp_path), "env": {"MANUALS_ROOT": str(manuals)}}
+    put("claude-code", tmp_path, entry)
+    report = await examine("--offline", "--client", "claude-code")
+    report.line("warn", "manuals", f"Claude Code is told that manuals are in {manuals}, which is no folder")
+    manuals.mkdir(parents=True)
+    (manuals / "care.md").write_text("# Care\n", encoding="utf-8")
+    report = await examine("--offline", "--client", "claude-code")
+    report.line(
+        "warn", "manuals", "care.md", "lies in no manual", f"set manuals.root (MANUALS_ROOT) to {manuals.parent}"
+    )
+    put("claude-code", tmp_path, {**entry, "env": {"MANUALS_ROOT": str(manuals.parent)}})
+    report = await examine("--offline", "--client", "claude-code")
+    report.line("ok", "manuals", f"{manuals.parent} has 1 manual")

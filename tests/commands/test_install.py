@@ -131,7 +131,7 @@ def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothin
 def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, install: Install) -> None:
     page = (ROOT / f"docs/clients/{client}.md").read_text(encoding="utf-8")
     more = ["--trust"] if CLIENTS[client].trust else []
-    done = install(client, *more, command="/absolute/path/to/.venv/bin/openai-responses-mcp", OPENAI_API_KEY=KEY)
+    done = install(client, *more, command="/absolute/path/to/openai-responses-mcp", OPENAI_API_KEY=KEY)
     assert f"\n{done.out}```\n" in page
     assert f"](clients/{client}.md)" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
     assert f"]({client}.md) | `install {client} --write`" in (ROOT / "docs/clients/README.md").read_text(
@@ -176,6 +176,15 @@ def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_no
     told = "--manuals: there is no folder /nonexistent; name the one in which your manuals are."
     assert done.err == f"openai-responses-mcp: {told}\n"
     assert not file_of("codex", machine).exists()
+
+
+def test_a_folder_that_is_a_manual_itself_is_told_with_the_one_that_was_meant(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "hb/pump").mkdir(parents=True)
+    (tmp_path / "hb/pump/care.md").write_text("# Care\n", encoding="utf-8")
+    done = install("codex", "--manuals", str(tmp_path / "hb/pump"))
+    assert done.code == 0
+    assert f"set manuals.root (MANUALS_ROOT) to {tmp_path / 'hb'}." in done.err
+    assert "lies in no manual" not in install("codex", "--manuals", str(tmp_path / "hb")).err
 
 
 def test_the_folder_of_manuals_wins_over_the_variable_and_a_relative_one_starts_here(
@@ -250,7 +259,7 @@ def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, 
     done = install("cursor", "--trust")
     assert (done.code, done.err) == (
         2,
-        "openai-responses-mcp: Cursor has no trust in its entries; leave --trust out.\n",
+        "openai-responses-mcp: Cursor has no setting for trust; leave --trust out.\n",
     )
 
 

@@ -447,6 +447,24 @@ def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
     assert output(manuals("find", "?!")) == "Nothing in the manuals fits; try other words.\n"
 
 
+@pytest.mark.parametrize("path", ["nowhere", "auth/x.md", "日本/x.md"])
+def test_a_path_that_no_manual_has_is_told_and_not_blamed_on_the_words(manuals: Command, path: str) -> None:
+    assert output(manuals("find", "token", "--path", path)) == f"Nothing is at or below {path!r}; check the path.\n"
+    assert "check the path" not in output(manuals("find", "token", "--path", "auth"))
+    assert output(manuals("find", "unicorns", "--path", "auth")) == "Nothing in the manuals fits; try other words.\n"
+
+
+def test_a_file_that_should_be_listed_is_told_to_be_read(manuals: Command) -> None:
+    told = "auth/tokens.md is a file, not a folder; 'manuals read guide auth/tokens.md' shows it."
+    assert manuals("ls", "guide", "auth/tokens.md") == (2, "", f"openai-responses-mcp: {told}\n")
+
+
+def test_a_line_behind_the_end_of_a_file_shows_the_last_section_and_says_so(manuals: Command) -> None:
+    code, out, err = manuals("read", "guide", "auth/tokens.md", "--line", "6000")
+    assert (code, out != "") == (0, True)
+    assert "line 6000 is behind the end of the file; this is the section that begins before it" in err
+
+
 def test_find_shows_the_line_of_json_on_which_the_match_is(manuals: Command) -> None:
     lines = output(manuals("find", "表示できない")).splitlines()
     assert lines[1].startswith("     guide/errors.json:3  ")
@@ -582,8 +600,9 @@ def test_text_of_a_manual_steers_no_terminal(manuals: Command, root: Path, monke
         (["index", "nowhere"], "There is no manual 'nowhere'; the manuals are guide, plant."),
         (["find", "x", "--manual", "nowhere"], "There is no manual 'nowhere'; the manuals are guide, plant."),
         (["read", "nowhere", "x.md"], "There is no manual 'nowhere'; the manuals are guide, plant."),
-        (["read", "guide", "x.md"], "Manual 'guide' has no 'x.md'; take one that 'manuals find' shows."),
-        (["read", "guide", "auth"], "'auth' is a folder, not a file; take one that 'manuals find' shows."),
+        (["read", "guide", "x.md"], "Manual 'guide' has no 'x.md'; 'manuals ls guide' lists what there is."),
+        (["read", "guide", "auth"], "'auth' is a folder, not a file; 'manuals ls guide' lists what there is."),
+        (["ls", "guide", "x"], "Manual 'guide' has no 'x'; 'manuals ls guide' lists what there is."),
     ],
 )
 def test_what_is_not_there_exits_1_with_a_cure_for_people(manuals: Command, arguments: list[str], said: str) -> None:

@@ -160,7 +160,7 @@ async def _check(
     today = datetime.now(UTC).date()
     for finding in check_models(settings.model_profiles, listed, today, all_listed=not own_names):
         tell(finding)
-    for finding in check_entries(found, settings.openai, options.client):
+    for finding in check_entries(found, settings, options.client):
         tell(finding)
     judged = chosen or [CLIENT_LIMITS[client] for client in having] or list(CLIENT_LIMITS.values())
     try:

@@ -63,7 +63,10 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
     if not any(finding.check == "base_url" for finding in findings):
         yield _address(openai, loaded.sources.get("openai.base_url", "default"))
     if loaded.settings.manuals.root is not None:
-        yield from _manuals(loaded.settings.manuals)
+        root = loaded.settings.manuals.root
+        yield from check_manuals(root)
+        if os.path.isdir(root):  # noqa: PTH112  # raises nothing
+            yield from _index(loaded.settings.manuals)
         yield from _embeddings(loaded.settings)
 
 
@@ -112,9 +115,8 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
     return ok("base_url", found)
 
 
-def _manuals(settings: ManualsSettings) -> Iterator[Finding]:
-    """Look at the folder of manuals and at that of their index; a missing root is a warning of the configuration."""
-    root = settings.root or ""
+def check_manuals(root: str) -> Iterator[Finding]:
+    """Look at a folder of manuals; one that is missing is told of by whoever names it."""
     if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
         return
     try:
@@ -137,6 +139,10 @@ def _manuals(settings: ManualsSettings) -> Iterator[Finding]:
         )
     elif not names:
         yield warn("manuals", f"{root} has no manuals", "make a folder in it for each manual, of .md and .json files")
+
+
+def _index(settings: ManualsSettings) -> Iterator[Finding]:
+    """Say where the index is kept, and whether that can be."""
     if settings.in_memory or settings.index_dir is None:
         yield ok("index", "kept in memory only")
         return

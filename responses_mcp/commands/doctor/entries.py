@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp.commands.client_files import as_table
 from responses_mcp.commands.clients import CLIENTS, ClientLimits, client_limit
+from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
-from responses_mcp.commands.installed import Installed, Unreadable
+from responses_mcp.commands.installed import Installed, Unreadable, read_by_server
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.settings.address import is_loopback, is_placeholder
-from responses_mcp.settings.model import OpenAISettings
+from responses_mcp.settings.model import OpenAISettings, Settings
 
 _TIMEOUT: Final = "OPENAI_API_TIMEOUT"
+_MANUALS: Final = "MANUALS_ROOT"
 _RAISE: Final = f'run "{NAME} install CLIENT --write" again'
 
 
-def check_entries(
-    found: Sequence[Installed | Unreadable], openai: OpenAISettings, client: str | None
-) -> Iterator[Finding]:
-    """Say of each entry whether it starts something, and whether the key gets there.
+def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, client: str | None) -> Iterator[Finding]:
+    """Say of each entry whether it starts something, whether the key and what else is set get there, and its manuals.
 
     `client` is the one that is judged for, None for all; what is found is of that client only.
     """
+    openai = settings.openai
     if not found and client is not None and client in CLIENTS:
         cure = f'run "{NAME} install {client} --write", and "{NAME} install --list" to see all'
         yield warn("clients", f"{CLIENTS[client].title} has no entry of this server", cure)
@@ -48,6 +50,24 @@ def check_entries(
         else:
             unstarted = "; it is not started here, because that file is of this folder" if each.of_project else ""
             yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}")
+            yield from _surroundings(each, settings, where, again)
+
+
+def _surroundings(entry: Installed, settings: Settings, where: str, again: str) -> Iterator[Finding]:
+    """Say what is set here and does not get there, and look at the folder of manuals that the entry names."""
+    title, given = CLIENTS[entry.client].title, entry.variables()
+    own = (settings.openai.api_key_env, *settings.openai.headers_env.values())
+    lost = [name for name, _ in read_by_server(entry.machine.environ) if name not in given and name not in own]
+    if lost:
+        yield warn("clients", f"{title} does not pass on {', '.join(lost)}, set here, {where}", again)
+    root = given.get(_MANUALS, "")
+    if not root.strip() or root == settings.manuals.root:
+        return
+    if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
+        cure = f'run "{NAME} install {entry.client} --write --manuals DIR" with the folder in which your manuals are'
+        yield warn("manuals", f"{title} is told that manuals are in {root}, which is no folder, {where}", cure)
+    else:
+        yield from check_manuals(root)
 
 
 def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:

@@ -24,6 +24,7 @@ _ROWS_IN_IT: Final = 5
 _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 0))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told
 _NOTHING: Final = "Nothing in the manuals fits; try other words."
+_NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing fits well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
 _AGAIN: Final = "search again to go on"
@@ -114,12 +115,14 @@ class Unsearched:
 class SearchResults:
     """The sections that fit best, the best first, and what was not searched.
 
-    `not_by_meaning` says why they were not, or not all, compared by meaning, where there is a provider of vectors.
+    `no_such_path` is the path that was asked for, if nothing is at or below it. `not_by_meaning` says why they were
+    not, or not all, compared by meaning, where there is a provider of vectors.
     """
 
     rows: tuple[SearchRow, ...]
     unsearched: tuple[Unsearched, ...] = ()
     not_by_meaning: str | None = None
+    no_such_path: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -143,6 +146,8 @@ class SearchResults:
     @property
     def note(self) -> str | None:
         """Return what is to be said when nothing was found, or nothing good, or not all was compared by meaning."""
+        if self.no_such_path is not None:
+            return _NO_PATH.format(repr(self.no_such_path))
         fits = _NOTHING if not self.rows else _WEAK if self.rows[0].score < _DOUBTFUL else None
         return " ".join(filter(None, (fits, self.not_by_meaning))) or None
 

@@ -68,6 +68,11 @@ class Below(Reader):
             connection.executemany("INSERT INTO below SELECT id FROM section WHERE file = ?", found)
             self._least, self._greatest = connection.execute("SELECT min(id), max(id) FROM below").fetchone()
 
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether the manual has nothing at or below the path."""
+        return self._least is None
+
     def best(self, match: str, most: int, *, literal: str = "") -> list[int]:  # noqa: ARG002  # no term is required here
         """Return the ids of the rows below the path that fit best."""
         given = (match, self._least, self._greatest, most)

@@ -82,7 +82,7 @@ def naming_model(model: str, profile: str, base_url: str) -> Generator[None]:
         if error.status == HTTPStatus.NOT_FOUND:
             variable = f" ({_VARIABLES[profile]})" if profile in _VARIABLES else ""
             error.message += f" The model is {model[:_LONGEST_WORD]}, from model_profiles.{profile}.model{variable}."
-            if error.code is None and not _VERSION.search(base_url):
+            if error.code in (None, "unknown_url") and not _VERSION.search(base_url):
                 error.message += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?"
         raise
 
@@ -122,7 +122,7 @@ def _meaning(status: int, kind: str | None, code: str | None) -> tuple[type[Upst
     if is_quota(kind, code):
         return QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."
     if status == 401:
-        cure = "Set a valid key in the variable that openai.api_key_env names."
+        cure = "Put a valid key into OPENAI_API_KEY, or the variable that openai.api_key_env names."
         return AuthenticationFailed, "The API refused the key", cure
     if status == 403:
         cure = "Check the key's project, its model access and your region."
