@@ -29,11 +29,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "outgoing": {"credential_patterns", "errors", "redaction", "settings.model"},
     "sanitization": {"json_types", "redaction"},
     "room": set(),
+    "state_file": set(),
     "under_trio": {"errors"},
     "debuglog": {"errors", "redaction"},
     "settings": {"errors"},
     "protocol": {"json_types"},
-    "usage": {"errors", "json_types", "settings.model"},
+    "usage": {"errors", "json_types", "settings.model", "state_file"},
     "toolsets": {
         *("errors", "json_types", "room", "sanitization", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
         *("answers", "websearch", "manuals", "research", "responses_api.api", "responses_api.request"),
@@ -125,7 +126,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "research": {
         *("under_trio", "errors", "json_types", "outgoing", "redaction", "sanitization"),
-        *("settings.model", "settings.system_policy", "settings.time_zone", "responses_api", "usage"),
+        *("settings.model", "settings.system_policy", "settings.time_zone", "responses_api", "state_file", "usage"),
     },
     "configured": {
         "",

@@ -64,6 +64,7 @@ def build_parser() -> Parser:
     parser.add_argument("question", metavar="QUESTION", nargs="*", help="what to research; - is what stdin says")
     parser.add_argument("--effort", metavar="E", choices=EFFORTS, help="quick, standard (the default) or deep")
     parser.add_argument("--domains", metavar="A,B", action="append", help="search only these sites")
+    parser.add_argument("--stores", metavar="A,B", action="append", help="search these of research.stores, too")
     parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the answer, which is JSON then")
     parser.add_argument("--continue", dest="continue_from", metavar="RUN", help="follow up a run that has an answer")
     parser.add_argument("--fresh", action="store_true", help="begin anew while a run about the same goes on")
@@ -129,16 +130,21 @@ def _call(settings: Settings, work: Callable[[Research, Watch], Any]) -> Any:
     return call(settings, opened)
 
 
+def _names(given: Sequence[str] | None) -> list[str] | None:
+    """Return what an option that may be repeated names, with commas or blanks between."""
+    return None if given is None else " ".join(given).replace(",", " ").split()
+
+
 def _research(options: argparse.Namespace, settings: Settings) -> int:
     query = question(options.question)
     schema = None if options.schema is None else _schema(options.schema)
-    domains = None if options.domains is None else " ".join(options.domains).replace(",", " ").split()
 
     async def ask(research: Research, watch: Watch) -> RunView:
         run_id = await research.start(
             query,
             effort=options.effort,
-            domains=domains,
+            domains=_names(options.domains),
+            stores=_names(options.stores),
             continue_from=options.continue_from,
             output_schema=schema,
             fresh=options.fresh,

@@ -73,7 +73,7 @@ def checked(
     if len(query) > _LONGEST_QUERY:
         raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; ask for less.")
     if effort is not None and effort not in EFFORTS:
-        raise BadArgument(f"effort is none of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
+        raise BadArgument(f"effort must be one of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
     for name, given in (("domains", domains), ("blocked_domains", blocked_domains)):
         if given is not None and len(given) > MAX_DOMAINS:
             raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")

@@ -11,12 +11,10 @@ thread, and a file that others replace is not used on. Several processes, also o
 from __future__ import annotations
 
 import json
-import logging
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +22,7 @@ from typing import Any, Final
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.research.states import State
-
-log = logging.getLogger(__name__)
+from responses_mcp.state_file import StateFile
 
 FILE: Final = "runs.sqlite3"
 LEASE_SECONDS: Final = 20.0
@@ -33,7 +30,6 @@ APPLICATION_ID: Final = 0x6F726D72  # "ormr"
 VERSION: Final = 1
 
 _PATIENCE: Final = 3.0  # seconds, with another process that writes
-_BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _LONGEST_QUESTION: Final = 200  # characters that are kept of a question, where any are
 
 
@@ -76,8 +72,6 @@ _COLUMNS: Final = tuple(field.name for field in fields(Row))
 _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
     "CREATE INDEX run_created ON run (account, created)",
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {VERSION}",
 )
 
 
@@ -87,6 +81,15 @@ class RunsFile:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self.path = folder / FILE
         self._clock = clock
+        self._file = StateFile(
+            path=self.path,
+            name="the file of runs",
+            tables=_TABLES,
+            application_id=APPLICATION_ID,
+            version=VERSION,
+            patience=_PATIENCE,
+            clock=clock,
+        )
 
     def add(self, row: Row, *, join: bool) -> Row:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on."""
@@ -173,58 +176,14 @@ class RunsFile:
     @contextmanager
     def _connected(self) -> Generator[sqlite3.Connection]:
         try:
-            with closing(self._opened()) as connection:
+            with closing(self._file.opened()) as connection:
                 yield connection
+        except OSError as error:
+            raise self._unusable(error.strerror or type(error).__name__) from error
         except (sqlite3.Error, ValueError) as error:  # the latter for a row that somebody else has written
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             why = "another process holds its lock" if code == sqlite3.SQLITE_BUSY else str(error)
             raise self._unusable(why) from error
-
-    def _opened(self) -> sqlite3.Connection:
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._unusable(error.strerror or type(error).__name__) from error
-        for _ in range(3):
-            before = _identity(self.path)
-            connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
-            try:
-                self._prepare(connection)
-            except BaseException as error:
-                connection.close()
-                if not (isinstance(error, sqlite3.DatabaseError) and _is_broken(error)):
-                    raise
-                self._move_aside(before)
-            else:
-                return connection
-        raise self._unusable("it is broken again and again")
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if _is_ours(connection):
-            return
-        with suppress(OSError):  # before there is anything in it that others must not read
-            os.chmod(self.path, 0o600)  # noqa: PTH101
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        with connection:
-            if not _is_ours(connection):  # another process may have been quicker
-                for statement in _TABLES:
-                    connection.execute(statement)
-
-    def _move_aside(self, found: tuple[int, int] | None) -> None:
-        """Move a broken or foreign file out of the way, unless another process has just put a good one there."""
-        aside = self.path.with_name(f"{FILE}.broken-{int(self._clock())}-{os.getpid()}")
-        try:
-            if found is None or _identity(self.path) != found:
-                return
-            for end in ("-wal", "-shm"):  # what is in them must not meet the next file
-                with suppress(FileNotFoundError):
-                    os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
-            os.replace(self.path, aside)  # noqa: PTH105
-        except OSError as error:
-            raise self._unusable(f"it is broken and cannot be moved: {error.strerror}") from error
-        log.warning("research: the file of runs was broken or of another program; it is now %s", aside.name)
 
     def _unusable(self, why: str) -> RunsFileUnusable:
         return RunsFileUnusable(
@@ -269,30 +228,3 @@ def _value(value: Any) -> Any:
     if isinstance(value, State):
         return value.value
     return json.dumps(value) if isinstance(value, dict) else value
-
-
-def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Tell whether the table is there; raise sqlite3.DatabaseError if something else is."""
-    ours, version, tables = connection.execute(
-        "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), "
-        "(SELECT count(*) FROM sqlite_master)"
-    ).fetchone()
-    if (ours, version, tables) == (0, 0, 0):
-        return False
-    if (ours, version) != (APPLICATION_ID, VERSION):
-        error = sqlite3.DatabaseError("not a file of runs of this version")
-        error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
-        raise error
-    return True
-
-
-def _is_broken(error: sqlite3.DatabaseError) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

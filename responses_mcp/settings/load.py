@@ -260,7 +260,15 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
 def _research(layers: Layers, state: Path | None) -> model.ResearchSettings:
     """Build the section of research; where something is kept, a folder that nobody named is in the state folder."""
     values = layers.section("research")
-    keeps = layers.values["usage.ledger"] or "research" in (layers.values["server.toolsets"] or ())
+    offered = "research" in (layers.values["server.toolsets"] or ())
+    origin = layers.origin("request.handoff_ms")
+    if origin is not None and layers.values["request.handoff_ms"] and not offered:
+        layers.findings.warning(
+            "request.handoff_ms: no call is handed off without the toolset research",
+            where=layers.where(origin),
+            cure="add research to server.toolsets, or remove this",
+        )
+    keeps = layers.values["usage.ledger"] or offered
     if values["state_dir"] is None and state is not None and keeps:
         values["state_dir"] = str(absolute(state / FOLDER))
     return model.ResearchSettings(**values)

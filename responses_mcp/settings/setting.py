@@ -215,8 +215,9 @@ def from_text(setting: Setting, text: str, findings: Findings) -> object:
     if setting.kind == "boolean":
         word = text.lower()
         return word in ON if word in ON | OFF else _bad(text, findings)
-    if setting.kind == "toolsets":
-        return _toolsets([part.strip() for part in text.split(",") if part.strip()], findings)
+    if setting.kind in {"toolsets", "domains", "names"}:
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        return _toolsets(parts, findings) if setting.kind == "toolsets" else _domains(parts, findings)
     return _text(setting, text, findings)
 
 

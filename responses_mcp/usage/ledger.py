@@ -8,7 +8,6 @@ row of a call that runs holds what the call reserves, so that servers of one use
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
+from responses_mcp.state_file import StateFile
 from responses_mcp.usage.bill import Usage
 
 log = logging.getLogger(__name__)
@@ -33,18 +33,19 @@ _PATIENCE: Final = 2.0  # seconds for a reservation
 _LAST_PATIENCE: Final = 0.5  # seconds for what is still to be written at the end
 _BUSY: Final = 1.5  # seconds, while another server writes
 _MOST_WAITING: Final = 10_000
+APPLICATION_ID: Final = 0x6F726D75  # "ormu"
 _VERSION: Final = 1
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS calls (
+_TABLES: Final = (
+    """CREATE TABLE calls (
   id TEXT PRIMARY KEY, at INTEGER NOT NULL, tool TEXT NOT NULL, model TEXT NOT NULL, client TEXT,
   tier TEXT, attempts INTEGER NOT NULL, input INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL,
   reasoning INTEGER NOT NULL, total INTEGER NOT NULL, searches INTEGER NOT NULL,
   usd REAL,            -- NULL where the price is not known
   held REAL NOT NULL,  -- what may have been spent besides
   settled INTEGER NOT NULL
-);
-CREATE INDEX IF NOT EXISTS calls_at ON calls (at);
-"""
+)""",
+    "CREATE INDEX calls_at ON calls (at)",
+)
 _COLUMNS: Final = {"day": "strftime('%Y-%m-%d', at, 'unixepoch')", "tool": "tool", "model": "model", "client": "client"}
 BY: Final = tuple(_COLUMNS)
 
@@ -91,6 +92,14 @@ class Ledger:
 
     def __init__(self, folder: str) -> None:
         self._path = Path(folder) / FILE
+        self._file = StateFile(
+            path=self._path,
+            name="the ledger",
+            tables=_TABLES,
+            application_id=APPLICATION_ID,
+            version=_VERSION,
+            patience=_BUSY,
+        )
         self._lock = threading.Lock()
         self._jobs: deque[Job] = deque()
         self._working = False
@@ -161,7 +170,7 @@ class Ledger:
 
         def database() -> sqlite3.Connection:
             if not opened:
-                opened.append(_open(self._path))
+                opened.append(self._file.opened())
             return opened[0]
 
         def close() -> None:
@@ -207,34 +216,6 @@ def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) ->
             (today - (days - 1) * DAY,),
         ).fetchall()
     return [Row(*row) for row in found]
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    """Open the database, which only its owner can read; made where there is none."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    database = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
-    try:
-        # A commit waits for no disk: after a loss of power the last rows may be missing, and the file is whole.
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        _prepare(database)
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
-def _prepare(database: sqlite3.Connection) -> None:
-    [(version,)] = database.execute("PRAGMA user_version")
-    if version > _VERSION:
-        raise sqlite3.DatabaseError("it is of a newer version")
-    if version < _VERSION:
-        with _transaction(database):
-            for statement in _SCHEMA.split(";"):
-                database.execute(statement)
-            database.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _hold(database: sqlite3.Connection, entry: Entry, usd: float, limit: float, *, may_be_alone: bool) -> Today:

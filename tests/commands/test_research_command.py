@@ -49,6 +49,18 @@ async def test_what_is_asked_for_goes_along(api: FakeApi, command: Command, tmp_
     assert body["previous_response_id"] == next(iter(api.stored.responses))
 
 
+async def test_stores_that_are_named_are_searched_too(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESEARCH_STORES", "docs=vs_1,hr=vs_2")
+    code, _, err = await command("research", "Why?", "--stores", "docs,hr")
+    assert (code, err) == (0, ""), err
+    [searched] = [tool for tool in api.requests[0].json["tools"] if tool["type"] == "file_search"]
+    assert searched["vector_store_ids"] == ["vs_1", "vs_2"]
+    code, _, err = await command("research", "Why?", "--stores", "nope")
+    assert (code, "it may have docs, hr" in err) == (2, True), err
+
+
 async def test_a_run_that_fails_is_said_on_stderr_and_ends_with_1(api: FakeApi, command: Command) -> None:
     api.stored.faults = Faults(id_never_sent=True)
     code, out, err = await command("research", "Why?")

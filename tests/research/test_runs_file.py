@@ -181,7 +181,7 @@ def foreign(path: Path) -> None:
 def of_another_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as other:
         other.execute(f"PRAGMA application_id = {runs_file.APPLICATION_ID}")
-        other.execute("PRAGMA user_version = 999")
+        other.execute("PRAGMA user_version = 0")
         other.execute("CREATE TABLE run (x)")
 
 
@@ -197,6 +197,15 @@ def test_a_file_that_is_not_ours_is_moved_aside_whole_and_told_of(
     (aside,) = file.path.parent.glob(f"{FILE}.broken-*")
     assert aside.read_bytes() == before
     assert aside.name in caplog.text
+
+
+def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    with closing(sqlite3.connect(file.path)) as other:
+        other.execute("PRAGMA user_version = 999")
+    with pytest.raises(RunsFileUnusable, match="of a newer version of this program"):
+        file.get("run_1", "mine")
+    assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
 
 
 def test_a_row_that_makes_no_sense_is_an_error_that_names_the_setting(file: RunsFile) -> None:
@@ -217,6 +226,7 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
     file: RunsFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs_file, "_PATIENCE", 0.05)
+    file = RunsFile(file.path.parent)
     file.add(row(), join=True)
     with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -11,6 +11,10 @@ from responses_mcp.settings.setting import Setting, value_of
 from .loading import clean, load, problem, usual_place, warning
 
 VARIABLES = [setting for setting in SETTINGS if setting.env]  # names and ranges are those of the reference page
+_BESIDE = {  # what these settings are nothing without
+    "limits.day_cost_usd": "usage: {ledger: true}\n",
+    "request.handoff_ms": "server: {toolsets: [answer, research]}\n",
+}
 LARGEST_STEP = {"integer": 1, "number": 0.01}
 
 
@@ -40,24 +44,26 @@ def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setti
         good, bad = {f" {word} ": word for word in setting.choices}, ["extreme"]
     elif setting.kind == "text":
         good, bad = {" gpt-5.4 ": "gpt-5.4"}, ["gpt 5"]
+    elif setting.kind in {"names", "domains"}:
+        good, bad = {"a=b": ("a=b",), " a.jp , b.jp,": ("a.jp", "b.jp")}, [",".join(f"a{n}" for n in range(101))]
     elif setting.kind == "url":
         good, bad = {"https://gateway.example/v1": "https://gateway.example/v1"}, ["gateway"]
     name = str(setting.env)
-    with_ledger = "usage: {ledger: true}\n" if setting.key == "limits.day_cost_usd" else None
+    beside = _BESIDE.get(setting.key)
     for text, value in good.items():
-        loaded = clean(load(tmp_path, with_ledger, {name: text}))
+        loaded = clean(load(tmp_path, beside, {name: text}))
         assert value_of(loaded.settings, setting.key) == value
         assert type(value_of(loaded.settings, setting.key)) is type(value)
         assert loaded.sources[setting.key] == f"env:{name}"
     for text in bad:
-        loaded = load(tmp_path, with_ledger, {name: text})
+        loaded = load(tmp_path, beside, {name: text})
         assert problem(loaded).startswith(f"{setting.key}: expected {setting.expected}, got ")
         assert f"(from env {name}); " in problem(loaded)
         assert loaded.sources[setting.key] == "default"
     for text, bound in zip(
         outside, (setting.default if setting.default_below else setting.low, setting.high), strict=False
     ):
-        loaded = load(tmp_path, with_ledger, {name: text})
+        loaded = load(tmp_path, beside, {name: text})
         assert value_of(loaded.settings, setting.key) == bound
         told = f'{setting.key}: expected {setting.expected}, got "{text}", so {bound} is used (from env {name}); '
         assert warning(loaded).startswith(told)

@@ -9,7 +9,7 @@ import pytest
 from responses_mcp.settings import FileSearch, ModelPrice, Profile, UserLocation, load_settings
 from responses_mcp.settings.files import state_folder
 
-from .loading import clean, load, problem, usual_place
+from .loading import clean, load, problem, usual_place, warning
 
 FILTERS = {"type": "and", "filters": [{"type": "gte", "key": "year", "value": 2025}]}
 
@@ -115,3 +115,9 @@ def test_the_state_folder_is_the_one_of_the_system() -> None:
 def test_the_folder_of_a_relative_home_is_absolute() -> None:
     loaded = load_settings({"USAGE_LEDGER": "1", "HOME": "relative"}, windows=False)
     assert Path(str(loaded.settings.research.state_dir)).is_absolute()
+
+
+def test_a_hand_off_without_the_toolset_that_takes_it_is_warned_of(tmp_path: Path) -> None:
+    lonely = "request: {handoff_ms: 5000}\n"
+    assert warning(load(tmp_path, lonely)).startswith("request.handoff_ms: no call is handed off without the toolset")
+    clean(load(tmp_path, f"{lonely}server: {{toolsets: [answer, research]}}\n"))

@@ -15,7 +15,7 @@ import trio
 
 from responses_mcp.usage import ledger as module
 from responses_mcp.usage.bill import Usage
-from responses_mcp.usage.ledger import DAY, FILE, KEPT_DAYS, Entry, Ledger, read_ledger
+from responses_mcp.usage.ledger import APPLICATION_ID, DAY, FILE, KEPT_DAYS, Entry, Ledger, read_ledger
 from tests.processes import WAIT
 
 NOW = 20_000 * DAY + 3600
@@ -106,20 +106,17 @@ async def test_a_row_of_a_server_that_was_killed_counts_as_spent(tmp_path: Path)
     assert tomorrow.admitted
 
 
-def spoilt_by_text(folder: Path) -> None:
-    (folder / FILE).write_bytes(b"no database at all, and long enough to be looked at " * 100)
-
-
 def spoilt_by_a_folder(folder: Path) -> None:
     (folder / FILE).mkdir()
 
 
 def of_a_newer_version(folder: Path) -> None:
     with closing(sqlite3.connect(folder / FILE)) as database:
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         database.execute("PRAGMA user_version = 99")
 
 
-@pytest.mark.parametrize("spoil", [spoilt_by_text, spoilt_by_a_folder, of_a_newer_version])
+@pytest.mark.parametrize("spoil", [spoilt_by_a_folder, of_a_newer_version])
 async def test_a_file_that_is_no_ledger_costs_one_warning_and_nothing_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], None]
 ) -> None:

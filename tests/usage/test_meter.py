@@ -297,6 +297,21 @@ async def test_with_a_broken_ledger_the_limit_of_the_day_is_kept_for_this_server
     assert len(stub.sent) == 2
 
 
+@pytest.mark.parametrize("damage", [b"SQLite format 3\0" + b"nothing of the kind" * 400, b"text" * 2000])
+async def test_a_ledger_that_is_broken_or_foreign_is_moved_aside_and_a_new_one_written(
+    damage: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = trio.Path(tmp_path / "ledger.sqlite3")
+    await ledger.write_bytes(damage)
+    answers, meter, _ = asking(with_ledger(tmp_path))
+    await answers.answer("Why?")
+    await meter.aclose()
+    [row] = read_ledger(str(tmp_path), days=1, by="tool")
+    assert row.calls == 1
+    [aside] = await ledger.parent.glob("ledger.sqlite3.broken-*")
+    assert (await aside.read_bytes(), aside.name in caplog.text) == (damage, True)
+
+
 async def test_a_cancel_while_the_day_is_asked_leaves_no_row(tmp_path: Path) -> None:
     settings = with_ledger(tmp_path, day_cost_usd=1.0)
     for moment in range(12):

@@ -1,0 +1,113 @@
+"""A database in the user's state folder: made for its owner alone, shared by processes, moved aside when it is broken.
+
+Its writers take short transactions. After a loss of power the last of them may be missing; the file is whole.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+_TRIES: Final = 3
+_BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFile:
+    """Where a database is, what it is called in the log, and what makes it.
+
+    `application_id` and `version` tell it from the files of other programs; `tables` are the statements for a new one.
+    `patience` is how many seconds to wait for another process that writes. `clock` gives seconds since 1970.
+    """
+
+    path: Path
+    name: str
+    tables: Sequence[str]
+    application_id: int
+    version: int
+    patience: float
+    clock: Callable[[], float] = time.time
+
+    def opened(self) -> sqlite3.Connection:
+        """Return a connection, which the caller closes; makes the file and its folder where there are none.
+
+        A file that is broken, or of another program, is moved aside, and a new one made. Raises `OSError` or
+        `sqlite3.Error` where that cannot be, and for a file of a newer version of this program.
+        """
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for _ in range(_TRIES):
+            with suppress(FileExistsError):  # nobody else may read it, from the first byte on
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            before = _identity(self.path)
+            connection = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
+            try:
+                self._prepare(connection)
+            except BaseException as error:
+                connection.close()
+                if not (isinstance(error, sqlite3.DatabaseError) and _is_broken(error)):
+                    raise
+                self._move_aside(before)
+            else:
+                return connection
+        raise sqlite3.DatabaseError("it is broken again and again")
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if self._is_made(connection):
+            return
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:  # which commits, or rolls back
+            if not self._is_made(connection):  # another process may have been quicker
+                for statement in self.tables:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {self.application_id}")
+                connection.execute(f"PRAGMA user_version = {self.version}")
+
+    def _is_made(self, connection: sqlite3.Connection) -> bool:
+        """Tell whether the tables are there; raise sqlite3.DatabaseError if something else is."""
+        program, version, tables = connection.execute(
+            "SELECT (SELECT application_id FROM pragma_application_id), "
+            "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
+        ).fetchone()
+        if (program, version, tables) == (0, 0, 0):
+            return False
+        if program == self.application_id and version > self.version:
+            raise sqlite3.DatabaseError("it is of a newer version of this program")
+        if (program, version) != (self.application_id, self.version):
+            error = sqlite3.DatabaseError("it is of another program")
+            error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
+            raise error
+        return True
+
+    def _move_aside(self, found: tuple[int, int] | None) -> None:
+        """Move a file out of the way, unless another process has just put a good one there."""
+        aside = self.path.with_name(f"{self.path.name}.broken-{int(self.clock())}-{os.getpid()}")
+        if found is None or _identity(self.path) != found:
+            return
+        for end in ("-wal", "-shm"):  # what is in them must not meet the next file
+            with suppress(FileNotFoundError):
+                os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
+        os.replace(self.path, aside)  # noqa: PTH105
+        log.warning("%s was broken or of another program; it is now %s", self.name, aside.name)
+
+
+def _is_broken(error: sqlite3.DatabaseError) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
