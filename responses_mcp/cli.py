@@ -156,6 +156,7 @@ def _tell(text: str) -> None:
 
 
 def _serve(loaded: LoadedSettings, *, show: bool) -> int:
+    parent = os.getppid()  # before it can be gone
     settings = loaded.settings
     unfilled = [name for name in NETWORK_VARIABLES if is_placeholder(os.environ.get(name, ""))]
     for name in unfilled:  # a client has left them as its file has them, and no call would get through
@@ -185,7 +186,7 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
 
             from responses_mcp.serving import serve_descriptors  # noqa: PLC0415
 
-            trio.run(serve_descriptors, wire_in, wire_out, conversation, settings.server)
+            trio.run(serve_descriptors, wire_in, wire_out, conversation, settings.server, parent)
     except Exception as error:  # told in a line, since clients do not show tracebacks
         if shortage := exhausted(error):
             log.error("%s", shortage)  # noqa: TRY400

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
+import os
 import signal
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -20,7 +22,10 @@ from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.toolsets.base import Toolset
 from responses_mcp.under_trio import require_trio
 
+log = logging.getLogger(__name__)
+
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_LOOK_AT_PARENT = 2.0  # seconds between two looks
 _WANTED_BY_CALLS = "responses_mcp.answers"  # imported when serving begins, rather than when a call waits for it
 
 __all__ = ["configured_toolsets", "serve", "serve_descriptors"]
@@ -68,7 +73,9 @@ async def serve(  # started() is called by serve_conversation
     )
 
 
-async def serve_descriptors(wire_in: int, wire_out: int, conversation: Conversation, settings: ServerSettings) -> None:
+async def serve_descriptors(
+    wire_in: int, wire_out: int, conversation: Conversation, settings: ServerSettings, parent: int
+) -> None:
     """Go on with a conversation until the client closes its end, stops reading, or a signal asks to end.
 
     Must run in the main thread of a process of its own, which takes no more notice of such signals afterwards.
@@ -78,9 +85,10 @@ async def serve_descriptors(wire_in: int, wire_out: int, conversation: Conversat
       wire_out: The descriptor to write to. Closed by this function.
       conversation: As begun by a prologue, or new. Its toolsets are closed by this function.
       settings: Limits and the time for calls in flight at the end of the input.
+      parent: What `os.getppid()` was when the process began.
 
     Returns:
-      As `serve` does, and at once after a signal.
+      As `serve` does, and at once after a signal, or when the process that started this one is gone.
 
     Raises:
       OSError: The descriptors cannot be used.
@@ -89,6 +97,8 @@ async def serve_descriptors(wire_in: int, wire_out: int, conversation: Conversat
     _freeze_imported_objects()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_when_nobody_reads, wire_out, nursery.cancel_scope)
+        if settings.watch_parent:
+            nursery.start_soon(_end_when_parent_is_gone, parent, nursery.cancel_scope)
         # First, since the streams make descriptors non-blocking that we share with the client.
         with _cancelled_by_signals(nursery.cancel_scope):
             await serve_conversation(reading_from(wire_in), writing_to(wire_out), conversation, settings=settings)
@@ -126,6 +136,24 @@ def _cancelled_by_signals(everything: trio.CancelScope) -> Generator[None]:
     finally:
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)
+
+
+async def wait_parent_gone(parent: int, getppid: Callable[[], int] = os.getppid) -> None:
+    """Return when the parent of this process is not `parent` any more; never where that is none to lose.
+
+    A process whose parent ends gets another one, init or a subreaper. Windows leaves the old number in place.
+    """
+    if os.name == "nt" or parent <= 1:  # an orphan, or the child of a container's first process
+        await trio.sleep_forever()
+    while getppid() == parent:  # noqa: ASYNC110  # no event tells of it on every system
+        await trio.sleep(_LOOK_AT_PARENT)
+
+
+async def _end_when_parent_is_gone(parent: int, everything: trio.CancelScope) -> None:
+    """End although the pipes are open: another child of the client that is gone may hold their other ends."""
+    await wait_parent_gone(parent)
+    log.info("the process that started this server is gone")
+    everything.cancel(reason="the parent is gone")
 
 
 async def _end_when_nobody_reads(wire_out: int, everything: trio.CancelScope) -> None:

@@ -259,6 +259,7 @@ class ServerSettings:
     tool_errors: Literal["auto", "error", "result"] = "auto"
     instructions: bool = False
     prompts: bool | None = None
+    watch_parent: bool = True
     max_message_bytes: int = 16 * 1024 * 1024
     max_unsent_bytes: int = 64 * 1024 * 1024
     max_in_flight: int = 4096

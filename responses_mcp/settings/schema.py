@@ -363,6 +363,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             "Offer prompts, which clients show as slash commands. Not set, they are offered in revision 2026-07-28 of "
             "the protocol and not in 2025-06-18.",
         ),
+        switch(
+            "watch_parent",
+            "End within 5 s when the process that started the server is gone, although another one holds the pipes "
+            "open (Linux, macOS). Switch it off for a launcher that ends while the client goes on.",
+        ),
         integer("max_message_bytes", 0, _LARGE, "Largest message that is read, in bytes; 0 means no limit.")._replace(
             least=4096  # below, hardly a call fits
         ),

@@ -63,12 +63,8 @@ def _judged(model: str, keys: str, listed: AbstractSet[str] | None, today: date,
             return fail("models", found, f"{cure}, or give the key's project access to it")
         return warn("models", found, f"check that a deployment has this name, or {cure}")
     if end is None or end - today > _NEAR:
-        known = (
-            "is listed by the API"
-            if listed is not None
-            else "was not looked up; no end is announced for the next 60 days"
-        )
-        return ok("models", f"{model} ({keys}) {known}")
+        told = "was not looked up; no end is announced for the next 60 days"
+        return ok("models", f"{model} ({keys}) {told if listed is None else 'is listed by the API'}")
     cure = f"set {keys} to a model that stays, for instance {instead}"
     if end >= today:
         return warn("models", f"{model} ({keys}) ends on {end}", cure)

@@ -1,0 +1,69 @@
+"""The process that started the server ends, and another one goes on holding the pipes: nobody is there to end it."""
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.serving import wait_parent_gone
+from tests.processes import COMMAND, MAIN, PING, PONG, WAIT, environment, python, run
+
+posix_only = pytest.mark.skipif(os.name == "nt", reason="a process there keeps the number of its parent")
+LAUNCHER = f"import subprocess; subprocess.Popen({[*COMMAND, '--stdio']!r}).wait()"
+ALREADY_GONE = f"""
+from responses_mcp import serving
+async def gone(parent): pass
+serving.wait_parent_gone = gone
+{MAIN}"""
+
+
+@posix_only
+async def test_a_new_parent_is_noticed_within_five_seconds(autojump_clock: MockClock) -> None:
+    gone = trio.current_time() + 60
+    with trio.fail_after(65):
+        await wait_parent_gone(42, lambda: 42 if trio.current_time() < gone else 1)
+    assert trio.current_time() >= gone
+
+
+@pytest.mark.parametrize("parent", [0, 1])
+async def test_a_server_that_begins_as_an_orphan_or_in_a_container_is_left_alone(
+    parent: int, autojump_clock: MockClock
+) -> None:
+    with trio.move_on_after(86_400) as day:
+        await wait_parent_gone(parent, lambda: parent)
+    assert day.cancelled_caught
+
+
+@posix_only
+def test_a_server_whose_launcher_was_killed_ends_although_its_pipes_are_open(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(tmp_path),
+    ) as launcher:
+        assert launcher.stdin is not None
+        assert launcher.stdout is not None
+        launcher.stdin.write(PING)
+        launcher.stdin.flush()
+        assert launcher.stdout.readline().decode() == PONG
+        launcher.kill()
+        assert select.select([launcher.stdout], [], [], WAIT)[0], "the server still holds its end"
+        assert launcher.stdout.read() == b""
+
+
+@posix_only
+def test_the_watch_can_be_switched_off(tmp_path: Path) -> None:
+    done = run(tmp_path, "--stdio", stdin=PING, command=python(ALREADY_GONE), MCP_WATCH_PARENT="0")
+    assert (done.returncode, done.stdout) == (0, PONG)
+    reading, writing = os.pipe()
+    try:  # nobody ends this input
+        assert run(tmp_path, "--stdio", stdin=reading, command=python(ALREADY_GONE)).returncode == 0
+    finally:
+        os.close(reading)
+        os.close(writing)
