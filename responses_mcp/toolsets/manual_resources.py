@@ -62,17 +62,20 @@ async def _answered(
 
 async def _list(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
     from responses_mcp.manuals.requests.uris import cursor_of, parse_cursor  # noqa: PLC0415  # a start need not wait
+    from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415
 
     cursor = params.get("cursor")
     rows, position = await manuals.resources(None if cursor is None else parse_cursor(_text(params, "cursor")))
     further = {} if position is None else {"nextCursor": cursor_of(position)}
-    return Fetched({"resources": rows, **further}, cacheable=True)
+    return Fetched(sanitized_json({"resources": rows, **further}), cacheable=True)
 
 
 async def _read(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
     from responses_mcp.manuals.requests.uris import parse_uri  # noqa: PLC0415  # a start should not wait for it
+    from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415
 
-    return Fetched({"contents": await manuals.resource(parse_uri(_text(params, "uri")))}, cacheable=True)
+    contents = await manuals.resource(parse_uri(_text(params, "uri")))
+    return Fetched(sanitized_json({"contents": contents}), cacheable=True)
 
 
 async def _complete(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
@@ -23,7 +23,7 @@ from responses_mcp.commands.doctor.configuration import check_configuration, che
 from responses_mcp.commands.doctor.entries import check_time_outs
 from responses_mcp.commands.doctor.findings import Finding
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
-from responses_mcp.commands.doctor.model_ends import check_models
+from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
@@ -390,15 +390,43 @@ async def test_an_unknown_model_fails_with_names_that_are_near(examine: Doctor) 
 def test_the_announced_end_of_a_model(
     model: str, today: date, listed: set[str] | None, status: str, found: str
 ) -> None:
-    [finding] = check_models({"answer": Profile(model=model)}, listed, today)
+    silent = None if listed is None else dict.fromkeys(listed, Announced())
+    [finding] = check_models({"answer": Profile(model=model)}, silent, today)
     assert finding.status == status
     assert found in finding.found
     assert (finding.cure is None) == (status == "ok")
 
 
+@pytest.mark.parametrize(
+    ("model", "day", "status", "found"),
+    [
+        ("gpt-6", "2030-01-31", "warn", "ends on 2030-01-31"),
+        ("gpt-6", "2030-06-30", "ok", "is listed"),
+        ("gpt-6", "2029-12-31", "warn", "past its announced end, 2029-12-31"),
+        ("gpt-5.1", None, "ok", "is listed"),
+        ("gpt-5.1", "2030-01-31T00:00:00Z", "warn", "ends on 2030-01-31"),
+        ("gpt-5.1", "soon", "warn", "past its announced end, 2027-04-01"),
+        ("gpt-5.1", 20300131, "warn", "past its announced end, 2027-04-01"),
+        ("gpt-5.1", ["x" * 10_000], "warn", "past its announced end, 2027-04-01"),
+    ],
+)
+def test_the_end_that_the_api_announces_counts_more_than_ours(model: str, day: object, status: str, found: str) -> None:
+    listed = {model: Announced.of({"id": model, "shutdown_date": day})}
+    [finding] = check_models({"answer": Profile(model=model)}, listed, date(2030, 1, 1))
+    assert (finding.status, found in finding.found) == (status, True), finding
+
+
+async def test_the_end_in_the_list_of_the_api_is_warned_of(examine: Doctor) -> None:
+    near = str(datetime.now(UTC).date() + timedelta(days=30))
+    report = await examine(reply=Json({"data": [{"id": "gpt-5.2", "shutdown_date": near}]}))
+    report.line(
+        "warn", "models", f"gpt-5.2 (model_profiles.answer) ends on {near}", "Cure: set model_profiles.answer to"
+    )
+
+
 def test_profiles_with_the_same_model_share_a_line_and_deployments_may_have_any_name() -> None:
     profiles = {name: Profile(model="ours") for name in ("answer", "answer_quick")}
-    [finding] = check_models(profiles, {"gpt-5.2"}, date(2026, 11, 22), all_listed=False)
+    [finding] = check_models(profiles, {"gpt-5.2": Announced()}, date(2026, 11, 22), all_listed=False)
     assert finding.status == "warn"
     assert "model_profiles.answer and model_profiles.answer_quick" in finding.found
 

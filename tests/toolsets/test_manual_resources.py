@@ -177,6 +177,16 @@ async def test_a_file_is_read_whole_and_byte_for_byte(tmp_path: Path, revision: 
             assert await desk.read(uri) == [{"uri": uri, "mimeType": kind, "text": text}]
 
 
+@every_revision
+async def test_text_that_steers_a_terminal_or_hides_is_taken_out(tmp_path: Path, revision: str) -> None:
+    root = fill(tmp_path)
+    hostile = "# Over\u202eview\n\nA \x1b[31mred\u200b\U000e0041 word, 👩‍👩‍👧 and می‌خواهم.\n"
+    (root / "guide/intro.md").write_text(hostile, encoding="utf-8")
+    async with reader(root, revision) as desk:
+        [content] = await desk.read("manual://guide/intro.md")
+    assert content["text"] == "# Overview\n\nA ␛[31mred word, 👩‍👩‍👧 and می‌خواهم.\n"
+
+
 async def test_a_long_file_comes_in_pieces_that_name_the_next(tmp_path: Path) -> None:
     text = "# Long\n" + "あ😀\n" * 40_000
     (tmp_path / "m").mkdir()

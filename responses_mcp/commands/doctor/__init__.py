@@ -26,7 +26,7 @@ from responses_mcp.commands.doctor.configuration import (
 from responses_mcp.commands.doctor.entries import check_entries, check_time_outs
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail_by, skip
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
-from responses_mcp.commands.doctor.model_ends import check_models
+from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
 from responses_mcp.commands.installed import Installed, Unreadable, find_installed
@@ -171,7 +171,7 @@ async def _check(
     tell(check_time_outs(settings.request.timeout_ms, [] if entries else chosen, entries))
 
 
-async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> frozenset[str] | None:
+async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapping[str, Announced] | None:
     openai, trust_env = loaded.settings.openai, loaded.settings.request.trust_env
     certificates = check_certificates(trust_env=trust_env)
     tell(certificates)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from datetime import date, timedelta
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NamedTuple
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.settings.model import Profile
@@ -35,13 +34,33 @@ _ENDS: Final = {
 }
 
 
+class Announced(NamedTuple):
+    """What the API's list says about a model's end: whether anything, and the last day, None for none."""
+
+    told: bool = False
+    end: date | None = None
+
+    @classmethod
+    def of(cls, entry: Mapping[str, object]) -> Announced:
+        """Read `shutdown_date` of an entry of `GET /models`: YYYY-MM-DD or null; another form says nothing."""
+        if "shutdown_date" not in entry:
+            return cls()
+        day = entry["shutdown_date"]
+        if day is None:
+            return cls(told=True)
+        try:
+            return cls(told=True, end=date.fromisoformat(day[:10])) if isinstance(day, str) else cls()
+        except ValueError:
+            return cls()
+
+
 def check_models(
-    profiles: Mapping[str, Profile], listed: AbstractSet[str] | None, today: date, *, all_listed: bool = True
+    profiles: Mapping[str, Profile], listed: Mapping[str, Announced] | None, today: date, *, all_listed: bool = True
 ) -> Iterator[Finding]:
     """Judge each configured model once.
 
-    `listed` is what the API has, None if that is not known; `all_listed` is false for an API that also serves models
-    by names of the user's own.
+    `listed` is what the API has, with what it announces, None if that is not known; what it announces counts more than
+    the table here. `all_listed` is false for an API that also serves models by names of the user's own.
     """
     users: dict[str, list[str]] = {}
     for name, profile in profiles.items():
@@ -50,8 +69,11 @@ def check_models(
         yield _judged(model, " and ".join(keys), listed, today, all_listed=all_listed)
 
 
-def _judged(model: str, keys: str, listed: AbstractSet[str] | None, today: date, *, all_listed: bool) -> Finding:
+def _judged(model: str, keys: str, listed: Mapping[str, Announced] | None, today: date, *, all_listed: bool) -> Finding:
     end, instead = _ENDS.get(_SNAPSHOT.sub("", model.rpartition("/")[2]), (None, ""))
+    announced = (listed or {}).get(model, Announced())
+    if announced.told:
+        end = announced.end
     change = f"set {keys} to another model"
     if listed is not None and model not in listed:
         near = get_close_matches(model, sorted(listed), n=3, cutoff=0.5)
@@ -65,7 +87,7 @@ def _judged(model: str, keys: str, listed: AbstractSet[str] | None, today: date,
     if end is None or end - today > _NEAR:
         told = "was not looked up; no end is announced for the next 60 days"
         return ok("models", f"{model} ({keys}) {told if listed is None else 'is listed by the API'}")
-    cure = f"set {keys} to a model that stays, for instance {instead}"
+    cure = f"set {keys} to a model that stays" + (f", for instance {instead}" if instead else "")
     if end >= today:
         return warn("models", f"{model} ({keys}) ends on {end}", cure)
     if listed is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Final, cast
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ import trio
 
 from responses_mcp import __version__
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
+from responses_mcp.commands.doctor.model_ends import Announced
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError
 from responses_mcp.redaction import Redactor
@@ -46,7 +48,7 @@ _MEANINGS: Final = {
 
 async def ask_for_models(
     openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float = _REPLY, within: float = _ALL
-) -> frozenset[str] | None:
+) -> Mapping[str, Announced] | None:
     """Go the way to the API and return the models that it lists, None if it did not; takes at most `within` seconds."""
     with trio.move_on_after(within):
         return await _steps(openai, way, tell, trust_env=trust_env, reply_within=reply_within)
@@ -56,7 +58,7 @@ async def ask_for_models(
 
 async def _steps(
     openai: OpenAISettings, way: Way, tell: Tell, *, trust_env: bool, reply_within: float
-) -> frozenset[str] | None:
+) -> Mapping[str, Announced] | None:
     for step in (_name, _connection):
         finding = await step(way)
         tell(finding)
@@ -153,7 +155,7 @@ def _trust(said: str) -> str:
 
 def _read(
     reply: ReplyReader, openai: OpenAISettings, *, with_credentials: bool
-) -> tuple[Finding, frozenset[str] | None]:
+) -> tuple[Finding, Mapping[str, Announced] | None]:
     """Judge the reply to GET /models, and return the models that it lists."""
     path = f"GET {openai.base_url}/models"
     try:
@@ -164,7 +166,7 @@ def _read(
     if not isinstance(listed, list):
         return warn("http", f"{path}: a list of models in another form than OpenAI's", "check openai.base_url"), None
     entries = [cast("dict[str, object]", each) for each in cast("list[object]", listed) if isinstance(each, dict)]
-    models = frozenset(str(each["id"]) for each in entries if "id" in each)
+    models = {str(each["id"]): Announced.of(each) for each in entries if "id" in each}
     accepted = ", and the key is accepted" if with_credentials else ""
     return ok("http", f"{path}: 200{accepted}; {len(models)} models are listed"), models
 
