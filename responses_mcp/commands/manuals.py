@@ -285,13 +285,10 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
 async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -> None:
     folder = Folder(Path(settings.root or ""))
     path = "/".join(parts_of(options.path))
-    try:
-        items = await _in_thread(folder.children, options.manual, path, unchecked)
-    except ManualsError:
-        if await _in_thread(_is_file, folder, options.manual, path):
-            read = f"'manuals read {options.manual} {path}' shows it"
-            raise Stop(f"{path} is a file, not a folder; {read}.", code=WRONG) from None
-        raise
+    if await _in_thread(_is_file, folder, options.manual, path):
+        read = f"'manuals read {options.manual} {path}' shows it"
+        raise Stop(f"{path} is a file, not a folder; {read}.", code=WRONG)
+    items = await _in_thread(folder.children, options.manual, path, unchecked)
     if options.json:
         rows = [{"name": name, "kind": kind} for name, kind in items]
         say_json({"manual_id": options.manual, "path": path, "items": rows})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from typing import TypeVar
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
+from responses_mcp.responses_api.rate_limit import Turns
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.response.streaming import Place
@@ -32,6 +33,8 @@ from responses_mcp.usage.bill import Bill
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_BYTES_OF_TOKEN = 4  # about as the API counts them before it has read a request
 
 
 async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
@@ -69,6 +72,7 @@ class ResponsesApi:
         self._connecting = trio.Lock()
         self._connections: Connections | None = None
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
+        self._turns: dict[str, Turns] = {}  # by model
         self._budget = ReplyBudget()
         self._large_reply = trio.Lock()
         self._blanks = any(" " in value for value in openai.headers.values())
@@ -235,17 +239,19 @@ class ResponsesApi:
                     request = Request("POST", self._url + path, headers, data)
                     if given is None:
                         request = Request("GET", self._url + path, headers)
-                    answer = await self._attempt(
-                        request,
-                        read,
-                        on_phase=on_phase and tell,
-                        on_text=written,
-                        on_place=on_place,
-                        on_send=on_send,
-                        policy=policy,
-                        room=room,
-                        bill=bill,
-                    )
+                    async with self._turn(body, len(data), deadline.deadline, tell) as on_head:
+                        answer = await self._attempt(
+                            request,
+                            read,
+                            on_phase=on_phase and tell,
+                            on_text=written,
+                            on_place=on_place,
+                            on_head=on_head,
+                            on_send=on_send,
+                            policy=policy,
+                            room=room,
+                            bill=bill,
+                        )
                 except UpstreamError as error:
                     if bill is not None and _is_refusal(error):
                         bill.not_billed()
@@ -270,6 +276,30 @@ class ResponsesApi:
             code="timeout",
         )
 
+    @asynccontextmanager
+    async def _turn(
+        self, body: JsonObject, length: int, deadline: float, tell: Callable[[str], None]
+    ) -> AsyncGenerator[Callable[[Mapping[str, str]], None] | None]:
+        """Wait until the model's rate limit lets a request of `length` bytes through; give what reads its headers."""
+        if "model" not in body:  # nothing that a limit counts
+            yield None
+            return
+        turns = self._turns.setdefault(str(body["model"]), Turns())
+        tokens = length // _BYTES_OF_TOKEN + (body.get("max_output_tokens") or 0)
+        sent = await turns.wait(tokens, deadline, tell)
+        answered = False
+
+        def read(headers: Mapping[str, str]) -> None:
+            nonlocal answered
+            if not answered:
+                answered = True
+                turns.answered(sent, headers)
+
+        try:
+            yield read
+        finally:
+            turns.over(sent, answered=answered)
+
     @cached_property
     def _headers(self) -> dict[str, str]:
         """Return the headers of every request. Raises `AuthenticationFailed`."""
@@ -288,6 +318,7 @@ class ResponsesApi:
         on_phase: Callable[[str], None] | None,
         on_text: Callable[[str], None] | None,
         on_place: Callable[[Place], None] | None,
+        on_head: Callable[[Mapping[str, str]], None] | None,
         on_send: Callable[[], None] | None,
         policy: RetryPolicy,
         room: Room | None,
@@ -301,6 +332,7 @@ class ResponsesApi:
             on_phase=on_phase,
             on_text=on_text,
             on_place=on_place,
+            on_head=on_head,
         )
         with trio.move_on_after(policy.try_seconds), reader:
             connections = self._connections or await self._open()

@@ -51,7 +51,7 @@ class ReplyReader:
 
     What it holds counts against `budget` until its `with` block ends. What errors quote has passed `redact`.
     `on_phase`, if given, is told the phases of a stream, `on_text` its text as it is written (`ResponseStream`), and
-    `on_place` where it is.
+    `on_place` where it is; `on_head` the headers, before anything is made of them.
     """
 
     def __init__(
@@ -63,8 +63,10 @@ class ReplyReader:
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         on_place: Callable[[Place], None] | None = None,
+        on_head: Callable[[Mapping[str, str]], None] | None = None,
     ) -> None:
         self._most_bytes = most_bytes
+        self._on_head = on_head
         self._budget = budget
         self._redact = redact
         self.status = 0
@@ -106,6 +108,8 @@ class ReplyReader:
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Take the head of the reply; names of headers are lower-case."""
+        if self._on_head is not None:
+            self._on_head(headers)
         self.status, self._headers = status, headers
         coding = headers.get("content-encoding", "").strip().lower()
         if coding in ("gzip", "x-gzip"):  # not asked for
