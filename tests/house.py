@@ -29,18 +29,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "outgoing": {"credential_patterns", "errors", "redaction", "settings.model"},
     "sanitization": {"json_types", "redaction"},
     "room": set(),
+    "trace_context": set(),
     "state_file": set(),
     "under_trio": {"errors"},
     "debuglog": {"errors", "redaction"},
     "settings": {"errors"},
-    "protocol": {"json_types"},
+    "protocol": {"json_types", "trace_context"},
     "usage": {"errors", "json_types", "settings.model", "state_file"},
     "toolsets": {
         *("errors", "json_types", "room", "sanitization", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
         *("answers", "websearch", "manuals", "research", "responses_api.api", "responses_api.request"),
         "responses_api.response.shortened_answer",
     },
-    "runtime": {"errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"},
+    "runtime": {
+        *("errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"),
+        "trace_context",
+    },
     "responses_api.http": {"errors", "settings.address"},
     "responses_api.request": {
         *("errors", "json_types", "responses_api.parameters"),
@@ -55,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "usage.bill",
     },
     "responses_api": {
-        *(*BASE, "settings.model", "usage.bill"),
+        *(*BASE, "settings.model", "trace_context", "usage.bill"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "answers": {

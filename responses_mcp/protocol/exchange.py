@@ -50,7 +50,7 @@ class Call(Pending):
     """One `tools/call`, or a request of another `method`, whose params are then the `arguments` and `tool` is empty.
 
     `progress_token` is None when the client wants no progress; 0 and "" are tokens. `client` is the client's name for
-    itself, None where it has none.
+    itself, None where it has none. `trace` has the headers of the trace that it belongs to.
     """
 
     tool: str
@@ -58,6 +58,7 @@ class Call(Pending):
     revision: Revision
     progress_token: RequestId | None
     client: str | None = None  # what it calls itself
+    trace: Mapping[str, str] = field(default_factory=dict[str, str])
     method: str = "tools/call"
 
 

@@ -72,6 +72,7 @@ from responses_mcp.protocol.revisions import (
     check_envelope,
     envelope_of,
 )
+from responses_mcp.trace_context import trace_of
 
 log = logging.getLogger(__name__)
 
@@ -303,6 +304,7 @@ class Session:
             arguments=request.params if arguments is None else arguments,
             revision=revision,
             progress_token=_progress_token(request.params),
+            trace=trace_of(request.params),
             client=revision.client(request.params),
             method=request.method,
         )

@@ -28,6 +28,7 @@ from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.room import Room
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
+from responses_mcp.trace_context import TRACE
 from responses_mcp.usage.bill import Bill
 
 log = logging.getLogger(__name__)
@@ -219,6 +220,8 @@ class ResponsesApi:
         body = given or {}
         policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
         headers = self._headers  # which may raise, before anything is sent
+        if self._request.propagate_trace:
+            headers = {**TRACE.get(), **headers}
         written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
 
         def tell(phase: str) -> None:

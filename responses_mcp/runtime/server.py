@@ -34,6 +34,7 @@ from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import CallContext, ResidentToolset, ToolError, Toolset
+from responses_mcp.trace_context import TRACE
 
 log = logging.getLogger(__name__)
 
@@ -211,6 +212,7 @@ class _Shell:
         self, call: Call, scope: trio.CancelScope, wake: trio.MemorySendChannel[None], nursery: trio.Nursery
     ) -> None:
         outcome: Outcome | None = None
+        TRACE.set(call.trace)  # for this task and those that it starts
         does = self._conversation.does(call)
         reporter = None if call.progress_token is None else ProgressReporter(partial(self._report, call, wake))
         report = None if reporter is None else reporter.report

@@ -87,11 +87,13 @@ class RequestSettings:
     """Bounds: milliseconds for a whole call, retries after the first request, connections at once, bytes of a reply.
 
     `handoff_ms`, where it is not 0, is after how long a call of an answer tool is handed off to a run of research.
-    `trust_env` says whether proxy and certificates are those that the process's environment names.
+    `propagate_trace` sends the trace of a request along. `trust_env` says whether proxy and certificates are those
+    that the process's environment names.
     """
 
     timeout_ms: int = 300_000
     handoff_ms: int = 0
+    propagate_trace: bool = False
     max_retries: int = 3
     max_connections: int = 512
     max_reply_bytes: int = 8 * 1024 * 1024

@@ -158,6 +158,10 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "Largest reply that is read, in bytes, behind its compression; of a stream, the largest event.",
     ),
     switch(
+        "request.propagate_trace",
+        "Send `traceparent`, `tracestate` and `baggage` of a request's `_meta` to the API as headers.",
+    ),
+    switch(
         "request.trust_env",
         "Follow `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, `SSL_CERT_FILE` and `SSL_CERT_DIR`. Without "
         "them there is no proxy, and the certificates of the package certifi are trusted.",

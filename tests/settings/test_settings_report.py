@@ -61,6 +61,7 @@ def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
         "max_retries": 0,
         "max_connections": 512,
         "max_reply_bytes": 8388608,
+        "propagate_trace": False,
         "trust_env": True,
     }
     assert effective["search"]["defaults"] == {"recency_days": 60, "max_results": 5, "domains": ["a.jp"]}
