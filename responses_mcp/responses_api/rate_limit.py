@@ -144,15 +144,22 @@ class Turns:
 
         `tell` hears of a wait, in words for a person. To be followed by `answered`, if a reply begins, and `over`.
         """
+        told = self._tell(self.limit.wait(tokens, trio.current_time()), tell)
         async with self._queue:
             while True:
                 now = trio.current_time()
                 wait = self.limit.wait(tokens, now)
                 if wait <= 0 or (wait < math.inf and now + wait >= deadline):
                     return self.limit.send(tokens, now)
-                tell(f"waiting for the API's rate limit{f', {wait:.0f} s at most' if 1 <= wait < math.inf else ''}")
+                told = told or self._tell(wait, tell)
                 with trio.move_on_after(wait):
                     await self._told.park()
+
+    @staticmethod
+    def _tell(wait: float, tell: Callable[[str], None]) -> bool:
+        if wait > 0:
+            tell("waiting for the API's rate limit" + (f", {wait:.0f} s or more" if 1 <= wait < math.inf else ""))
+        return wait > 0
 
     def answered(self, request: Sent, headers: Mapping[str, str]) -> None:
         """Take the head of a reply."""
