@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Final, cast
+from typing import Final
+
+from responses_mcp.json_types import as_object
 
 # As texts: few requests have a trace, and a start should not wait for patterns.
 _PARENT: Final = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
@@ -29,8 +31,7 @@ TRACE: Final = ContextVar[Mapping[str, str]]("TRACE", default={})  # noqa: B039 
 
 def trace_of(params: Mapping[str, object]) -> dict[str, str]:
     """Return the headers for the trace that the `_meta` of a request's params tells."""
-    given = params.get("_meta")
-    meta = cast("Mapping[str, object]", given) if isinstance(given, dict) else {}
+    meta = as_object(params.get("_meta"))
     headers: dict[str, str] = {}
     parent, state, baggage = (meta.get(name) for name in ("traceparent", "tracestate", "baggage"))
     if isinstance(parent, str) and re.fullmatch(_PARENT, parent):

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "outgoing": {"credential_patterns", "errors", "redaction", "settings.model"},
     "sanitization": {"json_types", "redaction"},
     "room": set(),
-    "trace_context": set(),
+    "trace_context": {"json_types"},
     "state_file": set(),
     "under_trio": {"errors"},
     "debuglog": {"errors", "redaction"},
