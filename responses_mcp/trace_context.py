@@ -41,7 +41,7 @@ def trace_of(params: Mapping[str, object]) -> dict[str, str]:
     if isinstance(baggage, str) and len(baggage) <= _LONGEST_BAGGAGE:
         members = [_carried(each) for each in baggage.split(",")]
         if len(members) <= _MOST_BAGGAGE and all(members):
-            headers["baggage"] = ",".join(filter(None, members))
+            headers["baggage"] = ",".join(members)
     return headers
 
 

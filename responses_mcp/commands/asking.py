@@ -25,6 +25,7 @@ from responses_mcp.commands.terminal import (
     StatusLine,
     Stop,
     columns,
+    counted,
     on_terminal,
     remark,
     run_command,
@@ -161,7 +162,7 @@ def tell_usage(usage: Usage | None) -> None:
         return
     said = [f"{usage.input_tokens:,} tokens in ({usage.cached_tokens:,} cached), {usage.output_tokens:,} out"]
     if usage.web_searches:
-        said.append("1 search" if usage.web_searches == 1 else f"{usage.web_searches:,} searches")
+        said.append(counted(usage.web_searches, "search", "es"))
     if usage.cost_usd is not None:
         said.append(f"about {dollars(usage.cost_usd)}")
     remark(", ".join(said))

@@ -23,6 +23,7 @@ from responses_mcp.commands.installed import (
     document_of,
     find_installed,
     read_by_server,
+    secret_variables,
 )
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
@@ -153,7 +154,7 @@ def _server(options: argparse.Namespace, machine: Machine, settings: Settings, m
         arguments += ["--config", str(_absolute(options.config, machine))]
     if options.toolsets is not None:
         arguments += ["--toolsets", options.toolsets]
-    secrets = _secrets(settings)
+    secrets = secret_variables(settings.openai)
     env = {} if manuals is None else {"MANUALS_ROOT": manuals}
     search = settings.search.timeout_ms * settings.search.max_attempts
     return Server(
@@ -165,11 +166,6 @@ def _server(options: argparse.Namespace, machine: Machine, settings: Settings, m
         answer_ms=settings.request.timeout_ms,
         search_ms=search if "search" in settings.toolsets else 0,
     )
-
-
-def _secrets(settings: Settings) -> tuple[str, ...]:
-    """Return the names of the variables that hold secrets."""
-    return (settings.openai.api_key_env, *settings.openai.headers_env.values())
 
 
 def _file(options: argparse.Namespace, client: Client, machine: Machine) -> PurePath:
@@ -314,7 +310,7 @@ def _say_next_steps(
 ) -> None:
     """Say what this command cannot do; `put` is the entry that is or would be there."""
     client = CLIENTS[options.client]
-    for variable in _secrets(settings):
+    for variable in secret_variables(settings.openai):
         if client.writes_values:
             remark(
                 f'{client.title} fills in no variables: add "{variable}" with its value to "env" of this entry '

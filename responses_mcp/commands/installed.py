@@ -14,6 +14,7 @@ from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.settings.address import NETWORK_VARIABLES
+from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import SETTINGS
 
 ENTRY: Final = "openai-responses"
@@ -107,6 +108,11 @@ def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         value = environ.get(name, "")
         if value.strip() and name not in _OF_OTHERS_TOO:
             yield name, value
+
+
+def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
+    """Return the names of the variables that hold secrets."""
+    return (openai.api_key_env, *openai.headers_env.values())
 
 
 def _is_ours(entry: Mapping[str, Any]) -> bool:

@@ -25,6 +25,7 @@ from responses_mcp.commands.terminal import (
     Stop,
     columns,
     configured,
+    counted,
     remark,
     run_command,
     say,
@@ -186,7 +187,7 @@ def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
 def _say_report(report: IndexReport, kinds: Mapping[str, int]) -> None:
     out = len(report.unindexed)
     done = f"{report.changed:,} of them new or changed, {report.seconds:.1f} s"
-    told = f"{report.manual_id}: {_count(report.files, 'file')}, {done}"
+    told = f"{report.manual_id}: {counted(report.files, 'file')}, {done}"
     say("; ".join(filter(None, (told, in_words(kinds), f"{out:,} not indexed:" if out else ""))))
     for path, reason in sorted(report.unindexed.items())[:_MOST_LISTED]:
         say(f"  {path or report.manual_id} ({_WHY.get(reason, reason)})")
@@ -278,7 +279,7 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
     wide = max(columns(each["manual_id"]) for each in shown)
     for each in shown:
         name, others = each["manual_id"], in_words(each["not_served"])
-        say(f"{name}{' ' * (wide - columns(name))}  {_count(each['files'], 'file')}{f'; {others}' if others else ''}")
+        say(f"{name}{' ' * (wide - columns(name))}  {counted(each['files'], 'file')}{f'; {others}' if others else ''}")
     await _remark_loose(settings, options)
 
 
@@ -376,7 +377,7 @@ async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:
 def _say_read(text: str, replaced: int) -> None:
     say_text(text if text.endswith("\n") or not text else f"{text}\n")
     if replaced:
-        remark(f"the file is not all UTF-8; {_count(replaced, 'character')} shown in place of what is not.")
+        remark(f"the file is not all UTF-8; {counted(replaced, 'character')} shown in place of what is not.")
 
 
 # What all of them need
@@ -451,10 +452,6 @@ def _for_people(error: ManualsError) -> str:
         manuals = ", ".join(error.details["candidate_ids"])
         return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
     return f"{cause}; 'manuals ls {error.details.get('manual_id', '')}' lists what there is."
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
 # The command line

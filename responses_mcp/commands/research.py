@@ -26,6 +26,7 @@ from responses_mcp.commands.terminal import (
     WRONG,
     Stop,
     configured,
+    counted,
     on_terminal,
     parser_of,
     remark,
@@ -212,7 +213,7 @@ def _show(view: RunView, *, as_json: bool) -> int:
         say_text(for_reading(view.answer.text))
     if on_terminal(sys.stderr):
         used = view.usage or {}
-        counts = [f"{used[name]:,} {words[used[name] != 1]}" for name, words in _COUNTS if name in used]
+        counts = [counted(used[name], *words) for name, words in _COUNTS if name in used]
         if "cost_usd" in used:
             counts.append(f"about {dollars(used['cost_usd'])}")
         remark(", ".join([f"{view.run_id} took {view.seconds:g} s", *counts]))
@@ -221,7 +222,7 @@ def _show(view: RunView, *, as_json: bool) -> int:
     return FAILED if view.answer is None else OK
 
 
-_COUNTS: Final = (("total_tokens", ("token", "tokens")), ("web_searches", ("search", "searches")))
+_COUNTS: Final = (("total_tokens", ("token", "s")), ("web_searches", ("search", "es")))
 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:

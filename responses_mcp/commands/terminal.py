@@ -153,6 +153,11 @@ def remark(sentence: str, *, begin: str = "") -> None:
     _to_stderr(f"{begin}{NAME}: {_CONTROL.sub(' ', sentence)}\n")
 
 
+def counted(number: int, thing: str, ending: str = "s") -> str:
+    """Return how many there are, in words; `ending` makes more than one of a thing."""
+    return f"{number:,} {thing}" + ("" if number == 1 else ending)
+
+
 def columns(text: str) -> int:
     """Return how wide a terminal shows a text: most characters of Japanese take two columns."""
     return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)

@@ -64,13 +64,13 @@ class Found(NamedTuple):
 class FoundEverywhere(NamedTuple):
     """What a search of several manuals found, what it did not search, and the rows that have no vector.
 
-    `no_such_path` tells that all was searched, and that nothing is at or below the path that was asked for.
+    `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it.
     """
 
     ranked: Sequence[Ranked]
     unsearched: Sequence[Unsearched]
     lacking: Sequence[int] = ()
-    no_such_path: bool = False
+    no_such_path: str | None = None
 
 
 class Library:
@@ -263,7 +263,8 @@ class Library:
                 late.append(name)
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
         unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
-        return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking, not (there or unsearched))
+        no_such_path = None if there or unsearched else request.path_prefix
+        return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking, no_such_path)
 
     def _reader(
         self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""

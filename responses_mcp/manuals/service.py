@@ -167,7 +167,7 @@ class Manuals:
         texts = await self._passages(
             [Wanted(each.manual_id, each.path, each.line, each.title, each.words) for each in found.ranked]
         )
-        return _results(found, texts, why, request.path_prefix)
+        return _results(found, texts, why)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).
@@ -333,9 +333,7 @@ def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str
     return library.folder.require_manual(manual_id)
 
 
-def _results(
-    found: FoundEverywhere, texts: Sequence[Passage | None], why: str | None, path_prefix: str
-) -> SearchResults:
+def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str | None) -> SearchResults:
     rows = [
         SearchRow(
             each.manual_id,
@@ -351,7 +349,7 @@ def _results(
         )
         for each, passage in zip(found.ranked, texts, strict=True)
     ]
-    return SearchResults(tuple(rows), tuple(found.unsearched), why, path_prefix if found.no_such_path else None)
+    return SearchResults(tuple(rows), tuple(found.unsearched), why, found.no_such_path)
 
 
 def open_manuals(

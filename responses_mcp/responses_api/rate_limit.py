@@ -81,8 +81,9 @@ class _Allowance:
             return
         # Whatever was sent after this request, or on its way beside it, may not be counted in what is told.
         least = remaining - (self.sent - told - cost)
-        stale = self.left is None or now >= self.back_at
-        self.left = min(least if stale or self.left is None else max(self.left, least), remaining)
+        if self.left is not None and now < self.back_at:
+            least = max(self.left, least)
+        self.left = min(least, remaining)
         self.whole = _number(headers.get(f"x-ratelimit-limit-{self.name}")) or self.whole
         self.back_at = now + reset
 

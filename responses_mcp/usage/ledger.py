@@ -91,9 +91,8 @@ class Ledger:
     """The ledger in a folder. Nothing is opened before the first row."""
 
     def __init__(self, folder: str) -> None:
-        self._path = Path(folder) / FILE
         self._file = StateFile(
-            path=self._path,
+            path=Path(folder) / FILE,
             name="the ledger",
             tables=_TABLES,
             application_id=APPLICATION_ID,
@@ -194,7 +193,7 @@ class Ledger:
     def _warn(self, why: str) -> None:
         if not self._warned:
             self._warned = True
-            log.warning("usage: the ledger %s cannot be used (%s); calls are not written down.", self._path, why)
+            log.warning("usage: the ledger %s cannot be used (%s); calls are not written down.", self._file.path, why)
 
 
 def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) -> list[Row]:

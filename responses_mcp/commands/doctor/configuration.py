@@ -62,10 +62,10 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
         yield ok("headers", f"also sent: {names}; the values are not shown")
     if not any(finding.check == "base_url" for finding in findings):
         yield _address(openai, loaded.sources.get("openai.base_url", "default"))
-    if loaded.settings.manuals.root is not None:
-        root = loaded.settings.manuals.root
-        yield from check_manuals(root)
-        if os.path.isdir(root):  # noqa: PTH112  # raises nothing
+    root = loaded.settings.manuals.root
+    if root is not None:
+        if os.path.isdir(root):  # noqa: PTH112  # raises nothing; one that is missing is a warning of the configuration
+            yield from check_manuals(root)
             yield from _index(loaded.settings.manuals)
         yield from _embeddings(loaded.settings)
 
@@ -116,9 +116,7 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
 
 
 def check_manuals(root: str) -> Iterator[Finding]:
-    """Look at a folder of manuals; one that is missing is told of by whoever names it."""
-    if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
-        return
+    """Look at a folder of manuals, which is there."""
     try:
         names = Folder(Path(root)).manuals()
     except ManualsError as error:

@@ -11,7 +11,7 @@ from responses_mcp.commands.client_files import as_table
 from responses_mcp.commands.clients import CLIENTS, ClientLimits, client_limit
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
-from responses_mcp.commands.installed import Installed, Unreadable, read_by_server
+from responses_mcp.commands.installed import Installed, Unreadable, read_by_server, secret_variables
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings, Settings
@@ -56,7 +56,7 @@ def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, c
 def _surroundings(entry: Installed, settings: Settings, where: str, again: str) -> Iterator[Finding]:
     """Say what is set here and does not get there, and look at the folder of manuals that the entry names."""
     title, given = CLIENTS[entry.client].title, entry.variables()
-    own = (settings.openai.api_key_env, *settings.openai.headers_env.values())
+    own = secret_variables(settings.openai)
     lost = [name for name, _ in read_by_server(entry.machine.environ) if name not in given and name not in own]
     if lost:
         yield warn("clients", f"{title} does not pass on {', '.join(lost)}, set here, {where}", again)

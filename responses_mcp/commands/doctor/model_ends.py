@@ -43,13 +43,11 @@ class Announced(NamedTuple):
     @classmethod
     def of(cls, entry: Mapping[str, object]) -> Announced:
         """Read `shutdown_date` of an entry of `GET /models`: YYYY-MM-DD or null; another form says nothing."""
-        if "shutdown_date" not in entry:
-            return cls()
-        day = entry["shutdown_date"]
-        if day is None:
-            return cls(told=True)
+        day = entry.get("shutdown_date", "")
+        if not isinstance(day, str):
+            return cls(told=day is None)
         try:
-            return cls(told=True, end=date.fromisoformat(day[:10])) if isinstance(day, str) else cls()
+            return cls(told=True, end=date.fromisoformat(day[:10]))
         except ValueError:
             return cls()
 
