@@ -21,7 +21,6 @@ from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body
 from responses_mcp.responses_api.request.question import read_question
 from responses_mcp.responses_api.response.citations import Citation
-from responses_mcp.responses_api.response.error_mapping import naming_model
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
@@ -70,7 +69,7 @@ class Answers:
         today: Callable[[], str] | None = None,
     ) -> None:
         self._settings = settings
-        self._api = api or ResponsesApi(settings.openai, settings.request)
+        self._api = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
         self._outgoing = OutgoingText(settings)
@@ -141,12 +140,10 @@ class Answers:
             answer = await hand_off(Asked(question.query, body, chosen, caller))
             if answer is not None:
                 return replace(answer, masked=masked)
-        used = profile if profile in self._settings.model_profiles else TOOLS[0]
-        with naming_model(chosen.model, used, self._settings.openai.base_url):
-            async with self._meter.call(caller, chosen, on_phase=on_phase) as bill:
-                in_background = chosen.background and chosen.store is not False
-                create = partial(create_in_background, self._api) if in_background else self._api.create
-                answer = await create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+        async with self._meter.call(caller, chosen, on_phase=on_phase) as bill:
+            in_background = chosen.background and chosen.store is not False
+            create = partial(create_in_background, self._api) if in_background else self._api.create
+            answer = await create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
         return replace(answer, usage=bill.usage, masked=masked)
 
     def _profile(self, name: object) -> Profile:

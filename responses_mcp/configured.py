@@ -47,7 +47,7 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
     def api() -> ResponsesApi:  # one, so that they share its connections
         from responses_mcp.responses_api.api import ResponsesApi  # noqa: PLC0415
 
-        return ResponsesApi(settings.openai, settings.request)
+        return ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
 
     @cache
     def meter() -> Meter:  # one, so that they keep the limits together

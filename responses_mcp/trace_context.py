@@ -14,7 +14,8 @@ from typing import Final
 from responses_mcp.json_types import as_object
 
 # As texts: few requests have a trace, and a start should not wait for patterns.
-_PARENT: Final = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+_IDS: Final = r"-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+_PARENT: Final = rf"00{_IDS}|(?!00|ff)[0-9a-f]{{2}}{_IDS}(?:-[!-~]{{0,200}})?"  # later versions may add something
 _LONGEST_STATE: Final = 512  # characters
 _MOST_STATES: Final = 32
 _STATE: Final = r"[a-z0-9][a-z0-9_*/@-]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]"
@@ -50,7 +51,7 @@ def _listed(text: str) -> str:
     members = [each.strip(" \t") for each in text.split(",")] if len(text) <= _LONGEST_STATE else []
     members = [each for each in members if each]  # empty ones are allowed
     right = len(members) <= _MOST_STATES and all(re.fullmatch(_STATE, each) for each in members)
-    return ",".join(members) if right else ""
+    return ",".join(members) if right and len({each.partition("=")[0] for each in members}) == len(members) else ""
 
 
 def _carried(text: str) -> str:

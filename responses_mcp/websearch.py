@@ -16,7 +16,6 @@ from responses_mcp.outgoing import OutgoingText, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.payload import bare_hosts
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
-from responses_mcp.responses_api.response.error_mapping import naming_model
 from responses_mcp.responses_api.response.search_list import SearchResult
 from responses_mcp.responses_api.response.search_results import SearchResults, read_results
 from responses_mcp.responses_api.retry import RetryPolicy
@@ -50,7 +49,7 @@ class WebSearch:
         today: Callable[[], str] | None = None,
     ) -> None:
         self._settings = settings
-        self._api = api or ResponsesApi(settings.openai, settings.request)
+        self._api = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
         self._policy = retry_policy(settings.search)
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
@@ -99,10 +98,8 @@ class WebSearch:
             on_phase(f"asking {profile.model}")
         blocked = bare_hosts(profile.blocked_domains)
         read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known, blocked=blocked)
-        used = "search" if "search" in self._settings.model_profiles else "answer"
-        with naming_model(profile.model, used, self._settings.openai.base_url):
-            async with self._meter.call(Caller("chatgpt_o3_search", client), profile, on_phase=on_phase) as bill:
-                found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room, bill=bill)
+        async with self._meter.call(Caller("chatgpt_o3_search", client), profile, on_phase=on_phase) as bill:
+            found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room, bill=bill)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
         return replace(found, usage=bill.usage, masked=sent.masked)
 

@@ -39,8 +39,9 @@ TODAY = "2026-11-22"
 
 
 def asking(settings: Settings | None = None, *script: Play) -> tuple[Answers, StubConnections]:
-    api, stub = stub_api(*script)
-    return Answers(settings or Settings(), api=api, today=lambda: TODAY), stub
+    settings = settings or Settings()
+    api, stub = stub_api(*script, openai=replace(settings.openai, api_key=KEY), profiles=settings.model_profiles)
+    return Answers(settings, api=api, today=lambda: TODAY), stub
 
 
 def sent(stub: StubConnections) -> dict[str, Any]:
@@ -152,6 +153,37 @@ async def test_what_the_api_does_not_know_is_told_with_the_model_its_setting_and
             await answers.answer("q", profile=profile)
         assert told in str(caught.value)
         assert ("did you forget" in str(caught.value)) == (code is None and not base_url.endswith("/v1"))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (404, "model_not_found", "The model `gpt-5` has been deprecated, learn more here."),
+        (400, "model_not_found", "The model `gpt-5` has been deprecated."),
+        (400, None, "gpt-5 was shut down on 2026-10-01." + " More of it." * 40),
+        (403, "model_not_found", "Project `p` does not have access to that model."),
+        (410, "model_deprecated", "It has been shut down."),
+        (410, None, "gpt-5 is gone."),
+    ],
+)
+async def test_a_call_whose_model_has_ended_says_which_settings_to_change(
+    status: int, code: str | None, message: str
+) -> None:
+    settings = profiles(answer=Profile(model="gpt-5"), answer_quick=Profile(model="q"), search=Profile(model="gpt-5"))
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+    answers, _ = asking(settings, Reply(status, {}, [json.dumps(body).encode()]))
+    with pytest.raises(RequestRefused) as caught:
+        await answers.answer("q")
+    told = "from model_profiles.answer.model (MODEL_ANSWER) and model_profiles.search.model (MODEL_SEARCH)."
+    assert str(caught.value).endswith(told)
+    assert len(str(caught.value)) <= 400
+
+
+async def test_an_error_about_something_else_names_no_model() -> None:
+    answers, _ = asking(Settings(), refused(400, "invalid_value"))
+    with pytest.raises(RequestRefused) as caught:
+        await answers.answer("q")
+    assert "MODEL_ANSWER" not in str(caught.value)
 
 
 async def test_a_time_limit_below_a_second_is_told_in_milliseconds(autojump_clock: MockClock) -> None:

@@ -26,6 +26,10 @@ def read(**meta: object) -> dict[str, str]:
     [
         (META, META),
         ({"traceparent": PARENT}, {"traceparent": PARENT}),
+        *(
+            ({"traceparent": parent}, {"traceparent": parent})
+            for parent in (f"01{PARENT[2:]}", f"cc{PARENT[2:]}-what.comes")
+        ),
         ({"tracestate": "a=b"}, {}),
         ({"baggage": " a = b ; c , d=e;f=g "}, {"baggage": "a=b;c,d=e;f=g"}),
         ({"traceparent": PARENT, "tracestate": "a=b,, c@d=e "}, {"traceparent": PARENT, "tracestate": "a=b,c@d=e"}),
@@ -45,6 +49,9 @@ def test_what_the_standards_allow_is_passed_on(meta: dict[str, str], headers: di
         PARENT[:-1],
         f"{PARENT}-00",
         f"ff{PARENT[2:]}",
+        f"01{PARENT[2:]}.more",
+        f"01{PARENT[2:]}-a b",
+        f"01{PARENT[2:]}-a\r\nx: 1",
         PARENT.replace("0af7651916cd43dd8448eb211c80319c", "0" * 32),
         PARENT.replace("b7ad6b7169203331", "0" * 16),
         "",
@@ -58,7 +65,19 @@ def test_a_parent_that_is_none_takes_its_state_with_it(parent: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "state", ["a", "a=", "A=b", "a=b\r\nx: 1", "a=é", "=b", ",".join(f"a{n}=b" for n in range(33)), "a=" + "b" * 600, 3]
+    "state",
+    [
+        "a",
+        "a=",
+        "A=b",
+        "a=1,a=2",
+        "a=b\r\nx: 1",
+        "a=é",
+        "=b",
+        ",".join(f"a{n}=b" for n in range(33)),
+        "a=" + "b" * 600,
+        3,
+    ],
 )
 def test_a_state_that_is_none_is_left_out(state: object) -> None:
     assert read(traceparent=PARENT, tracestate=state) == {"traceparent": PARENT}

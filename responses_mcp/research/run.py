@@ -257,7 +257,7 @@ class Run:
             return Trigger.REFUSED
         if not self.owned:
             return Trigger.REFUSED
-        with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
+        with trio.CancelScope() as self._idle:  # silence counts from when it was sent
             try:
                 self._response = await self._api.begin_run(
                     self._body or {},
@@ -266,7 +266,7 @@ class Run:
                     on_send=self._sending,
                     bill=self._bill,
                     policy=RetryPolicy(max_retries=self._terms.max_retries, wait=backoff, repeats=self._may_repeat),
-                    seconds=math.inf,
+                    seconds=self._seconds_left() + WITHDRAW,  # by then it is cancelled
                 )
             except _WithdrawnError:
                 return Trigger.REFUSED
@@ -336,9 +336,11 @@ class Run:
         if self._cancelled:
             raise _WithdrawnError
         self._sent = True
+        self._idle.deadline = trio.current_time() + IDLE
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         self._sent = False
+        self._idle.deadline = math.inf
         return is_repeatable(error)
 
     def _seen(self) -> Trigger:
@@ -380,7 +382,8 @@ class Run:
         return action
 
     def _tell(self, phase: str) -> None:
-        self._idle.deadline = trio.current_time() + IDLE
+        if self._idle.deadline < math.inf:
+            self._idle.deadline = trio.current_time() + IDLE
         if phase != self._phase:
             self._phase = phase
             self.announce()
@@ -504,9 +507,12 @@ class Run:
             self.cancel()
 
     async def _watch_time(self) -> None:
-        await trio.sleep(max(0.0, self.row.created + self._terms.seconds - self._keeper.clock()))
+        await trio.sleep(self._seconds_left())
         self._late = True
         self.cancel()
+
+    def _seconds_left(self) -> float:
+        return max(0.0, self.row.created + self._terms.seconds - self._keeper.clock())
 
 
 _KEPT: Final = (

@@ -549,7 +549,7 @@ async def open_research(
     folder; with `research.on_exit: cancel` they are cancelled.
     """
     require_trio()
-    asking = api or ResponsesApi(settings.openai, settings.request)
+    asking = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
     counting = meter or Meter(settings)
     # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
     limiter = trio.CapacityLimiter(1)

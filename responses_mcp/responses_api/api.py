@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -21,13 +22,14 @@ from responses_mcp.responses_api.http.pool import Connect, Connections, Request,
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.rate_limit import Turns
 from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.responses_api.response.error_mapping import name_model
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.response.streaming import Place
 from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.room import Room
 from responses_mcp.sanitization import line_at, sanitized
-from responses_mcp.settings.model import OpenAISettings, RequestSettings
+from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.trace_context import TRACE
 from responses_mcp.usage.bill import Bill
 
@@ -54,7 +56,8 @@ async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> 
 class ResponsesApi:
     """The Responses API at `openai.base_url`, with one retry layer. Connects on the first call.
 
-    `connect` opens what requests go through, by default httpx, and `rng` spreads the waits between them.
+    `profiles` are named in errors about their models. `connect` opens what requests go through, by default httpx, and
+    `rng` spreads the waits between them.
     """
 
     def __init__(
@@ -62,11 +65,13 @@ class ResponsesApi:
         openai: OpenAISettings,
         request: RequestSettings,
         *,
+        profiles: Mapping[str, Profile] = MappingProxyType({}),
         rng: Callable[[], float] = random.random,
         connect: Connect | None = None,
     ) -> None:
         self._openai = openai
         self._request = request
+        self._models = {name: profile.model for name, profile in profiles.items()}
         self._rng = rng
         self._connect = connect or partial(connect_over_http, trust_env=request.trust_env)
         self._url = openai.base_url.rstrip("/")
@@ -233,6 +238,7 @@ class ResponsesApi:
         fallback = self._fallbacks.get(model, ParameterFallback())
         retries = 0
         seconds = seconds or self._request.timeout_ms / 1000
+        in_line = False
         with trio.move_on_after(seconds) as deadline:
             while True:
                 # A cancel during the wait must not cost another request, even if the wait had just ended.
@@ -242,7 +248,9 @@ class ResponsesApi:
                     request = Request("POST", self._url + path, headers, data)
                     if given is None:
                         request = Request("GET", self._url + path, headers)
+                    in_line = True
                     async with self._turn(body, len(data), deadline.deadline, tell) as on_head:
+                        in_line = False
                         answer = await self._attempt(
                             request,
                             read,
@@ -264,6 +272,8 @@ class ResponsesApi:
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
                         error.message = _last_words(error, body, retries, repeated=wait is not None)
+                        if "model" in body:
+                            name_model(error, model, self._models, self._openai.base_url)
                         raise
                     fallback = learnt or fallback
                     if wait:
@@ -273,6 +283,12 @@ class ResponsesApi:
                     return answer
                 retries += 1
                 await trio.sleep(wait)
+        if in_line:
+            raise DeadlineExceeded(
+                f"No answer within {seconds:g} s; that long the call was waiting for the API's rate limit for {model}. "
+                "Ask for less at once, or have the limit raised.",
+                code="timeout",
+            )
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; {_more_time(self._request.timeout_ms)} "
             "lower reasoning_effort in the profile, or ask for less.",
@@ -288,7 +304,8 @@ class ResponsesApi:
             yield None
             return
         turns = self._turns.setdefault(str(body["model"]), Turns())
-        tokens = length // _BYTES_OF_TOKEN + (body.get("max_output_tokens") or 0)
+        # Of both, the API counts the larger.
+        tokens = max(length // _BYTES_OF_TOKEN, body.get("max_output_tokens") or 0)
         sent = await turns.wait(tokens, deadline, tell)
         answered = False
 
@@ -301,7 +318,8 @@ class ResponsesApi:
         try:
             yield read
         finally:
-            turns.over(sent, answered=answered)
+            if not answered:
+                turns.answered(sent, None)
 
     @cached_property
     def _headers(self) -> dict[str, str]:

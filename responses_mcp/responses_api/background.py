@@ -204,7 +204,7 @@ class _Asking:
                 policy=policy,
                 room=self._room,
                 bill=self._bill,
-                seconds=math.inf,
+                seconds=self._api.timeout_ms / 1000 + _LEAVING,  # by then its caller has left
             )
             named = found.get("id")
             if self._id is None and isinstance(named, str):

@@ -17,28 +17,35 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RequestLimit:
-    """So many requests in so many seconds, from the first one on; further ones get 429.
+    """So many requests in so many seconds; further ones get 429.
 
+    What was taken comes back little by little, as OpenAI's own headers tell it (limit 60, one taken, all back in 1 s),
+    or, with `at_once`, all of it that many seconds after the first request.
     As `FakeApi.default` it repeats the query in JSON, streamed or not. `refused` counts the replies with 429.
     """
 
     most: int
     seconds: float = 60.0
+    at_once: bool = False
     refused: int = 0
-    _begun: float = field(default=float("-inf"))
-    _taken: int = 0
+    _taken: float = 0.0
+    _since: float = field(default=float("-inf"))
 
     def take(self, now: float) -> tuple[bool, dict[str, str]]:
         """Count a request, and return whether it is let through, and what the headers of its reply say."""
-        if now >= self._begun + self.seconds:
-            self._begun, self._taken = now, 0
-        fits = self._taken < self.most
+        if not self.at_once:
+            self._taken = max(0.0, self._taken - (now - self._since) * self.most / self.seconds)
+            self._since = now
+        elif now >= self._since + self.seconds:
+            self._taken, self._since = 0.0, now
+        fits = self._taken + 1 <= self.most + 1e-9
         self._taken += fits
         self.refused += not fits
+        back = self._since + self.seconds - now if self.at_once else self._taken * self.seconds / self.most
         headers = {
             "x-ratelimit-limit-requests": str(self.most),
-            "x-ratelimit-remaining-requests": str(self.most - self._taken),
-            "x-ratelimit-reset-requests": f"{(self._begun + self.seconds - now) * 1000:.0f}ms",
+            "x-ratelimit-remaining-requests": str(int(self.most - self._taken + 1e-9)),
+            "x-ratelimit-reset-requests": f"{back * 1000:.0f}ms",
         }
         return fits, headers
 

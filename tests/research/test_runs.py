@@ -141,6 +141,64 @@ async def test_what_is_refused_for_good_costs_nothing_and_says_why(
     assert str(view.error)
 
 
+async def test_a_run_whose_model_has_ended_says_which_setting_to_change(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(404, "The model has been deprecated.", code="model_not_found")]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert "model_profiles.answer.model (MODEL_ANSWER)" in str(view.error)
+
+
+def spent(seconds: int) -> dict[str, str]:
+    told = {"limit-requests": "60", "remaining-requests": "0", "reset-requests": f"{seconds}s"}
+    return {f"x-ratelimit-{name}": value for name, value in told.items()}
+
+
+async def test_a_run_waits_longer_for_the_rate_limit_than_an_api_may_be_silent(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, "Bad.", headers=spent(1_000))]
+    async with researching(upstream, tmp_path) as research:
+        await ended(research, await research.start("first"))
+        run_id = await research.start("second")
+        waiting = await research.result(run_id, wait_seconds=900)
+        assert (waiting.status, waiting.phase) == ("running", "waiting for the API's rate limit, 1000 s or more")
+        view = await ended(research, run_id)
+    assert (view.status, upstream.kinds[:2]) == ("completed", ["ask", "ask"])
+    assert 1_000 <= upstream.asked[1].at - upstream.asked[0].at < 1_010
+
+
+async def test_a_run_that_cannot_wait_so_long_for_the_rate_limit_is_sent_for_the_api_to_judge(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [
+        Error(400, "Bad.", headers=spent(7_200)),
+        Error(429, "Tomorrow.", headers={"retry-after": "7200"}),
+    ]
+    async with researching(upstream, tmp_path, timeout_ms=600_000) as research:
+        await ended(research, await research.start("first"))
+        view = await ended(research, await research.start("second"))
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask", "ask"])
+    assert "Tomorrow" in str(view.error)
+
+
+async def test_a_run_that_is_cancelled_while_it_waits_for_the_rate_limit_is_never_asked_for(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, "Bad.", headers=spent(1_000))]
+    async with researching(upstream, tmp_path) as research:
+        await ended(research, await research.start("first"))
+        run_id = await research.start("second")
+        await research.result(run_id, wait_seconds=10)
+        await research.cancel(run_id)
+        view = await ended(research, run_id)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("cancelled", False, ["ask"])
+
+
 async def test_a_server_that_does_not_stream_is_looked_up_until_it_is_done(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

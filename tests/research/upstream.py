@@ -112,7 +112,9 @@ class Upstream:
         return [asked for asked in self.asked if asked.kind == kind]
 
     def api(self, *, max_retries: int = 3) -> ResponsesApi:
-        return ResponsesApi(OPENAI, RequestSettings(max_retries=max_retries), rng=lambda: 0.0, connect=self.connect)
+        request = RequestSettings(max_retries=max_retries)
+        profiles = Settings().model_profiles
+        return ResponsesApi(OPENAI, request, profiles=profiles, rng=lambda: 0.0, connect=self.connect)
 
 
 OPENAI = OpenAISettings(base_url=BASE, api_key=KEY)

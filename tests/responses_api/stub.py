@@ -3,13 +3,14 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import trio
 
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
-from responses_mcp.settings.model import OpenAISettings, RequestSettings
+from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.testing import bodies
 
 
@@ -101,11 +102,13 @@ def stub_api(
     timeout_ms: int = 300_000,
     max_retries: int = 3,
     random: float = 0.0,
+    profiles: Mapping[str, Profile] = MappingProxyType({}),
 ) -> tuple[ResponsesApi, StubConnections]:
     stub = StubConnections(list(script) or [ok()])
     api = ResponsesApi(
         openai or OpenAISettings(api_key=KEY),
         RequestSettings(timeout_ms=timeout_ms, max_retries=max_retries),
+        profiles=profiles,
         rng=lambda: random,
         connect=stub.connect,
     )

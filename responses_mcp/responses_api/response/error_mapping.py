@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from itertools import islice
 from typing import Any, NamedTuple, cast
@@ -27,7 +27,8 @@ from responses_mcp.redaction import Redact, redacted_beginning
 from responses_mcp.responses_api.retry import asked_wait, is_quota, retryable_status
 from responses_mcp.sanitization import sanitized
 
-_LONGEST_TEXT = 300  # characters of a message, with what the API said in it; clients get 400 (spec 8.2)
+_LONGEST_TEXT = 300  # characters of a message, with what the API said in it
+_LONGEST_TOLD = 400  # characters that clients get of one (spec 8.2)
 _LONGEST_WORD = 64  # characters of a type or a code
 _LONGEST_ID = 100
 _LONGEST_BODY = 300  # characters of a body in the debug log (spec 8.1)
@@ -73,18 +74,24 @@ def http_error(status: int, headers: Mapping[str, str], beginning: bytes, redact
     )
 
 
-@contextmanager
-def naming_model(model: str, profile: str, base_url: str) -> Generator[None]:
-    """Let the error for what the API does not know name the model, its setting, and what the address may lack."""
-    try:
-        yield
-    except RequestRefused as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            variable = f" ({_VARIABLES[profile]})" if profile in _VARIABLES else ""
-            error.message += f" The model is {model[:_LONGEST_WORD]}, from model_profiles.{profile}.model{variable}."
-            if error.code in (None, "unknown_url") and not _VERSION.search(base_url):
-                error.message += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?"
-        raise
+def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> None:
+    """Have an error about the model, or about a path, name the settings to change and what the address may lack.
+
+    `models` are those of the profiles. One that has ended is answered with 404, or, by other servers, 400, 403 or 410.
+    """
+    refused = isinstance(error, RequestRefused) and error.status in (400, 403, 404, 410)
+    about = error.status == HTTPStatus.NOT_FOUND or error.param == "model" or (error.code or "").startswith("model_")
+    if not refused or not (about or model in error.message):
+        return
+    settings = " and ".join(
+        f"model_profiles.{name}.model" + (f" ({_VARIABLES[name]})" if name in _VARIABLES else "")
+        for name, other in models.items()
+        if other == model
+    )
+    named = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
+    if error.status == HTTPStatus.NOT_FOUND and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
+        named += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?"
+    error.message = error.message[: max(0, _LONGEST_TOLD - len(named))] + named
 
 
 def not_an_object(status: int, headers: Mapping[str, str], body: bytes, redact: Redact, why: str) -> UnusableReply:
