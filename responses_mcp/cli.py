@@ -172,7 +172,7 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     for text in (*loaded.problems, *loaded.warnings):
         log.warning("%s", text)
     for name in unfilled:
-        log.warning("%s holds a placeholder that nobody filled in, and is ignored", name)
+        log.warning("%s still holds a placeholder, so it is ignored", name)
     from responses_mcp.configured import configured_conversation  # noqa: PLC0415  # not for --help
     from responses_mcp.runtime.descriptors import claimed_stdio, needs_threads  # noqa: PLC0415
     from responses_mcp.runtime.prologue import prologue_on_descriptors  # noqa: PLC0415

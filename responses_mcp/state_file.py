@@ -58,7 +58,7 @@ class StateFile:
                 self._move_aside(before)
             else:
                 return connection
-        raise sqlite3.DatabaseError("it is broken again and again")
+        raise sqlite3.DatabaseError("it keeps breaking")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -84,7 +84,7 @@ class StateFile:
         if program == self.application_id and version > self.version:
             raise sqlite3.DatabaseError("it is of a newer version of this program")
         if (program, version) != (self.application_id, self.version):
-            error = sqlite3.DatabaseError("it is of another program")
+            error = sqlite3.DatabaseError("it belongs to another program")
             error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
             raise error
         return True
@@ -98,7 +98,7 @@ class StateFile:
             with suppress(FileNotFoundError):
                 os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
         os.replace(self.path, aside)  # noqa: PTH105
-        log.warning("%s was broken or of another program; it is now %s", self.name, aside.name)
+        log.warning("%s was broken, or belonged to another program; it is now %s", self.name, aside.name)
 
 
 def _is_broken(error: sqlite3.DatabaseError) -> bool:

@@ -211,7 +211,7 @@ def _read_stdin() -> str:
     if len(data) > _MOST_STDIN:
         raise Stop("stdin has more than 1 MiB; pass the part that matters.")
     if b"\0" in data:
-        raise Stop("stdin is no text; pass text in UTF-8.")
+        raise Stop("stdin is not text; pass text in UTF-8.")
     try:
         return data.decode("utf-8-sig").rstrip()
     except UnicodeDecodeError:

@@ -208,7 +208,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         inherits=True,
         limits=_milliseconds,
         limit=("timeout", 1000),
-        check="Start Claude Code again if it runs. 'claude mcp list' starts the server and shakes hands with it.",
+        check="If Claude Code is running, restart it. 'claude mcp list' starts the server and shakes hands with it.",
         project_note="Claude Code asks once whether to trust the project's servers; until then they are pending.",
     ),
     "claude-desktop": Client(
@@ -255,7 +255,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         container="mcp_servers",
         limits=_codex_limits,
         limit=("tool_timeout_sec", 1),
-        check="Start Codex again if it runs. '{program} doctor --client codex' starts the server as Codex would; "
+        check="If Codex is running, restart it. '{program} doctor --client codex' starts the server as Codex would; "
         "'codex mcp list' starts none.",
         project_note="Codex reads this file only in a project that it trusts.",
     ),
@@ -269,7 +269,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         limit=("timeout", 1000),
         trust={"trust": True},
         untrusted="'gemini -p' offers no tool of a server that is not trusted: --trust adds that to the entry.",
-        check="Start Gemini again if it runs. 'gemini mcp list' starts the server and pings it.",
+        check="If Gemini is running, restart it. 'gemini mcp list' starts the server and pings it.",
     ),
     "windsurf": Client(
         title="Windsurf",

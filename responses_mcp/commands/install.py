@@ -135,7 +135,7 @@ def _list(_: argparse.Namespace, machine: Machine) -> None:
             say(f"{found.client:<15} {found.file} was not read: {found.why}")
             continue
         say(f"{found.client:<15} {found.name} in {found.file}")
-        there = "is there" if found.program() else "is gone; write the entry anew, or remove it"
+        there = "is there" if found.program() else "is gone; write the entry again, or remove it"
         say(f"{'':<15} starts {found.command[0]}, which {there}")
     if len(having) < len(CLIENTS):
         say(f"{'no entry':<15} {', '.join(client for client in CLIENTS if client not in having)}")

@@ -102,7 +102,7 @@ class Comparing:
 
     def _embedder(self) -> Embedder:
         if self._questions is None:
-            raise ManualsError("conflict", "Nobody makes vectors here; set manuals.embeddings.provider.")
+            raise ManualsError("conflict", "No provider of vectors is set up; set manuals.embeddings.provider.")
         return self._questions.embedder
 
     async def _embed_few(self, questions: Questions, question: Question, ids: Sequence[int], deadline: float) -> None:

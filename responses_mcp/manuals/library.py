@@ -305,7 +305,7 @@ class Library:
             try:
                 if is_broken(error):
                     store.discard()
-                    log.warning("manuals: the index was broken and is made anew")
+                    log.warning("manuals: the index was broken and is rebuilt")
                     return self._renewed(store)
                 if store.is_replaced():
                     return True

@@ -149,4 +149,4 @@ class Threads:
 
 
 def _closed() -> ManualsError:
-    return ManualsError("conflict", "The manuals are being closed; ask again when the server has started anew.")
+    return ManualsError("conflict", "The manuals are being closed; ask again when the server has restarted.")

@@ -447,7 +447,7 @@ class Research:
         if said is None:
             raise BadArgument(
                 "continue_from is a run that the API does not keep, and what was said in it is no longer here: it ends "
-                "with its server, or with the next runs. Ask anew, and say in the question what it needs to know."
+                "with its server, or with the next runs. Ask again, and say in the question what it needs to know."
             )
         return said
 

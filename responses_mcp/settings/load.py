@@ -132,7 +132,7 @@ def _config_file(
     if config_path is not None:
         shown = Raw(str(places[0]), quoted=False, limit=300)
         findings.problem(
-            "config file: expected a YAML file, got no such file at ",
+            "config file: expected a YAML file, but there is none at ",
             shown,
             where=("from --config",),
             cure="correct the path",

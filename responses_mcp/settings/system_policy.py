@@ -97,7 +97,7 @@ def instructions_from(path: Path, merge: str, built_in: str, where: tuple[Part, 
             f"policy.system.path: expected a text file in UTF-8 of at most {LIMIT // 1024} KiB, got {text.reason} at ",
             Raw(str(path), quoted=False, limit=300),
             where=where,
-            cure="cure the file or set policy.system.source to builtin",
+            cure="correct the file or set policy.system.source to builtin",
         )
         return None
     if merge == "replace":

@@ -55,7 +55,7 @@ PROMPTS: Final = (
     Prompt(
         "research",
         "Research a question",
-        "Look a question up part by part, and answer it with dated sources.",
+        "Look a question up part by part, and answer it with sources and their dates.",
         (Argument("question", "What you want to know.", required=True),),
         "Research the question below. Split it into the parts that can be looked up. Ask the tool answer_detailed "
         "about each part, independent ones at the same time, and answer_quick for single facts. Ask again where "
@@ -65,7 +65,7 @@ PROMPTS: Final = (
     Prompt(
         "compare",
         "Compare things",
-        "Compare products, libraries, services or the like by the same criteria, with dated sources.",
+        "Compare products, libraries, services or the like by the same criteria, with sources and their dates.",
         (
             Argument("items", "What to compare, separated by commas.", required=True),
             Argument("criteria", "By what to compare; without it, by what matters most for the choice."),

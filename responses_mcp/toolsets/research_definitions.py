@@ -115,7 +115,7 @@ DEFINITIONS: Final = (
             output_schema={"type": "object", "description": "JSON Schema of an object, which data then is"},
             stores=_told(_STRINGS, "also search these collections of files, by configured name"),
             wait_seconds=_WAIT,
-            fresh=_told(_BOOLEAN, "begin anew even while a run about the same goes on"),
+            fresh=_told(_BOOLEAN, "start a new run even while one for the same question is running"),
         ),
         _RUN,
         _READS,

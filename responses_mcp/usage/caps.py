@@ -153,13 +153,13 @@ def limit_reached(
         return dollars(number) if shown == "$" else shown.format(number)
 
     period = "today" if name.startswith("day_") else "in this session"
-    others = f", {say(held)} are held by calls that run elsewhere" if held > 0 else ""
+    others = f", {say(held)} are reserved for calls that are still running" if held > 0 else ""
     need = "" if name == "session_calls" or spent >= limit else f", and a call like this one may need {say(wanted)}"
     cure = f"raise limits.{name} (LIMITS_{name.upper()})"
     done = "were made" if name == "session_calls" else "were spent"
     return LimitReached(
         f"The limit of {say(limit)} (limits.{name}) is reached: {say(spent)} {done} {period}{others}{need}. "
-        f"No request was made; {cure}{'.' if name.startswith('day_') else ', or start the server anew.'}"
+        f"No request was made; {cure}{'.' if name.startswith('day_') else ', or restart the server.'}"
     )
 
 

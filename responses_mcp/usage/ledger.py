@@ -193,7 +193,7 @@ class Ledger:
     def _warn(self, why: str) -> None:
         if not self._warned:
             self._warned = True
-            log.warning("usage: the ledger %s cannot be used (%s); calls are not written down.", self._file.path, why)
+            log.warning("usage: the ledger %s cannot be used (%s); calls are not recorded.", self._file.path, why)
 
 
 def read_ledger(folder: str, *, days: int, by: str, now: float | None = None) -> list[Row]:

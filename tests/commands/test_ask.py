@@ -227,7 +227,7 @@ async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
 @pytest.mark.parametrize(
     ("data", "code", "said"),
     [
-        (b"a\0b", 1, "stdin is no text; pass text in UTF-8."),
+        (b"a\0b", 1, "stdin is not text; pass text in UTF-8."),
         (b"x" * (2**20 + 1), 1, "stdin has more than 1 MiB; pass the part that matters."),
         (b" \n", 2, "There is nothing to ask; give it in quotation marks, or on stdin."),
     ],

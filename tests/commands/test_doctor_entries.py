@@ -71,7 +71,9 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     report.line("FAIL", "clients", *gone)
     assert (report.code, [line for line in report.lines if "Cursor" in line]) == (1, [])
     report = await examine("--offline", "--client", "codex")
-    report.line("warn", "clients", "Codex has no entry of this server", 'Cure: run "openai-responses-mcp install codex')
+    report.line(
+        "warn", "clients", "Codex has no entry for this server", 'Cure: run "openai-responses-mcp install codex'
+    )
 
 
 @posix_only
@@ -212,7 +214,7 @@ async def test_the_folder_of_manuals_that_an_entry_names_is_looked_at(examine: D
     entry = {"command": small_server(tmp_path), "env": {"MANUALS_ROOT": str(manuals)}}
     put("claude-code", tmp_path, entry)
     report = await examine("--offline", "--client", "claude-code")
-    report.line("warn", "manuals", f"Claude Code is told that manuals are in {manuals}, which is no folder")
+    report.line("warn", "manuals", f"Claude Code is told that manuals are in {manuals}, which is not a folder")
     manuals.mkdir(parents=True)
     (manuals / "care.md").write_text("# Care\n", encoding="utf-8")
     report = await examine("--offline", "--client", "claude-code")

@@ -512,7 +512,7 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
     assert (done.code, done.err) == (0, "")
     assert done.out == (
         f"claude-code     mine in {machine.folder / '.mcp.json'}\n"
-        "                starts /opt/x/bin/openai-responses-mcp, which is gone; write the entry anew, or remove it\n"
+        "                starts /opt/x/bin/openai-responses-mcp, which is gone; write the entry again, or remove it\n"
         f"codex           openai-responses in {file_of('codex', machine)}\n"
         f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
         f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "

@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_used_is_a_problem(content: bytes | None, got: str
     path = usual_place(tmp_path).parent / "policy.md"
     assert problem(loaded) == (
         f"policy.system.path: expected a text file in UTF-8 of at most 256 KiB, got {got} at {path} "
-        f"(from {usual_place(tmp_path)} line 1); cure the file or set policy.system.source to builtin."
+        f"(from {usual_place(tmp_path)} line 1); correct the file or set policy.system.source to builtin."
     )
     assert loaded.settings.policy.instructions is None
 

@@ -31,7 +31,7 @@ def test_an_asked_file_that_is_not_there_is_a_problem_and_no_other_file_is_read(
     load(tmp_path, "request: {max_retries: 1}\n")
     (tmp_path / "file").write_text("")
     loaded = load_settings({}, config_path=str(tmp_path / name), home=tmp_path, windows=False)
-    assert problem(loaded).startswith("config file: expected a YAML file, got no such file at ")
+    assert problem(loaded).startswith("config file: expected a YAML file, but there is none at ")
     assert problem(loaded).endswith(" (from --config); correct the path.")
     assert replace(loaded.settings, problems=()) == Settings()
 

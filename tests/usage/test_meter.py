@@ -260,7 +260,7 @@ async def test_what_another_server_holds_is_named_and_not_waited_for(tmp_path: P
     with trio.fail_after(WAIT):
         async with other.call(CALLER, Profile()):
             with pytest.raises(
-                LimitReached, match=r"\$0\.00 were spent today, \$0\.28 are held by calls that run elsewhere"
+                LimitReached, match=r"\$0\.00 were spent today, \$0\.28 are reserved for calls that are still running"
             ):
                 await answers.answer("Why?")
         await written()

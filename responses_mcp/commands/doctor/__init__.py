@@ -176,7 +176,7 @@ async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapp
     certificates = check_certificates(trust_env=trust_env)
     tell(certificates)
     if address_is_wrong(loaded):  # the default has taken its place, and must not be sent what is meant for another
-        tell(skip("network", "not tried, because it is not known where to"))
+        tell(skip("network", "not tried, because the address is not known"))
         return None
     findings, way = check_proxy(openai.base_url, trust_env=trust_env)
     for finding in findings:

@@ -97,7 +97,7 @@ def check_key(openai: OpenAISettings) -> Finding:
         cure = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
         return fail("key", found, cure[0].lower() + cure[1:].rstrip("."))
     if openai.api_key and _EXAMPLE_KEY.search(openai.api_key):
-        return fail("key", f"{name} holds an example in place of a key", "put a key of your own into it")
+        return fail("key", f"{name} holds an example, not a key", "put a key of your own into it")
     if "authorization" in headers and openai.api_key:
         return ok("key", f"{name} is set and well formed; it is not shown")
     why = "the headers of openai.headers_env stand in for it" if openai.headers else "base_url is on this machine"
@@ -111,7 +111,7 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
     if urlsplit(url).path.endswith("/responses"):
         return fail("base_url", found, "remove /responses from its end; the server adds it")
     if url.startswith("http:") and not is_loopback(urlsplit(url).hostname or ""):
-        return warn("base_url", f"{found} is not encrypted: the key can be read on the way", "use https")
+        return warn("base_url", f"{found} is not encrypted: anybody on the way can read the key", "use https")
     return ok("base_url", found)
 
 
@@ -152,7 +152,7 @@ def _index(settings: ManualsSettings) -> Iterator[Finding]:
     else:
         yield warn(
             "index",
-            f"{settings.index_dir} cannot be written to, so the index is built anew by each server",
+            f"{settings.index_dir} cannot be written to, so each server builds the index again",
             "make it a folder that you may write to, or set manuals.index_dir (MANUALS_INDEX_DIR)",
         )
 
@@ -181,11 +181,11 @@ def check_program() -> Iterator[Finding]:
 
 
 def _executable(path: Path | None) -> Finding:
-    keep = f'install it for good, with "uv tool install {_SOURCE}" or "pipx install {_SOURCE}"'
+    keep = f'install it permanently, with "uv tool install {_SOURCE}" or "pipx install {_SOURCE}"'
     if path is None:
         return warn(
             "program",
-            f"{NAME} {__version__}, without an executable of its own",
+            f"{NAME} {__version__}, which is not installed as a command",
             f'{keep}, or give your client the command "{sys.executable}" with the arguments -m responses_mcp --stdio',
         )
     what = f"{NAME} {__version__}; the path for your client's configuration is {path}"

@@ -29,7 +29,7 @@ def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, c
     openai = settings.openai
     if not found and client is not None and client in CLIENTS:
         cure = f'run "{NAME} install {client} --write", and "{NAME} install --list" to see all'
-        yield warn("clients", f"{CLIENTS[client].title} has no entry of this server", cure)
+        yield warn("clients", f"{CLIENTS[client].title} has no entry for this server", cure)
     elif not found:
         yield ok("clients", f'none has an entry of this server; "{NAME} install CLIENT --write" adds one')
     for each in found:
@@ -65,7 +65,7 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
         return
     if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
         cure = f'run "{NAME} install {entry.client} --write --manuals DIR" with the folder in which your manuals are'
-        yield warn("manuals", f"{title} is told that manuals are in {root}, which is no folder, {where}", cure)
+        yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", cure)
     else:
         yield from check_manuals(root)
 
@@ -89,7 +89,7 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
     within = f"a call may take {seconds:g} s (request.timeout_ms)"
     if seconds < 1:
         cure = f"set it to milliseconds in which an answer comes, such as {_TIMEOUT}=300000"
-        return warn("time-outs", f"{within}, in which hardly any answer comes", cure)
+        return warn("time-outs", f"{within}, too short for most answers", cure)
     hasty = [(client, client.call) for client in clients if client.call is not None and client.call <= seconds]
     for each in entries:
         client, waits = CLIENTS[each.client], CLIENTS[each.client].waits(each.entry)

@@ -160,7 +160,7 @@ def check_handshake(handshake: Handshake, clients: Sequence[ClientLimits]) -> It
     if handshake.noise is not None:
         yield fail(
             "stdout",
-            f"a line that is no message: {handshake.noise}",
+            f"a line that is not a message: {handshake.noise}",
             "find what prints there (a sitecustomize, a .pth file, a wrapper script) and let it print to stderr; "
             "some clients drop a server for it",
         )
@@ -175,7 +175,7 @@ def _start(handshake: Handshake, clients: Sequence[ClientLimits]) -> Finding:
     said = handshake.last_words or "nothing"
     look = f'run "{NAME} --stdio" in a terminal and read what it says'
     if seconds is None and handshake.exit_code is not None:
-        found = f"the server ended with code {handshake.exit_code} before it answered; the last that it said: {said}"
+        found = f"the server ended with code {handshake.exit_code} before it answered; its last output: {said}"
         return fail("start", found, look)
     if seconds is None:
         return fail("start", f"the server did not answer initialize within {_ANSWERS:g} s; it said: {said}", look)

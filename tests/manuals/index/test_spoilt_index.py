@@ -231,7 +231,7 @@ async def test_rows_that_another_program_deleted_are_missed_and_the_index_is_mad
     place, caplog, rows, when
 ) -> None:
     warnings = await said(DELETED[rows], place, caplog, when)
-    assert warnings in (["manuals: the index was broken and is made anew"], [] if rows in HARMLESS else None)
+    assert warnings in (["manuals: the index was broken and is rebuilt"], [] if rows in HARMLESS else None)
 
 
 @POSIX
