@@ -7,7 +7,7 @@ import sys
 # interrupt in these milliseconds would print a traceback.
 _signal = sys.modules["_signal"]
 
-_ENDING = [getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name)]
+_ENDING = [getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(_signal, name)]
 _INTERRUPTED = 130
 PATIENCE = 0.2  # seconds for a thread that still loads certificates
 

@@ -242,6 +242,8 @@ def _is_one(file: RawIOBase, number: int, stream: TextIO | None) -> bool:
         one, other = os.fstat(file.fileno()), os.fstat(number)
         if os.path.samestat(one, other):
             return not os.path.samestat(one, os.stat(os.devnull))  # noqa: PTH116  # where nothing does harm
+        if sys.platform == "win32":
+            return False
         # A terminal has more than one name; /dev/tty is whichever controls us.
         return os.isatty(number) and one.st_rdev in (other.st_rdev, os.stat("/dev/tty").st_rdev)  # noqa: PTH116
     except OSError:

@@ -48,7 +48,7 @@ def test_version_prints_only_the_version(tmp_path: Path, option: str) -> None:
 
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, "file"])
 def test_no_arguments_print_the_help(tmp_path: Path, stdin: int | str) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with (tmp_path / "file").open("rb") as file:
         bare = run(tmp_path, stdin=file if isinstance(stdin, str) else stdin)
     helped = run(tmp_path, "--help")
@@ -112,7 +112,7 @@ def test_the_configuration_may_be_named_before_the_command(
     capsys: pytest.CaptureFixture[str], option: list[str], command: list[str]
 ) -> None:
     assert cli.run([*option, *command]) == 2
-    assert "got no such file at missing.yaml (from --config)" in capsys.readouterr().err
+    assert "there is none at missing.yaml (from --config)" in capsys.readouterr().err
 
 
 def test_the_default_list_of_tools_stays_under_4_kb(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_the_configuration_is_shown_before_all_lines_of_the_log_and_is_not_in_it
     done = run(tmp_path, "--stdio", "--show-config", "--debug", str(tmp_path / "log"))
     shown, end = json.JSONDecoder().raw_decode(done.stderr)
     assert shown["version"] == __version__
-    assert done.stderr[end:] == "\n" + (tmp_path / "log").read_text()
+    assert done.stderr[end:] == "\n" + (tmp_path / "log").read_text(encoding="utf-8")
 
 
 def test_unknown_keys_are_warnings_on_stderr_and_the_server_runs(tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ def test_a_debug_file_that_is_the_wire_is_refused_and_the_log_goes_to_stderr(
         name = str(tmp_path / name)
         os.symlink("/dev/stdout", name)
     if given == "server.debug_file":
-        (tmp_path / "config.yaml").write_text(json.dumps({"server": {"debug": True, "debug_file": name}}))
+        (tmp_path / "config.yaml").write_text(
+            json.dumps({"server": {"debug": True, "debug_file": name}}), encoding="utf-8"
+        )
         done = served(tmp_path, "--config", "config.yaml")
     else:
         done = served(tmp_path, "--debug", name) if given == "--debug" else served(tmp_path, DEBUG=name)
@@ -54,7 +56,7 @@ def test_the_file_into_which_stdout_leads_is_no_debug_file(tmp_path: Path) -> No
             (tmp_path / "linked").unlink(missing_ok=True)
             os.link(tmp_path / "out", tmp_path / "linked")
             done = served(tmp_path, "--debug", name, stdout=out)
-        assert (tmp_path / "out").read_text() == PONG
+        assert (tmp_path / "out").read_text(encoding="utf-8") == PONG
         assert is_refused(done.stderr)
 
 
@@ -99,7 +101,7 @@ def test_a_terminal_that_is_stdout_is_no_debug_file(tmp_path: Path, name: str) -
 @pytest.mark.parametrize("given", ["--debug", "DEBUG", "server.debug_file"])
 def test_a_dash_means_stderr_and_no_file_of_that_name(tmp_path: Path, given: str) -> None:
     lower = {"server": {"debug": True, "debug_file": "-" if given == "server.debug_file" else "log"}}
-    (tmp_path / "config.yaml").write_text(json.dumps(lower))
+    (tmp_path / "config.yaml").write_text(json.dumps(lower), encoding="utf-8")
     env: dict[str, Any] = {"DEBUG": "-"} if given == "DEBUG" else {}
     done = served(tmp_path, "--config", "config.yaml", *(["--debug", "-"] if given == "--debug" else []), **env)
     assert (done.returncode, done.stdout) == (0, PONG)
@@ -122,23 +124,23 @@ def test_stderr_by_its_name_gets_each_line_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o606, 0o640])
 def test_a_file_that_others_could_read_is_made_its_owners_alone(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "debug.log"
-    file.write_text("from last time\n")
+    file.write_text("from last time\n", encoding="utf-8")
     file.chmod(mode)
     with configured(debug_file=file):
         log.debug("one")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert len(file.read_text().splitlines()) == 2
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 2
 
 
 @posix
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
 def test_a_file_of_another_user_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "debug.log"
-    file.write_text("")
+    file.write_text("", encoding="utf-8")
     os.chown(file, 12345, 12345)
     with configured(debug_file=file):
         log.debug("one")
-    assert file.read_text() == ""
+    assert file.read_text(encoding="utf-8") == ""
     assert "another user" in capfd.readouterr().err
 
 

@@ -95,7 +95,7 @@ def test_secrets_are_masked_in_messages_and_tracebacks_on_stderr_and_in_the_file
         log.debug("key=%s repr=%r", secret, {"key": secret})
         log.debug("crash", exc_info=raised(secret, {"k": secret}))
     err = capfd.readouterr().err
-    assert err == file.read_text()
+    assert err == file.read_text(encoding="utf-8")
     assert "canary" not in err
     assert err.count("[redacted]") >= 4
 
@@ -121,21 +121,21 @@ def test_the_file_gets_what_stderr_gets_and_belongs_to_its_owner_alone(
     finally:
         os.umask(old)
     assert file.read_bytes().decode() == capfd.readouterr().err
-    assert "日本語 \\udcff\n" in file.read_text()
+    assert "日本語 \\udcff\n" in file.read_text(encoding="utf-8")
     if sys.platform != "win32":
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_the_file_is_appended_to_and_two_processes_may_write_it(tmp_path: Path) -> None:
     file = tmp_path / "debug.log"
-    file.write_text("from last time\n")
+    file.write_text("from last time\n", encoding="utf-8")
     for number in (1, 2):
         with configured(debug_file=file), file.open("a") as other:
             log.debug("run %d", number)
             other.write("from another\n")
             other.flush()
             log.debug("again")
-    lines = [line.rpartition(" DEBUG ")[2] for line in file.read_text().splitlines()]
+    lines = [line.rpartition(" DEBUG ")[2] for line in file.read_text(encoding="utf-8").splitlines()]
     assert lines[0] == "from last time"
     assert sorted(lines[1:]) == ["again", "again", "from another", "from another", "run 1", "run 2"]
 
@@ -150,7 +150,7 @@ def test_without_debug_there_is_no_file(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_opened_is_a_warning_with_the_cure(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, where: str
 ) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     with configured(debug_file=f"{tmp_path}/{where}"):
         log.debug("still here")
     warning, line = capfd.readouterr().err.splitlines()
@@ -267,7 +267,7 @@ def test_a_stderr_whose_reader_is_gone_is_given_up_and_the_file_goes_on(tmp_path
         with configured(debug_file=file):
             log.debug("one")
             log.debug("two")
-    assert len(file.read_text().splitlines()) == 2
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 2
 
 
 def test_a_process_without_stderr_logs_to_the_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,7 @@ def test_a_process_without_stderr_logs_to_the_file_alone(tmp_path: Path, monkeyp
     os.close(writer)
     assert os.read(reader, 100) == b""
     os.close(reader)
-    assert len((tmp_path / "debug.log").read_text().splitlines()) == 1
+    assert len((tmp_path / "debug.log").read_text(encoding="utf-8").splitlines()) == 1
 
 
 def test_lines_written_by_many_threads_stay_whole(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_lines_written_by_many_threads_stay_whole(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    lines = (tmp_path / "debug.log").read_text().splitlines()
+    lines = (tmp_path / "debug.log").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 400
     assert {line.rpartition(" ")[2] for line in lines} == {"x" * 300}
 

@@ -95,7 +95,7 @@ def test_where_no_problem_is_reported_a_call_reaches_the_api(
     tmp_path: Path, key: str, environ: dict[str, str], file: dict[str, Any], path: str
 ) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text(json.dumps(file))
+    config.write_text(json.dumps(file), encoding="utf-8")
     asked = {**environ, "OPENAI_API_KEY": key, "OPENAI_BASE_URL": f"http://127.0.0.1:9{path}"}
     loaded = load_settings(asked, config_path=str(config), home=tmp_path, windows=False)
     assume(loaded.settings.request.timeout_ms >= 1000)  # `doctor` warns of less

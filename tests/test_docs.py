@@ -357,9 +357,9 @@ async def test_the_error_with_details_in_the_page_on_transports_is_what_debuggin
 @posix  # where the folders of Windows are is tested with the settings
 def test_all_that_is_left_on_disk_is_named_on_the_page_about_installing(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
-    (tmp_path / ".cursor/mcp.json").write_text("{}")
+    (tmp_path / ".cursor/mcp.json").write_text("{}", encoding="utf-8")
     (tmp_path / "manuals/guide").mkdir(parents=True)
-    (tmp_path / "manuals/guide/a.md").write_text("# Door")
+    (tmp_path / "manuals/guide/a.md").write_text("# Door", encoding="utf-8")
     before = set(tmp_path.rglob("*"))
     folder = str(tmp_path / "manuals")
     for arguments in (["install", "cursor", "--write"], ["manuals", "index"], ["manuals", "find", "door"]):

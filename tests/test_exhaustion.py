@@ -90,7 +90,7 @@ def test_a_program_that_cannot_open_its_own_modules_says_why(tmp_path: Path, arg
 
 def manual(home: Path) -> Path:
     (home / "manuals" / "shop").mkdir(parents=True)
-    (home / "manuals" / "shop" / "a.md").write_text("# Tokens\n\nA token opens the door.\n")
+    (home / "manuals" / "shop" / "a.md").write_text("# Tokens\n\nA token opens the door.\n", encoding="utf-8")
     return home / "manuals"
 
 

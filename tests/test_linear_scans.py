@@ -276,7 +276,7 @@ def test_a_word_of_a_question_that_repeats_itself_is_found_in_time_in_proportion
 def test_a_file_of_settings_is_read_in_time_in_proportion_to_its_text(tmp_path: Path) -> None:
     def work(text: str) -> None:
         path = tmp_path / "a file"
-        path.write_text(text.encode("utf-8", "replace").decode(), newline="")
+        path.write_text(text.encode("utf-8", "replace").decode(), newline="", encoding="utf-8")
         read_config(path, Findings())
         instructions_from(path, "append", "built in", (), Findings())
 

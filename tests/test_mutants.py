@@ -30,7 +30,7 @@ def least(numbers: list[int]) -> int:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "responses_mcp").mkdir()
     (tmp_path / "responses_mcp/__init__.py").touch()
-    (tmp_path / "responses_mcp/least.py").write_text(MODULE)
+    (tmp_path / "responses_mcp/least.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     return tmp_path
 
@@ -55,7 +55,8 @@ def test_each_mutant_has_one_fault_where_behaviour_is(project: Path) -> None:
 def test_a_mutant_survives_the_tests_that_do_not_notice_it(project: Path) -> None:
     (project / "tests").mkdir()
     (project / "tests/test_least.py").write_text(
-        "from responses_mcp.least import least\n\ndef test_least():\n    assert least([3, 1, 0]) == 3\n"
+        "from responses_mcp.least import least\n\ndef test_least():\n    assert least([3, 1, 0]) == 3\n",
+        encoding="utf-8",
     )
     folders: SimpleQueue[Path] = SimpleQueue()
     folders.put(project)
@@ -64,7 +65,7 @@ def test_a_mutant_survives_the_tests_that_do_not_notice_it(project: Path) -> Non
     ]
     left = list(mutants.survivors(every, ["tests/test_least.py"], folders, 1))
     assert [mutant.fault for mutant in left] == ["1 -> 2"]
-    assert (project / "responses_mcp/least.py").read_text() == MODULE
+    assert (project / "responses_mcp/least.py").read_text(encoding="utf-8") == MODULE
 
 
 @pytest.mark.parametrize("room", [*mutants.GUARDED, "protocol.framing"])

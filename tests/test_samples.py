@@ -89,12 +89,13 @@ def checkout(tmp_path: Path) -> Path:
         (folder / name).symlink_to(ROOT / name)
     for name, arguments in COMMANDS.items():
         (bin_ / name).write_text(
-            f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} {arguments} "$@"\n'
+            f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} {arguments} "$@"\n',
+            encoding="utf-8",
         )
         (bin_ / name).chmod(0o755)
     for name in ("handbooks", "manuals"):
         (tmp_path / name / "guide/auth").mkdir(parents=True)
-        (tmp_path / name / "guide/auth/tokens.md").write_text(MANUAL)
+        (tmp_path / name / "guide/auth/tokens.md").write_text(MANUAL, encoding="utf-8")
     return folder
 
 
@@ -219,6 +220,6 @@ def test_a_sample_in_yaml_can_be_a_configuration(block: Block, tmp_path: Path) -
     config = tmp_path / ".config/openai-responses-mcp/config.yaml"
     for folder in (config.parent / "manuals", tmp_path / "handbooks"):
         folder.mkdir(parents=True)
-    (config.parent / "policy.md").write_text("mine")
+    (config.parent / "policy.md").write_text("mine", encoding="utf-8")
     config.write_text(block.text, encoding="utf-8")
     check_settings({"AZURE_OPENAI_KEY": "x" * 8}, tmp_path)

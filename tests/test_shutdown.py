@@ -100,13 +100,13 @@ os.kill(os.getpid(), signal.SIGTERM)
 
 @posix
 def test_a_signal_before_trio_is_imported_leaves_the_log_whole(tmp_path: Path) -> None:
-    (tmp_path / "trio.py").write_text(ENDED_BEFORE_TRIO)
+    (tmp_path / "trio.py").write_text(ENDED_BEFORE_TRIO, encoding="utf-8")
     (tmp_path / "in").write_bytes(HANDSHAKE)  # there from the start, for the prologue waits 20 ms
     path = os.pathsep.join([str(tmp_path), environment(tmp_path)["PYTHONPATH"]])
     with (tmp_path / "in").open("rb") as stdin:
         done = run(tmp_path, "--stdio", stdin=stdin, DEBUG=str(tmp_path / "debug.log"), PYTHONPATH=path)
     assert ids(done.stdout) == [1, 2]
-    assert (tmp_path / "debug.log").read_text().endswith("line 199\n")
+    assert (tmp_path / "debug.log").read_text(encoding="utf-8").endswith("line 199\n")
 
 
 # Interrupts at an import (the audit event comes before the module is looked for), from our first line on
@@ -351,7 +351,7 @@ async def test_look_ups_that_hang_keep_neither_the_index_from_being_closed_nor_t
     tmp_path: Path,
 ) -> None:
     (tmp_path / "manuals" / "shop").mkdir(parents=True)
-    (tmp_path / "manuals" / "shop" / "a.md").write_text("# Tokens\n\nA token opens the door.\n")
+    (tmp_path / "manuals" / "shop" / "a.md").write_text("# Tokens\n\nA token opens the door.\n", encoding="utf-8")
     index = tmp_path / ".cache" / "openai-responses-mcp"
     env = environment(
         tmp_path, "https://hangs.invalid/v1", MANUALS_ROOT=str(tmp_path / "manuals"), XDG_CACHE_HOME=str(index.parent)

@@ -45,7 +45,7 @@ async def gone(pid: int) -> None:
     while True:
         try:
             os.kill(pid, 0)
-            state = (await trio.Path(f"/proc/{pid}/stat").read_text()).rpartition(")")[2].split()[0]
+            state = (await trio.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")).rpartition(")")[2].split()[0]
             if state == "Z":
                 return
         except (ProcessLookupError, FileNotFoundError):

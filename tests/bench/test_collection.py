@@ -20,13 +20,13 @@ def test_a_run_asks_in_every_way_and_writes_the_figures(tmp_path: Path) -> None:
     for path, text in {"one/a.md": "# Pump\n\nHow to oil it.", "one/b.md": "# Valve\n", "two/a.md": "# Pump\n"}.items():
         file = tmp_path / "both/root" / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
     asked = [
         {"id": "one:1", "query": "how is the pump oiled?", "relevant": {"one/a.md": 2}},
         {"id": "two:1", "query": "pumps", "relevant": {"two/a.md": 1}},
         {"id": "one:2", "query": "left out by the limit", "relevant": {"one/b.md": 1}},
     ]
-    (tmp_path / "both/queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    (tmp_path / "both/queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
     report = tmp_path / "report.json"
     options = [
         "--collection",
@@ -43,7 +43,7 @@ def test_a_run_asks_in_every_way_and_writes_the_figures(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.bench.retrieval", *options]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT, check=True)
     assert "both: 3 files, 2 questions" in ran.stdout
-    rows = json.loads(report.read_text())["both"]
+    rows = json.loads(report.read_text(encoding="utf-8"))["both"]
     assert list(rows) == ["plain BM25", "find, longest", "find, rare", "find, none", "search"]
     assert {name: figures["nDCG@10"] for name, figures in rows.items()} == dict.fromkeys(rows, 1.0)
     assert all(figures["p95"] > 0 for figures in rows.values())
@@ -66,6 +66,6 @@ def test_required_terms_are_the_longest_words_the_rarest_that_a_file_has_or_none
 
 def test_a_larger_folder_is_made_from_links(tmp_path: Path) -> None:
     (tmp_path / "m/ja").mkdir(parents=True)
-    (tmp_path / "m/ja/a.md").write_text("# A\n")
+    (tmp_path / "m/ja/a.md").write_text("# A\n", encoding="utf-8")
     enlarge(tmp_path, 3)
     assert len(list(tmp_path.rglob("a.md"))) == 3

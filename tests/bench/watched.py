@@ -90,7 +90,7 @@ class Watched:
         """Return the nanoseconds that the threads of the process have run, where the system tells."""
         try:
             threads = list(Path(f"/proc/{self.process.pid}/task").iterdir())
-            return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads)
+            return sum(int((thread / "schedstat").read_text(encoding="utf-8").split()[0]) for thread in threads)
         except OSError:
             return None
 

@@ -244,7 +244,7 @@ async def test_stdin_that_cannot_be_sent_is_refused(  # noqa: PLR0917
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
 @pytest.mark.parametrize("feed", ["cat questions |", ""])
 def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None:
-    (tmp_path / "questions").write_text("one\ntwo\nthree\n")
+    (tmp_path / "questions").write_text("one\ntwo\nthree\n", encoding="utf-8")
     loop = f'{feed} while read q; do {" ".join(COMMAND)} ask "$q"; done {"" if feed else "< questions"}'
     done = run(tmp_path, command=["/bin/sh", "-c", loop], OPENAI_API_KEY="${X}")  # which none of them can use
     assert done.stderr.count("OPENAI_API_KEY holds an unexpanded placeholder") == 3
@@ -309,7 +309,7 @@ async def test_the_debug_log_can_be_had_and_has_no_key(  # noqa: PLR0917
     monkeypatch.setattr("os.dup", lambda _: os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
     api.script(as_stream(bodies.unsearched()))
     await command(name, *(["--debug"] if how == "option" else []), "Why?")
-    text = log.read_text()
+    text = log.read_text(encoding="utf-8")
     assert "openai(client): ok status=200" in text
     assert KEY not in text
 

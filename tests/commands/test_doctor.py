@@ -239,7 +239,7 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
         ({"OPENAI_API_KEY": ""}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Cure: set it where your client")),
         ({"OPENAI_API_KEY": "  "}, None, ("FAIL", "key", "OPENAI_API_KEY is empty", "Cure: set it where your client")),
         ({"OPENAI_API_KEY": f" {KEY}\r\n"}, None, ("warn", "config", "blanks or a line break", "Cure: set it without")),
-        ({"OPENAI_API_KEY": "YOUR_KEY"}, None, ("FAIL", "key", "holds an example in place of", "Cure: put a key of your")),
+        ({"OPENAI_API_KEY": "YOUR_KEY"}, None, ("FAIL", "key", "holds an example, not a key", "Cure: put a key of your")),
         ({"OPENAI_API_KEY": "sk-..."}, None, ("FAIL", "key", "holds an example, not a key")),
         ({"OPENAI_API_KEY": "<your-key>"}, None, ("FAIL", "key", "holds an example, not a key")),
         ({"OPENAI_API_KEY": "sk-your-api-key"}, None, ("FAIL", "key", "holds an example, not a key")),
@@ -307,7 +307,7 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
     root = tmp_path / "manuals"
     for name in ("guide/a.md", "guide/b.pdf", "guide/c.pdf", "loose.md", "d.png"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("x")
+        (root / name).write_text("x", encoding="utf-8")
     found = [
         each for each in check_configuration(load_settings({"MANUALS_ROOT": str(root)})) if each.check == "manuals"
     ]
@@ -443,7 +443,7 @@ async def test_nothing_is_sent_where_another_address_may_be_meant(
 ) -> None:
     async with open_fake_api() as api:
         report = await examine(config=config, OPENAI_BASE_URL=base_url or api.base_url)
-    report.line("skip", "network", "it is not known where to")
+    report.line("skip", "network", "the address is not known")
     assert (report.failed, api.connections) == ([failed], 0)
 
 

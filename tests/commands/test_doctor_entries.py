@@ -42,7 +42,7 @@ async def test_without_entries_nobody_s_time_limit_is_told_and_with_one_what_it_
     examine: Doctor, tmp_path: Path
 ) -> None:
     report = await examine("--offline")
-    report.line("ok", "clients", "none has an entry of this server")
+    report.line("ok", "clients", "none has an entry for this server")
     report.line("ok", "time-outs")
     put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": 100})
     report = await examine("--offline")

@@ -36,7 +36,9 @@ async def test_the_answer_is_on_stdout_and_the_run_in_the_list(api: FakeApi, com
 
 async def test_what_is_asked_for_goes_along(api: FakeApi, command: Command, tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
-    schema.write_text('{"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}')
+    schema.write_text(
+        '{"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}', encoding="utf-8"
+    )
     first = json.loads(output(await command("research", "Why?", "--json")))
     done = await command(
         *("research", "And then?", "--effort", "deep", "--domains", "a.example,b.example"),

@@ -101,7 +101,7 @@ async def _play(
         "SSL_CERT_FILE": str(home / "ca.pem"),
     }
     config = home / "config.yaml"
-    config.write_text(f"search: {{strict_domains: {str(first.strict).lower()}}}\n")
+    config.write_text(f"search: {{strict_domains: {str(first.strict).lower()}}}\n", encoding="utf-8")
     left = iter(modes)
     alive = False
     while not alive:

@@ -102,7 +102,7 @@ async def test_each_listing_shows_the_manuals_that_there_are_now(tmp_path: Path)
 
         assert await listed() == []
         (tmp_path / "b").mkdir()
-        (tmp_path / "b.md").write_text("# No manual\n")
+        (tmp_path / "b.md").write_text("# No manual\n", encoding="utf-8")
         assert await listed() == ["b"]
         (tmp_path / "a").mkdir()
         assert await listed() == ["a", "b"]
@@ -333,8 +333,10 @@ async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(ope
 async def test_a_search_that_did_not_see_everything_says_how_many_files_are_missing(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     for number in range(5):
-        (tmp_path / f"book/{number}.md").write_text(f"# Topic {number}\nalpha {'beta' * (number % 2)}\n")
-    (tmp_path / "book/large.md").write_text("# Large\nzebra\n" + "alpha\n" * 100)
+        (tmp_path / f"book/{number}.md").write_text(
+            f"# Topic {number}\nalpha {'beta' * (number % 2)}\n", encoding="utf-8"
+        )
+    (tmp_path / "book/large.md").write_text("# Large\nzebra\n" + "alpha\n" * 100, encoding="utf-8")
     settings = ManualsSettings(root=str(tmp_path), in_memory=True, max_file_bytes=200)
     async with desk(Settings(manuals=settings)) as here:
         await here.call("manual_ls")
@@ -351,7 +353,7 @@ async def test_a_search_that_did_not_see_everything_says_how_many_files_are_miss
         whole = await find(opened, "alpha", "zebra")
         assert whole["summary"]["integration_status"] == "ready"
         assert whole["applied"]["required_effect_status"] == "required_none_matched"
-        (tmp_path / "book/large.md").write_text("zebra " * 100)
+        (tmp_path / "book/large.md").write_text("zebra " * 100, encoding="utf-8")
     async with open_manuals(settings) as opened:
         part = await find(opened, "alpha", "zebra")
         assert part["summary"]["integration_status"] == "needs_followup"
@@ -361,11 +363,13 @@ async def test_a_search_that_did_not_see_everything_says_how_many_files_are_miss
 async def test_a_rare_word_is_found_although_a_form_of_it_is_everywhere(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     for number in range(200):
-        (tmp_path / f"book/{number}.md").write_text(f"# Virtual {number}\nvirtual functions, committed\n")
+        (tmp_path / f"book/{number}.md").write_text(
+            f"# Virtual {number}\nvirtual functions, committed\n", encoding="utf-8"
+        )
     rare = {"a.md", "b.md", "c.md"}
     for name in rare:
         text = f"{'Other long words stand here. ' * 30}virtualization, to commit of function_a\n"
-        (tmp_path / "book" / name).write_text(f"# Other\n{text}")
+        (tmp_path / "book" / name).write_text(f"# Other\n{text}", encoding="utf-8")
     async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as opened:
         for word, sections in (("virtualization", 3), ("function_a", 3), ("commit", 203)):
             for query in (word, f"how does {word} work in general"):

@@ -69,8 +69,8 @@ async def test_what_has_changed_is_found_and_rows_come_best_first(root) -> None:
 
 
 async def test_further_sections_of_a_file_make_room_for_other_files(root) -> None:
-    (root / "shop" / "many.md").write_text("".join(f"# Plums\n\nplums {n}\n\n" for n in range(9)))
-    (root / "shop" / "one.md").write_text("# Plums\n\nplums 9\n")
+    (root / "shop" / "many.md").write_text("".join(f"# Plums\n\nplums {n}\n\n" for n in range(9)), encoding="utf-8")
+    (root / "shop" / "one.md").write_text("# Plums\n\nplums 9\n", encoding="utf-8")
     async with opened(root) as manuals:
         paths = [row.path for row in (await searched(manuals, "plums", limit=5)).rows]
     assert "one.md" in paths

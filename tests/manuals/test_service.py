@@ -40,7 +40,9 @@ def root(tmp_path: Path) -> Path:
 def write(folder: Path, files: int, start: int = 0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(start, start + files):
-        (folder / f"{number}.md").write_text(f"# Title {number}\n\napples number{number}\n\n## Part\n\npears\n")
+        (folder / f"{number}.md").write_text(
+            f"# Title {number}\n\napples number{number}\n\n## Part\n\npears\n", encoding="utf-8"
+        )
 
 
 # No find believes an earlier look at the files, and steps with little time in earnest end on a busy machine, too.
@@ -207,7 +209,7 @@ async def test_finds_with_the_smallest_budget_answer_and_get_on(root, settled) -
 
 
 async def test_files_are_told_that_are_not_searched_and_why(root, monkeypatch) -> None:
-    (root / "shop" / "large.md").write_text("x" * 5000)
+    (root / "shop" / "large.md").write_text("x" * 5000, encoding="utf-8")
     gate = held(monkeypatch, "update")
     async with opened(root, max_file_bytes=1000) as manuals, trio.open_nursery() as nursery:
         nursery.start_soon(manuals.find, asked())
@@ -234,7 +236,7 @@ async def test_files_that_are_wanted_most_are_read_first(root, monkeypatch, sett
     async with opened(root) as manuals:
         await manuals.find(asked("17"))
         assert read[0] == "17.md", "a word of the question is in its path"
-        (root / "shop" / "5.md").write_text("# changed\n")
+        (root / "shop" / "5.md").write_text("# changed\n", encoding="utf-8")
         with monkeypatch.context() as patch:
             patch.setattr(Library, "update", out_of_time)
             answer = await manuals.find(asked())
@@ -437,7 +439,7 @@ async def test_a_disk_that_fills_in_an_update_leaves_what_is_indexed_and_the_res
     async with opened(root, tmp_path / "index") as manuals:
         assert await unscanned(manuals) == {}
         limit(1)
-        (root / "shop" / "big.md").write_text("word " * 100_000)
+        (root / "shop" / "big.md").write_text("word " * 100_000, encoding="utf-8")
         assert await found(manuals, "number7") == ["7.md"]
         assert await unscanned(manuals) == {"big.md": "disk_full"}
         for journal in (tmp_path / "index").glob("*-wal"):
@@ -453,7 +455,7 @@ async def test_a_disk_that_fills_in_a_build_makes_the_index_move_into_memory(roo
     async with opened(root, tmp_path / "index") as manuals:
         await manuals.find(asked())
         write(root / "other", 40)
-        (root / "other" / "big.md").write_text("word " * 100_000)
+        (root / "other" / "big.md").write_text("word " * 100_000, encoding="utf-8")
         limit(1)
         assert await found(manuals, "number7", manual_id="other") == ["7.md"]
         assert await found(manuals, "word", manual_id="other") == ["big.md"]
@@ -473,9 +475,9 @@ async def test_a_disk_that_is_too_full_to_empty_the_journal_gets_its_room_back(
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("BEGIN")  # as long as it reads, the journal cannot be emptied
             other.execute("SELECT * FROM manual").fetchall()
-            (root / "shop" / "large.md").write_text("word " * 100_000)
+            (root / "shop" / "large.md").write_text("word " * 100_000, encoding="utf-8")
             await manuals.find(asked())
-            (root / "shop" / "larger.md").write_text("word " * 200_000)
+            (root / "shop" / "larger.md").write_text("word " * 200_000, encoding="utf-8")
             limit(1)
             assert await found(manuals, "number7") == ["7.md"]
         assert await unscanned(manuals) == {}

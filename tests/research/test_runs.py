@@ -687,7 +687,7 @@ async def test_a_folder_that_cannot_be_used_is_told_and_nothing_is_asked(
     from responses_mcp.research.runs_file import RunsFileUnusable
 
     upstream = slow()
-    (tmp_path / "state").write_text("a file, not a folder")
+    (tmp_path / "state").write_text("a file, not a folder", encoding="utf-8")
     async with researching(upstream, tmp_path / "state") as research:
         with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
             await research.start("why?")

@@ -185,7 +185,9 @@ def of_another_version(path: Path) -> None:
         other.execute("CREATE TABLE run (x)")
 
 
-@pytest.mark.parametrize("damage", [spoilt, foreign, of_another_version, lambda path: path.write_text("text" * 2000)])
+@pytest.mark.parametrize(
+    "damage", [spoilt, foreign, of_another_version, lambda path: path.write_text("text" * 2000, encoding="utf-8")]
+)
 def test_a_file_that_is_not_ours_is_moved_aside_whole_and_told_of(
     damage: Callable[[Path], Any], file: RunsFile, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -217,7 +219,7 @@ def test_a_row_that_makes_no_sense_is_an_error_that_names_the_setting(file: Runs
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("")
+    (tmp_path / "taken").write_text("", encoding="utf-8")
     with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
         RunsFile(tmp_path / "taken").get("run_1", "mine")
 

@@ -242,7 +242,7 @@ async def test_no_secret_reaches_an_error_or_the_log_whatever_the_server_gives_b
     assert "openai(client)" in err
     assert "canary" not in found
     assert "canary" not in err
-    assert "canary" not in (tmp_path / "debug.log").read_text()
+    assert "canary" not in (tmp_path / "debug.log").read_text(encoding="utf-8")
 
 
 # The debug log

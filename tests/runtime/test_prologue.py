@@ -268,7 +268,7 @@ def test_a_client_that_is_gone_or_silent_is_left_to_the_server(pipes: tuple[int,
 @posix
 async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_path: Path) -> None:
     # Here it never can be, so whatever is answered was answered without it.
-    (tmp_path / "trio.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "trio.py").write_text("import time\ntime.sleep(60)\n", encoding="utf-8")
     env = environment(tmp_path)
     env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
     in_r, in_w = os.pipe()

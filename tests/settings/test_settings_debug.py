@@ -34,7 +34,7 @@ def test_words_and_nothing_switch_the_log_off_over_the_file(word: str, tmp_path:
 
 @pytest.mark.parametrize("path", ["/var/log/x.log", "x.log", "C:\\logs\\x.log", "2", "truely", "ログ.txt"])
 def test_anything_else_is_the_path_of_the_log(path: str, tmp_path: Path) -> None:
-    assert decision(tmp_path, env=path) == (True, path, "env:DEBUG", "env:DEBUG")
+    assert decision(tmp_path, env=path) == (True, str(Path(path)), "env:DEBUG", "env:DEBUG")
     assert not Path(path).exists(), "deciding opens nothing"
 
 
@@ -51,15 +51,15 @@ def test_filters_of_other_programs_are_ignored_with_one_line(text: str, tmp_path
 
 
 def test_the_option_wins_over_all_and_a_bare_one_keeps_the_file_of_a_lower_level(tmp_path: Path) -> None:
-    yaml = "debug_file: /y.log"
+    y, e, c = (str(tmp_path / f"{name}.log") for name in "yec")
+    yaml = f"debug_file: '{y}'"
     assert decision(tmp_path, option=True) == (True, None, "cli:--debug", "default")
-    assert decision(tmp_path, yaml, option=True) == (True, "/y.log", "cli:--debug", "yaml")
-    assert decision(tmp_path, yaml, "0", True) == (True, "/y.log", "cli:--debug", "yaml")
-    assert decision(tmp_path, yaml, "/e.log", True) == (True, "/e.log", "cli:--debug", "env:DEBUG")
-    assert decision(tmp_path, yaml, "1") == (True, "/y.log", "env:DEBUG", "yaml")
-    assert decision(tmp_path, yaml) == (False, "/y.log", "default", "yaml")
-    found = decision(tmp_path, "debug: false, debug_file: /y.log", "/e.log", "/c.log")
-    assert found == (True, "/c.log", "cli:--debug", "cli:--debug")
+    assert decision(tmp_path, yaml, option=True) == (True, y, "cli:--debug", "yaml")
+    assert decision(tmp_path, yaml, "0", True) == (True, y, "cli:--debug", "yaml")
+    assert decision(tmp_path, yaml, e, True) == (True, e, "cli:--debug", "env:DEBUG")
+    assert decision(tmp_path, yaml, "1") == (True, y, "env:DEBUG", "yaml")
+    assert decision(tmp_path, yaml) == (False, y, "default", "yaml")
+    assert decision(tmp_path, f"debug: false, {yaml}", e, c) == (True, c, "cli:--debug", "cli:--debug")
 
 
 @pytest.mark.parametrize("option", [None, False])
@@ -73,7 +73,7 @@ def test_a_tilde_is_the_home_and_paths_of_the_file_start_at_its_folder(tmp_path:
     assert decision(tmp_path, option="~/x.log")[1] == home
     assert decision(tmp_path, "debug: true, debug_file: ~/x.log")[1] == home
     assert decision(tmp_path, "debug: true, debug_file: x.log")[1] == str(usual_place(tmp_path).parent / "x.log")
-    assert decision(tmp_path, env="~other/x.log")[1] == "~other/x.log"
+    assert decision(tmp_path, env="~other/x.log")[1] == str(Path("~other/x.log"))
 
 
 @pytest.mark.parametrize("windows", [True, False])

@@ -143,5 +143,5 @@ def test_any_policy_file_loads(tmp_path: Path, content: bytes, merge: str, path:
     config = tmp_path / "config.yaml"
     for chosen in ("p.md", path):
         system = {"source": "file", "path": chosen, "merge": merge}
-        config.write_text(json.dumps({"policy": {"system": system}}))
+        config.write_text(json.dumps({"policy": {"system": system}}), encoding="utf-8")
         check(load_settings({}, config_path=str(config), home=tmp_path, windows=False))

@@ -81,7 +81,7 @@ def test_folders_start_at_home_or_the_file_or_the_working_directory(
     monkeypatch.chdir(tmp_path)
     for environ in ({"MANUALS_ROOT": "~/manuals"}, {"MANUALS_ROOT": "manuals"}):
         assert clean(load(tmp_path, environ=environ)).settings.manuals.root == str(manuals)
-    (tmp_path / "config.yaml").write_text("manuals: {root: manuals, index_dir: ~/index}\n")
+    (tmp_path / "config.yaml").write_text("manuals: {root: manuals, index_dir: ~/index}\n", encoding="utf-8")
     loaded = clean(load_settings({}, config_path="config.yaml", home=tmp_path, windows=False)).settings.manuals
     assert (loaded.root, loaded.index_dir) == (str(manuals), str(tmp_path / "index"))
 

@@ -100,13 +100,13 @@ def test_the_state_folder_is_named_only_where_something_is_kept(tmp_path: Path) 
 
 
 def test_the_state_folder_is_the_one_of_the_system() -> None:
-    home = Path("/home/me")
+    home, state, local = Path("/home/me"), Path("/state").absolute(), Path("/local").absolute()
     for environ, windows, mac, folder in (
         ({}, False, False, home / ".local" / "state"),
-        ({"XDG_STATE_HOME": "/state"}, False, False, Path("/state")),
+        ({"XDG_STATE_HOME": str(state)}, False, False, state),
         ({"XDG_STATE_HOME": "state"}, False, False, home / ".local" / "state"),
         ({}, False, True, home / "Library" / "Application Support"),
-        ({"LOCALAPPDATA": "/local"}, True, False, Path("/local")),
+        ({"LOCALAPPDATA": str(local)}, True, False, local),
     ):
         assert state_folder(environ, home, windows=windows, mac=mac) == folder
     assert state_folder({}, None, windows=False, mac=False) is None

@@ -37,7 +37,7 @@ def test_a_file_replaces_the_built_in_text_or_joins_it_over_one_blank_line(
 
 
 def test_replace_is_what_happens_unless_told(tmp_path: Path) -> None:
-    (tmp_path / "p.md").write_text("mine")
+    (tmp_path / "p.md").write_text("mine", encoding="utf-8")
     loaded = clean(load(tmp_path, "policy: {system: {source: file, path: ~/p.md}}\n"))
     assert loaded.settings.policy.instructions == "mine"
     assert loaded.settings.policy.system.path == str(tmp_path / "p.md")

@@ -87,7 +87,7 @@ def test_of_the_key_only_its_presence_is_shown_and_of_headers_the_names(tmp_path
 
 
 def test_of_the_instructions_revision_digest_and_length_are_shown(tmp_path: Path) -> None:
-    (tmp_path / "p.md").write_text("規則 one")
+    (tmp_path / "p.md").write_text("規則 one", encoding="utf-8")
 
     def shown(system: str) -> dict[str, Any]:
         loaded = load(tmp_path, f"policy: {{system: {{{system}}}}}\n")
@@ -110,7 +110,8 @@ def test_of_the_instructions_revision_digest_and_length_are_shown(tmp_path: Path
 
 def test_japanese_is_readable_and_odd_characters_are_escaped(tmp_path: Path) -> None:
     text = show_config(load(tmp_path, environ={"DEBUG": "/ログ/\udcff.log"}), "1")
-    assert "/ログ/\\\\udcff.log" in text
+    assert "ログ" in text
+    assert "\\\\udcff.log" in text
     text.encode()
 
 

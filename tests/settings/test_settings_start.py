@@ -45,6 +45,6 @@ def test_without_a_file_nothing_heavy_is_imported(environ: tuple[str, ...], tmp_
 def test_a_file_costs_yaml_and_a_mistyped_key_the_comparison(key: str, more: set[str], tmp_path: Path) -> None:
     path = usual_place(tmp_path)
     path.parent.mkdir(parents=True)
-    path.write_text(f"request: {{{key}: 1}}\n")
+    path.write_text(f"request: {{{key}: 1}}\n", encoding="utf-8")
     # PyYAML itself may bring modules of the standard library.
     assert heavy_modules(tmp_path) - {"hashlib"} == {"yaml", *more}

@@ -19,9 +19,9 @@ def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(
 ) -> None:
     load(tmp_path, "request: {max_retries: 1}\n")
     other = tmp_path / "other.yaml"
-    other.write_text("request: {max_retries: 2}\n")
+    other.write_text("request: {max_retries: 2}\n", encoding="utf-8")
     asked = kind("~/other.yaml") if tilde else kind(other)
-    loaded = clean(load_settings({}, config_path=asked, home=kind(tmp_path), windows=False))
+    loaded = clean(load_settings({}, config_path=asked, home=kind(tmp_path), windows=os.name == "nt"))
     assert loaded.settings.request.max_retries == 2
     assert loaded.sources["request.max_retries"] == f"yaml:{other}"
 
@@ -29,7 +29,7 @@ def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(
 @pytest.mark.parametrize("name", ["absent.yaml", "absent/deep.yaml", "nul\0.yaml", "file/below.yaml"])
 def test_an_asked_file_that_is_not_there_is_a_problem_and_no_other_file_is_read(name: str, tmp_path: Path) -> None:
     load(tmp_path, "request: {max_retries: 1}\n")
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     loaded = load_settings({}, config_path=str(tmp_path / name), home=tmp_path, windows=False)
     assert problem(loaded).startswith("config file: expected a YAML file, but there is none at ")
     assert problem(loaded).endswith(" (from --config); correct the path.")
@@ -40,7 +40,7 @@ def test_windows_looks_below_appdata_when_the_usual_place_has_no_file(tmp_path: 
     appdata = tmp_path / "AppData"
     file = appdata / "openai-responses-mcp" / "config.yaml"
     file.parent.mkdir(parents=True)
-    file.write_text("request: {max_retries: 5}\n")
+    file.write_text("request: {max_retries: 5}\n", encoding="utf-8")
     environ = {"APPDATA": str(appdata), "USERPROFILE": str(tmp_path)}
     loaded = clean(load_settings(environ, windows=True))
     assert loaded.settings.request.max_retries == 5

@@ -45,8 +45,8 @@ def look(pid: int, at: float, calls: int, *, connections: int = 0, closely: bool
     """Look at a process; None when it has ended, and where the system has no /proc. Only `closely` are descriptors told apart."""
     proc = Path(f"/proc/{pid}")
     try:
-        status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
-        times = (proc / "stat").read_text().rpartition(")")[2].split()
+        status = dict(line.split(":", 1) for line in (proc / "status").read_text(encoding="utf-8").splitlines())
+        times = (proc / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         descriptors = os.listdir(proc / "fd")
     except OSError:
         return None

@@ -67,7 +67,7 @@ async def test_it_answers_and_records_until_a_signal_and_exits_with_0(name: str,
         # The client can be done before the fake has written its line, but a fake that ends has written it.
         child.send_signal(getattr(signal, name))
         assert await child.wait() == 0
-    first, second = (json.loads(line) for line in record.read_text().splitlines())
+    first, second = (json.loads(line) for line in record.read_text(encoding="utf-8").splitlines())
     assert [(line["event"], line["index"]) for line in (first, second)] == [("request", 0), ("answered", 0)]
     assert first["at"] <= second["at"]
 
@@ -104,7 +104,7 @@ async def test_a_hanging_fake_records_the_hang_up_and_still_ends_on_a_signal(tmp
             await stream.send_eof()
             # The fake closes its side when it has noticed; only then is the line in the file.
             assert await stream.receive_some() == b""
-        events = [json.loads(line)["event"] for line in record.read_text().splitlines()]
+        events = [json.loads(line)["event"] for line in record.read_text(encoding="utf-8").splitlines()]
         assert events == ["request", "hung_up"]
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             await stream.send_all(request)

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, patch
+from urllib.parse import quote
 
 import pytest
 import trio
@@ -15,6 +16,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.testing.client import ServedClient, connected_client
+from tests.file_names import possible
 from tests.toolsets.manuals_harness import ENVELOPE, REVISIONS, WAIT, fill, settings_for
 
 every_revision = pytest.mark.parametrize("revision", REVISIONS)
@@ -131,26 +133,27 @@ async def test_the_template_is_told(tmp_path: Path, revision: str) -> None:
 
 
 async def test_long_lists_come_in_pages_that_lack_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    [odd, *_] = possible("名前 #1?.md", "名前 #1.md")
     paths = [
         *(f"m{number:03}/a.md" for number in range(230)),
         *(f"m007/{folder}/{number:03}.md" for folder in ("a", "a.md.d", "b/c") for number in range(120)),
         "m007/a.md",
-        "m007/名前 #1?.md",
+        f"m007/{odd}",
         "m007/100%.md",
     ]
     for path in paths:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("# A\n")
+        (tmp_path / path).write_text("# A\n", encoding="utf-8")
     async with reader(tmp_path) as desk:
         found, pages = await desk.uris()
         assert pages == 5
         assert len(found) == len(set(found)) == 230 + len(set(paths))
         assert [each.count("/") for each in found[:231]] == [3] * 231
-        for uri in ("manual://m007/%E5%90%8D%E5%89%8D%20%231%3F.md", "manual://m007/100%25.md"):
+        for uri in (f"manual://m007/{quote(odd)}", "manual://m007/100%25.md"):
             assert uri in found
             assert (await desk.read(uri))[0] == {"uri": uri, "mimeType": "text/markdown", "text": "# A\n"}
         # As a client that fills in the template without encoding would write it.
-        assert (await desk.read("manual://m007/名前 #1?.md"))[0]["text"] == "# A\n"
+        assert (await desk.read(f"manual://m007/{odd}"))[0]["text"] == "# A\n"
 
 
 async def test_a_list_goes_on_when_the_file_that_it_had_come_to_has_gone(tmp_path: Path) -> None:
@@ -271,7 +274,7 @@ HOSTILE = {
 async def test_nothing_outside_of_the_manuals_is_read_and_each_refusal_says_why(tmp_path: Path, revision: str) -> None:
     (tmp_path / "outside").mkdir()
     for name in ("secret.md", "outside/secret.md"):
-        (tmp_path / name).write_text("SECRET")
+        (tmp_path / name).write_text("SECRET", encoding="utf-8")
     root = fill(tmp_path / "root")
     (root / "guide" / "out.md").symlink_to(tmp_path / "secret.md")
     (root / "guide" / "outside").symlink_to(tmp_path / "outside")

@@ -15,6 +15,7 @@ from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
 from responses_mcp.toolsets.base import CallContext, ToolError
 from responses_mcp.toolsets.manuals import ManualsToolset
+from tests.file_names import possible
 from tests.toolsets.manuals_harness import REVISIONS, TOOLS, WAIT, Desk, desk, fill, settings_for
 
 FIND = {"query": "token", "manual_id": "guide", "required_terms": ["token"]}
@@ -249,14 +250,16 @@ async def test_who_takes_the_root_for_a_manual_is_told_which_there_are(toolset: 
 
 
 async def test_what_a_search_cannot_serve_is_unscanned_with_the_reason(toolset: ManualsToolset, tmp_path: Path) -> None:
-    (tmp_path / "guide/back\\slash.md").write_text("token")
+    odd = possible("back\\slash.md")
+    for name in odd:
+        (tmp_path / "guide" / name).write_text("token", encoding="utf-8")
     (tmp_path / "guide/picture.md").write_bytes(b"\x89PNG\0")
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         found = await here.call("manual_find", **FIND)
         rows = (await here.call("manual_hits", trace_id=found["trace_id"], kind="unscanned"))["items"]
     assert {row["path"]: row["reason"] for row in rows} == {
-        "back\\slash.md": "name_not_served",
+        **dict.fromkeys(odd, "name_not_served"),
         "picture.md": "not_text",
     }
 
@@ -288,7 +291,7 @@ async def test_another_section_in_between_makes_it_an_ordinary_read(toolset: Man
 
 async def test_a_section_is_the_same_however_it_is_named(toolset: ManualsToolset, tmp_path: Path) -> None:
     long = "# Long\n" + "x" * 600 + "\n# End\nlast\n"
-    (tmp_path / "guide/intro.md").write_text(long)
+    (tmp_path / "guide/intro.md").write_text(long, encoding="utf-8")
     names = [INTRO, {**INTRO, "path": "./intro.md", "start_line": 1}, {**INTRO, "path": ".\\intro.md"}]
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
@@ -302,7 +305,7 @@ async def test_a_section_that_was_cut_goes_on_at_the_beginning_of_a_line(
     toolset: ManualsToolset, tmp_path: Path
 ) -> None:
     lines = ["# Long", *(f"{number} " + "x" * 40 for number in range(20))]
-    (tmp_path / "guide/intro.md").write_text("\n".join(lines))
+    (tmp_path / "guide/intro.md").write_text("\n".join(lines), encoding="utf-8")
     for cut in range(256, 300):  # also just before and just behind the end of a line
         async with desk(Settings(), toolset=ManualsToolset(settings_for(tmp_path))) as here:
             await here.call("manual_ls")
@@ -315,7 +318,7 @@ async def test_a_section_that_was_cut_goes_on_at_the_beginning_of_a_line(
 
 async def test_a_line_longer_than_a_page_goes_on_within_itself(toolset: ManualsToolset, tmp_path: Path) -> None:
     text = "# " + "x" * 600
-    (tmp_path / "guide/intro.md").write_text(text)
+    (tmp_path / "guide/intro.md").write_text(text, encoding="utf-8")
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         pages = [await here.call("manual_read", ref={**INTRO, "start_line": 1}, max_chars=300) for _ in range(3)]
@@ -328,7 +331,9 @@ async def test_a_section_whose_file_has_changed_is_read_anew_and_says_so(
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         assert "note" not in await here.call("manual_read", ref={**INTRO, "start_line": 4})
-        (tmp_path / "guide/intro.md").write_text("# Intro\nhello\n\n## Setup\nnew\n\n## Use\nsecond\n")
+        (tmp_path / "guide/intro.md").write_text(
+            "# Intro\nhello\n\n## Setup\nnew\n\n## Use\nsecond\n", encoding="utf-8"
+        )
         again = await here.call("manual_read", ref={**INTRO, "start_line": 4})
         assert (again["applied"]["mode"], again["text"]) == ("read", "## Setup\nnew\n")
         assert "changed" in again["note"]
@@ -367,7 +372,7 @@ async def test_without_memory_a_section_is_read_again(toolset: ManualsToolset) -
 async def test_of_very_many_files_the_ones_read_last_are_remembered(toolset: ManualsToolset, tmp_path: Path) -> None:
     text = "# A\na\n# B\n" + "b" * 600
     for number in range(300):
-        (tmp_path / f"other/{number}.md").write_text(text)
+        (tmp_path / f"other/{number}.md").write_text(text, encoding="utf-8")
 
     async with desk(Settings(), toolset=toolset) as here:
 

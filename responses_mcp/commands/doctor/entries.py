@@ -31,7 +31,7 @@ def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, c
         cure = f'run "{NAME} install {client} --write", and "{NAME} install --list" to see all'
         yield warn("clients", f"{CLIENTS[client].title} has no entry for this server", cure)
     elif not found:
-        yield ok("clients", f'none has an entry of this server; "{NAME} install CLIENT --write" adds one')
+        yield ok("clients", f'none has an entry for this server; "{NAME} install CLIENT --write" adds one')
     for each in found:
         title = CLIENTS[each.client].title
         if isinstance(each, Unreadable):

@@ -188,6 +188,14 @@ def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_cr
     return fail("http", f"{path}: {found}", cure)
 
 
+# Windows says them in sentences, in its own language.
+_SAID: Final[dict[type, str]] = {
+    ConnectionRefusedError: "connection refused",
+    ConnectionResetError: "connection reset by peer",
+    TimeoutError: "connection timed out",
+}
+
+
 def _reason(error: BaseException | None) -> str:
     """Return the system's word for a failure; Trio puts those of several addresses into a group."""
     reasons: dict[str, None] = {}
@@ -197,7 +205,7 @@ def _reason(error: BaseException | None) -> str:
         if isinstance(each, BaseExceptionGroup):
             pending += cast("list[BaseException]", [*each.exceptions])
         elif isinstance(each, OSError) and each.strerror and each.errno:
-            reasons[os.strerror(each.errno).lower()] = None
+            reasons[_SAID.get(type(each)) or each.strerror.lower()] = None
         elif each is not None:
             pending.append(each.__cause__)
     return ", ".join(reasons) or type(error).__name__

@@ -58,6 +58,7 @@ _STEPS: Final = 2000  # of SQLite's virtual machine between two checks: well und
 _MOST_IDLE: Final = 4
 _TRIES: Final = 5
 _PATIENCE: Final = 3.0  # seconds, with a writer that does nothing: it may have been stopped
+_GIVEN_BACK: Final = 1.0  # seconds in which searches that meet the same broken file come to an end
 _SMALL_LOG: Final = 1024 * 1024  # bytes of the journal that may stay on a full disk
 _LARGEST_LOG: Final = 8 * 1024 * 1024  # bytes to which SQLite cuts its journal when it is done with it
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
@@ -167,11 +168,24 @@ class Store:
         """Throw away a broken file; the next use begins a new one. Raises Unusable when that cannot be done."""
         with self._idle_lock:
             ours = [file for _, file in self._idle]
+        self._close_idle()  # Windows deletes no file that is open
         if self.path is not None:
             with self._lock.hold(unchecked):
                 if not ours or self._file() in ours:  # nobody has replaced it yet
-                    _remove(self.path)
-        self._close_idle()
+                    self._remove(self.path)
+
+    def _remove(self, path: Path) -> None:
+        until = time.monotonic() + (_GIVEN_BACK if os.name == "nt" else 0)
+        while True:
+            try:
+                _remove(path)
+            except Unusable:
+                if time.monotonic() >= until:
+                    raise
+            else:
+                return
+            time.sleep(POLL_SECONDS)
+            self._close_idle()  # what a sibling thread has given back by now
 
     def is_replaced(self) -> bool:
         """Tell whether connections are of a file that is gone: what fails may go well with the next."""
@@ -238,8 +252,8 @@ class Store:
                     time.sleep(POLL_SECONDS)
                 # No database, or a foreign one, stands where the index should. Its number may be another's by now.
                 elif _state_of(path) == state:
-                    log.warning("manuals: a file that is no index stood in its place and is replaced (%s)", error)
                     _remove(path)
+                    log.warning("manuals: a file that is no index stood in its place and is replaced (%s)", error)
                 continue
             file = self._file()
             if state is None or state[:2] == file:

@@ -89,9 +89,7 @@ def parse_cursor(cursor: str) -> Position:
     manual_id, mark, path = text.partition("\0")
     position = Position(manual_id, path if mark else None)
     if not manual_id or "\0" in path or (mark and not path) or cursor_of(position) != cursor:
-        raise ManualsError(
-            "invalid_parameter", "cursor is damaged; pass nextCursor as it came, or none to start again."
-        )
+        raise ManualsError("invalid_parameter", "cursor is damaged; pass nextCursor unchanged, or none to begin again.")
     return position
 
 

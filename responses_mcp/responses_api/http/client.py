@@ -67,7 +67,7 @@ def _certificates() -> str | None:
 def _proxy_variable(scheme: str) -> str:
     """Return the name of the variable that names the proxy for a scheme, or what else does."""
     for name in (f"{scheme}_proxy", "all_proxy"):
-        for variable in (name, name.upper()):
+        for variable in (name, name.upper()) if os.name != "nt" else (name.upper(),):  # there both are one
             if os.environ.get(variable):
                 return variable
     return "the configuration of this system"

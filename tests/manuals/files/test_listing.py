@@ -28,7 +28,7 @@ def names(listed) -> list[str]:
 
 def test_a_root_that_is_a_manual_itself_is_told_which_root_is_meant(tmp_path: Path) -> None:
     (tmp_path / "guide").mkdir()
-    (tmp_path / "guide/a.md").write_text("# A\n")
+    (tmp_path / "guide/a.md").write_text("# A\n", encoding="utf-8")
     note = list_children(Folder(tmp_path / "guide"), LsRequest())["note"]
     assert note == (
         f"The folder of manuals, '{tmp_path / 'guide'}', has no folders, only a.md; a manual is a folder in it. "
@@ -98,7 +98,7 @@ def test_a_root_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
     assert "does not exist" in missing["note"]
     assert "MANUALS_ROOT" in missing["note"]
     root.mkdir()
-    (root / "loose.md").write_text("x")
+    (root / "loose.md").write_text("x", encoding="utf-8")
     empty = list_children(Folder(root), LsRequest())
     assert empty["items"] == []
     assert f"'{root}'" in empty["note"]
@@ -108,7 +108,7 @@ def test_a_root_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
 def test_a_manual_may_be_called_as_the_root_is(tmp_path: Path) -> None:
     place = tmp_path / "manuals/sub"
     place.mkdir(parents=True)
-    (place / "a.md").write_text("# A\nx")
+    (place / "a.md").write_text("# A\nx", encoding="utf-8")
     folder = Folder(tmp_path)
     [row] = list_children(folder, LsRequest())["items"]
     assert (row["name"], row["kind"]) == ("manuals", "dir")
@@ -133,7 +133,7 @@ def test_a_large_folder_comes_in_pieces_that_say_how_to_go_on(
     place = tmp_path if folders else tmp_path / "m"
     place.mkdir(exist_ok=True)
     for number in range(8):
-        (place / f"{number}.md").write_text("") if not folders else (place / f"{number}").mkdir()
+        (place / f"{number}.md").write_text("", encoding="utf-8") if not folders else (place / f"{number}").mkdir()
     names: list[str] = []
     given: list[int] = []
     at: str | None = "manuals" if folders else "m"

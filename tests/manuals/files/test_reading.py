@@ -266,7 +266,7 @@ last
 
 def test_a_section_has_its_sub_sections_and_no_last_newline(root: Path) -> None:
     folder = put(root, "---\nx: 1\n---\n\n" + TEXT.replace("# not in a fence\n", ""))
-    lines = {each.title: each.line for each in headings((root / "docs/a.md").read_text().split("\n"))}
+    lines = {each.title: each.line for each in headings((root / "docs/a.md").read_text(encoding="utf-8").split("\n"))}
     found, end = section(folder, lines["One A"])
     assert found == {
         "text": "## One A\nin A\n```\n# fenced\n```\n### Deep\ndeep\n",

@@ -48,7 +48,9 @@ def kill_builds(shelf: Shelf, index: Path, times: int, seed: int) -> int:
             finished.close()
         files = sorted(shelf.place.rglob("*.md"))
         for file in dice.sample(files, len(files) // 3):
-            file.write_text(file.read_text() + f"\n## More {number}\n\nmore{number}\n")
+            file.write_text(
+                file.read_text(encoding="utf-8") + f"\n## More {number}\n\nmore{number}\n", encoding="utf-8"
+            )
     return number
 
 

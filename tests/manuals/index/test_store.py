@@ -251,7 +251,7 @@ def marked(path: Path, application_id: int, version: int) -> None:
 
 BROKEN = {
     "empty": lambda path: path.write_bytes(b""),
-    "text": lambda path: path.write_text("Dear diary, " * 500),
+    "text": lambda path: path.write_text("Dear diary, " * 500, encoding="utf-8"),
     "random": lambda path: path.write_bytes(random.Random(1).randbytes(20_000)),
     "only a header": lambda path: path.write_bytes(b"SQLite format 3\0"),
     "another program's": foreign,

@@ -74,9 +74,9 @@ def edit_of(kind: str, path: str, other: str, text: str) -> Edit:
             shutil.rmtree(file.parent)
         elif file.is_file():
             if kind == "append":
-                file.write_text(file.read_text() + "\n" + text)
+                file.write_text(file.read_text(encoding="utf-8") + "\n" + text, encoding="utf-8")
             elif kind == "shrink":
-                file.write_text(file.read_text()[: len(text)])
+                file.write_text(file.read_text(encoding="utf-8")[: len(text)], encoding="utf-8")
             elif kind == "touch":
                 os.utime(file, ns=(len(text), 10**9 * len(text)))
             elif kind == "delete":
@@ -89,7 +89,7 @@ def edit_of(kind: str, path: str, other: str, text: str) -> Edit:
                 second.write_bytes(first)
             elif kind == "same size, same time":
                 before = file.stat()
-                file.write_text(file.read_text().swapcase())
+                file.write_text(file.read_text(encoding="utf-8").swapcase(), encoding="utf-8")
                 os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     return edit
@@ -158,7 +158,7 @@ def test_a_change_within_a_tick_of_the_clock_is_found_though_size_and_times_are_
         file = shelf.write("a.md", f"# one {number:02}")
         times = file.stat()
         updated(store, shelf)
-        file.write_text(f"# two {number:02}")
+        file.write_text(f"# two {number:02}", encoding="utf-8")
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
         shelf.stamps["a.md"] = Stamp.of(times)  # as if it had come in the same tick
         updated(store, shelf)
@@ -232,7 +232,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(store, shelf) -> Non
 
     def open_hooked(_: str, handle: BinaryIO) -> BinaryIO:
         def change(_: Any) -> None:
-            file.write_text("# new\n")
+            file.write_text("# new\n", encoding="utf-8")
             shelf.stamps["a.md"] = Stamp(6, 2, 2, 1)
 
         with handle:

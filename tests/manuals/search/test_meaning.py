@@ -43,10 +43,12 @@ def root(tmp_path: Path) -> Path:
     """Return a manual in which two pages have the words of a question alike, and one is about nothing else."""
     folder = tmp_path / "root/shop"
     folder.mkdir(parents=True)
-    (folder / "a-words.md").write_text(page("First", f"renew the certificate {OTHER_WORDS}"))
-    (folder / "b-meaning.md").write_text(page("Second", f"renew the certificate {SAME_MEANING}"))
+    (folder / "a-words.md").write_text(page("First", f"renew the certificate {OTHER_WORDS}"), encoding="utf-8")
+    (folder / "b-meaning.md").write_text(page("Second", f"renew the certificate {SAME_MEANING}"), encoding="utf-8")
     for number in range(6):
-        (folder / f"{number}.md").write_text(page(f"Page {number}", f"the weather number {number} of the certificate"))
+        (folder / f"{number}.md").write_text(
+            page(f"Page {number}", f"the weather number {number} of the certificate"), encoding="utf-8"
+        )
     return tmp_path / "root"
 
 
@@ -113,7 +115,7 @@ async def test_the_few_sections_that_changed_are_embedded_by_the_search_that_mee
     async with opened(root, stub) as manuals:
         await manuals.index("shop")
         await manuals.embed("shop")
-        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"))
+        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"), encoding="utf-8")
         stub.asked.clear()
         paths, applied = await found(manuals)
         assert stub.asked == [[QUERY], [f"New\nrenew the certificate {SAME_MEANING}".rstrip()]]
@@ -224,7 +226,7 @@ async def test_only_a_fill_replaces_the_vectors_of_a_model_that_gives_another_le
         assert stored(root) == 8
     async with opened(root, embedder()) as manuals:
         assert (await found(manuals))[0][0] == "b-meaning.md"
-    (root / "shop/new.md").write_text(page("New", "renew"))
+    (root / "shop/new.md").write_text(page("New", "renew"), encoding="utf-8")
     async with opened(root, StubEmbedder(dimensions=32)) as manuals:
         await manuals.index("shop")
         assert await manuals.embed("shop") == 1
@@ -238,7 +240,7 @@ async def test_a_few_vectors_of_another_length_than_the_question_cost_the_others
     async with opened(root, stub) as manuals:
         await manuals.index("shop")
         await manuals.embed("shop")
-        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"))
+        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"), encoding="utf-8")
 
         async def shorten() -> None:
             await trio.lowlevel.checkpoint()
@@ -256,7 +258,7 @@ async def test_searches_at_once_embed_what_has_changed_once(root: Path) -> None:
     async with opened(root, stub) as manuals:
         await manuals.index("shop")
         await manuals.embed("shop")
-        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"))
+        (root / "shop/new.md").write_text(page("New", f"renew the certificate {SAME_MEANING}"), encoding="utf-8")
         stub.asked.clear()
         async with trio.open_nursery() as nursery:
             for each in ("renew the certificate", "new certificate", "the certificate to renew"):
@@ -318,7 +320,9 @@ async def test_a_section_that_changes_while_it_is_embedded_gets_no_vector_of_its
 
         async def change() -> None:
             stub.before = trio.lowlevel.checkpoint
-            (root / "shop/b-meaning.md").write_text(page("Second", "something else of the certificate"))
+            (root / "shop/b-meaning.md").write_text(
+                page("Second", "something else of the certificate"), encoding="utf-8"
+            )
             await manuals.index("shop")
 
         stub.before = change
@@ -333,7 +337,7 @@ async def test_a_section_that_changes_while_it_is_embedded_gets_no_vector_of_its
 
 async def test_what_was_embedded_before_a_failure_is_not_sent_again(root: Path) -> None:
     for number in range(200):
-        (root / f"shop/more{number}.md").write_text(page(f"More {number}", f"text {number}"))
+        (root / f"shop/more{number}.md").write_text(page(f"More {number}", f"text {number}"), encoding="utf-8")
     stub = embedder()
     async with opened(root, stub) as manuals:
         await manuals.index("shop")
@@ -426,7 +430,7 @@ async def test_cancelling_a_search_that_waits_for_its_question_closes_the_socket
 
 async def test_cancelling_the_filling_closes_all_its_sockets(root: Path) -> None:
     for number in range(200):
-        (root / f"shop/more{number}.md").write_text(page(f"More {number}", f"text {number}"))
+        (root / f"shop/more{number}.md").write_text(page(f"More {number}", f"text {number}"), encoding="utf-8")
     async with behind_a_fake(root) as (manuals, api):
         api.script(Hang(), Hang(), Hang(), Hang())
         async with trio.open_nursery() as nursery:

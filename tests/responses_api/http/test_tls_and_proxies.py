@@ -83,7 +83,7 @@ async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None
 ) -> None:
     if content is not None:
-        (tmp_path / "ca.pem").write_text(content)
+        (tmp_path / "ca.pem").write_text(content, encoding="utf-8")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     with trio.fail_after(WAIT):
         async with real_api("http://127.0.0.1:9/v1") as api:
