@@ -28,9 +28,8 @@ def main() -> None:
     with TemporaryDirectory() as root:
         folder = Path(root, "pumps")
         folder.mkdir()
-        (folder / "care.md").write_text(
-            "# Care\n\n## Running dry\n\nA pump may run dry for ten seconds.\n", encoding="utf-8"
-        )
+        care = "# Care\n\n## Running dry\n\nA pump may run dry for ten seconds.\n"
+        (folder / "care.md").write_text(care, encoding="utf-8")
         trio.run(look_up, ManualsSettings(root=root, in_memory=True))
 
 
