@@ -192,6 +192,7 @@ async def test_the_reason_is_in_the_data_of_the_error_or_the_text_of_a_result(
     [
         (None, "claude-code", True),
         (None, "gemini-cli-mcp-client", True),
+        (None, "opencode", True),
         (None, "codex-mcp-client", False),
         (None, "", False),
         (None, ["claude-code"], False),
@@ -229,6 +230,7 @@ EXPORTED = "OPENAI_API_KEY is not set where {0} was started. Set it there ("
         ("claude-code", EXPORTED.format("Claude Code")),
         ("codex-mcp-client", EXPORTED.format("Codex")),
         ("gemini-cli-mcp-client", EXPORTED.format("Gemini CLI")),
+        ("opencode", EXPORTED.format("OpenCode")),
         ("another", "Set it in the `env` of this server's entry in your MCP client's configuration"),
         (None, "Set it in the `env` of this server's entry in your MCP client's configuration"),
     ],

@@ -19,6 +19,7 @@ import pytest
 import trio
 
 from responses_mcp.answers import Answers
+from responses_mcp.commands.clients import CLIENTS
 from responses_mcp.protocol.framing import MessageReader, Payload
 from responses_mcp.settings import ServerSettings, Settings, load_settings
 from responses_mcp.settings.schema import SETTINGS
@@ -165,11 +166,16 @@ def test_the_frame_and_the_line_of_the_page_are_one_message_each() -> None:
 # Entries of clients
 
 
-def check_entry(entry: Mapping[str, Any], home: Path) -> None:
+def check_entry(shown: Mapping[str, Any], home: Path) -> None:
     """Check that an entry serves with settings that are well, where the client fills in what it refers to."""
-    assert entry["command"].endswith("/openai-responses-mcp")
-    assert entry["args"] == ["--stdio"]
-    env = {name: re.sub(r"\$\{\S+\}", "sk-sample-0123456789", value) for name, value in entry.get("env", {}).items()}
+    [(container, entries)] = shown.items()
+    [entry] = entries.values()
+    client = next(client for client in CLIENTS.values() if client.container == container)
+    program, *arguments = client.command_in(entry)
+    assert program.endswith("/openai-responses-mcp")
+    assert arguments == ["--stdio"]
+    given = entry.get(client.members.variables, {})
+    env = {name: re.sub(r"\$?\{\S+\}", "sk-sample-0123456789", value) for name, value in given.items()}
     assert env.keys() <= {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}
     check_settings(env, home)
 
@@ -181,8 +187,7 @@ def check_settings(environ: Mapping[str, str], home: Path) -> None:
 
 @every("toml")
 def test_an_entry_in_toml_serves(block: Block, tmp_path: Path) -> None:
-    [entry] = tomllib.loads(block.text)["mcp_servers"].values()
-    check_entry(entry, tmp_path)
+    check_entry(tomllib.loads(block.text), tmp_path)
 
 
 # Samples in JSON and YAML
@@ -194,10 +199,8 @@ async def test_a_sample_in_json_is_what_it_shows(block: Block, tmp_path: Path) -
     tools = AnswerToolset(lambda: Answers(Settings())).tools
     if "run_id" in shown:
         jsonschema.validate(shown, DEFINITIONS[0].output_schema)
-    elif {"mcpServers", "context_servers"} & shown.keys():
-        [entries] = shown.values()
-        [entry] = entries.values()
-        check_entry(entry, tmp_path)
+    elif {client.container for client in CLIENTS.values()} & shown.keys():
+        check_entry(shown, tmp_path)
     elif "citations" in shown:
         jsonschema.validate(shown, tools[0].output_schema)
     elif "query" in shown:

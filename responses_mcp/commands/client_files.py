@@ -39,6 +39,11 @@ def as_table(value: object) -> dict[str, Any] | None:
     return cast(dict[str, Any], value) if isinstance(value, dict) else None
 
 
+def texts_in(value: object) -> list[str]:
+    """Return the texts in a list, nothing for any other value."""
+    return [each for each in cast("list[object]", value) if isinstance(each, str)] if isinstance(value, list) else []
+
+
 def check_entry(entry: object) -> None:
     """Raise Unmergeable for an entry that cannot be written anew: no client has such, but a file may."""
     level = [entry]

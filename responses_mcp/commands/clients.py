@@ -5,7 +5,8 @@ And the command that starts this program, as the configuration of a client shoul
 What was tried with the real clients, and with which versions: docs/reference/real-clients.md. How long they wait is
 what their users report: anthropics/claude-code#16837, #22542, #84136; openai/codex#31641, #38689;
 kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 2026-11-21. Windsurf and Zed are as their
-makers' pages say: docs.windsurf.com/windsurf/cascade/mcp, zed.dev/docs/ai/mcp and zed.dev/docs/configuring-zed.
+makers' pages say: docs.windsurf.com/windsurf/cascade/mcp, zed.dev/docs/ai/mcp and zed.dev/docs/configuring-zed. So is
+OpenCode, which was tried as well: opencode.ai/docs/mcp-servers and opencode.ai/docs/config.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
+from responses_mcp.commands.client_files import texts_in
 from responses_mcp.commands.json_merge import Dialect
 from responses_mcp.commands.terminal import NAME, Stop
 from responses_mcp.settings.files import absolute
@@ -101,6 +103,19 @@ class ClientLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """What a client calls the members of an entry.
+
+    Where `arguments` is None, `command` is a list that holds them, too. `names` has names of variables to pass on.
+    """
+
+    command: str = "command"
+    arguments: str | None = "args"
+    variables: str = "env"
+    names: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Client(ClientLimits):
     """A client. `project_file` is relative to the project, None if the client has no such file.
 
@@ -114,6 +129,7 @@ class Client(ClientLimits):
     project_file: str | None
     dialect: Dialect | Literal["toml"]
     container: str = "mcpServers"
+    members: Members = Members()
     reference: str | None = None
     inherits: bool = False
     limits: Callable[[Server], dict[str, Any]] = lambda _: {}
@@ -126,25 +142,35 @@ class Client(ClientLimits):
     @property
     def writes_values(self) -> bool:
         """Whether its file has no way to name a variable, so that only the value itself can stand there."""
-        return self.reference is None and self.dialect != "toml"
+        return self.reference is None and self.members.names is None
 
     def entry(self, server: Server) -> dict[str, Any]:
         """Return the entry for a server. Where only values can be written, those with credentials are left out."""
+        members = self.members
+        names = [*server.secrets, *(() if self.inherits else server.passed)]
         env: dict[str, str] = {}
         if self.reference is not None:
-            names = (*server.secrets, *(() if self.inherits else server.passed))
             env = {name: self.reference.replace("NAME", name) for name in names}
         elif self.writes_values:
             env = {name: value for name, value in server.passed.items() if "@" not in value}
         limits = self.limits(server)
         env |= {**server.env, **limits.get("env", {})}
+        program, *arguments = server.command
         return {
-            "command": server.command[0],
-            "args": list(server.command[1:]),
-            **({"env": env} if env else {}),
+            members.command: [program, *arguments] if members.arguments is None else program,
+            **({} if members.arguments is None else {members.arguments: arguments}),
+            **({members.variables: env} if env else {}),
+            **({} if members.names is None else {members.names: names}),
             **{key: limits[key] for key in limits if key != "env"},
             **(self.trust if server.trusted else {}),
         }
+
+    def command_in(self, entry: Mapping[str, Any]) -> list[str]:
+        """Return what an entry starts, with its arguments; nothing for one that starts nothing."""
+        command = entry.get(self.members.command)
+        if self.members.arguments is None:
+            return texts_in(command)
+        return [command, *texts_in(entry.get(self.members.arguments))] if isinstance(command, str) else []
 
     def waits(self, entry: Mapping[str, Any]) -> float | None:
         """Return how many seconds this client waits for a call by this entry; None for long enough, or not known."""
@@ -180,7 +206,6 @@ def _fixed_limit(server: Server) -> dict[str, Any]:
 def _codex_limits(server: Server) -> dict[str, Any]:
     # Not `required`: a Codex with a required server whose command is gone does not start at all.
     return {
-        "env_vars": [*server.secrets, *server.passed],
         "startup_timeout_sec": _START_LIMIT,
         "tool_timeout_sec": server.client_limit,
     }
@@ -190,6 +215,12 @@ def _zed_file(machine: Machine) -> PurePath:
     if machine.system == "mac":  # not where other desktop programs have theirs
         return machine.home / ".config" / "zed" / "settings.json"
     return machine.app_data / ("Zed" if machine.system == "windows" else "zed") / "settings.json"
+
+
+def _opencode_file(machine: Machine) -> PurePath:
+    folder = (machine.named("XDG_CONFIG_HOME") or machine.home / ".config") / "opencode"  # on every system
+    commented = folder / "opencode.jsonc"  # is read after the other, and wins
+    return commented if _has_content(commented) else folder / "opencode.json"
 
 
 def _milliseconds(server: Server) -> dict[str, Any]:
@@ -253,6 +284,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".codex/config.toml",
         dialect="toml",
         container="mcp_servers",
+        members=Members(names="env_vars"),
         limits=_codex_limits,
         limit=("tool_timeout_sec", 1),
         check="If Codex is running, restart it. '{program} doctor --client codex' starts the server as Codex would; "
@@ -290,6 +322,20 @@ CLIENTS: Final[Mapping[str, Client]] = {
         limits=lambda server: {"timeout": server.client_limit},
         limit=("timeout", 1),
         check="In Zed, look at the dot beside the server in the settings of the agent panel.",
+    ),
+    "opencode": Client(
+        title="OpenCode",  # each sign of progress begins its time limit anew
+        call_cure='for OpenCode set "timeout": {limit}000 in the server\'s entry',
+        user_file=_opencode_file,
+        project_file="opencode.json",
+        dialect="jsonc",
+        container="mcp",
+        members=Members(arguments=None, variables="environment"),
+        reference="{env:NAME}",
+        inherits=True,
+        limits=lambda server: {"type": "local", **_milliseconds(server)},
+        limit=("timeout", 1000),
+        check="Start OpenCode again if it runs. 'opencode mcp list' starts the server and shakes hands with it.",
     ),
 }
 

@@ -205,7 +205,7 @@ def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redac
         remark(f"{path} has this entry already.")
     else:
         remark(f"{path} has another entry of this name. With --write, this command changes it:")
-        for line in _difference(old, new, entry):
+        for line in _difference(client, old, new, entry):
             remark(redact(line))
         if change.drops_comments:
             remark("The comments inside it would be left out; a copy keeps them.")
@@ -221,7 +221,7 @@ def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, reda
             return new
         kept = file.replace(change.text)
         if old is not None:
-            for line in _difference(old, new, entry):
+            for line in _difference(client, old, new, entry):
                 say(redact(line))
         say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
         _say_kept(change, kept)
@@ -253,26 +253,24 @@ def _planned(
     """Return the file, its entry before and after, and the change; None for that if the entry is there already."""
     file = ClientFile(path)
     document = document_of(file.text, client, name)
-    new = _merged_entry(document.entry, entry)
+    new = _merged_entry(client, document.entry, entry)
     return file, document.entry, new, None if document.entry == new else document.changed(new)
 
 
-def _merged_entry(old: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry with what its owner added to the old one: further members, variables, names of variables."""
-    before = as_table(old)
-    if before is None or "command" not in before:
+    before, variables, names = as_table(old), client.members.variables, client.members.names
+    if before is None or client.members.command not in before:
         return dict(entry)
     merged = {**before, **entry}
-    if "env" in before and "env" in entry:
-        merged["env"] = {**(as_table(before["env"]) or {}), **entry["env"]}
-    names = before.get("env_vars")
-    if isinstance(names, list) and "env_vars" in entry:
-        merged["env_vars"] = list(entry["env_vars"])
-        merged["env_vars"] += [each for each in cast(Iterable[Any], names) if each not in entry["env_vars"]]
+    if variables in before and variables in entry:
+        merged[variables] = {**(as_table(before[variables]) or {}), **entry[variables]}
+    if names is not None and isinstance(before.get(names), list):
+        merged[names] = [*entry[names], *(each for each in before[names] if each not in entry[names])]
     return merged
 
 
-def _difference(old: Any, new: Any, ours: Mapping[str, Any]) -> Iterator[str]:
+def _difference(client: Client, old: Any, new: Any, ours: Mapping[str, Any]) -> Iterator[str]:
     """Yield what changes, a line each, without what may be a key: variables, headers, URLs, arguments of others."""
     before, after, shown = (dict(_leaves(each)) for each in (old, new, ours))
     for path in {**before, **after}:
@@ -280,17 +278,19 @@ def _difference(old: Any, new: Any, ours: Mapping[str, Any]) -> Iterator[str]:
             continue
         for mark, side in (("-", before), ("+", after)):
             if path in side:
-                yield f"  {mark} {path or 'all of it'}: {_shown(path, side[path], shown.get(path))}"
+                program = path == client.members.command
+                yield f"  {mark} {path or 'all of it'}: {_shown(side[path], shown.get(path), program=program)}"
 
 
-def _shown(path: str, value: Any, ours: Any) -> str:
+def _shown(value: Any, ours: Any, *, program: bool = False) -> str:
     """Return a value as JSON; of one that is not ours only what cannot be a key: a program, a number, an option."""
     if isinstance(value, list) and isinstance(ours, list):
-        items = cast(Iterable[Any], value)
-        return f"[{', '.join(_shown(path, each, each if each in ours else None) for each in items)}]"
+        items = enumerate(cast(Iterable[Any], value))
+        shown = (_shown(each, each if each in ours else None, program=program and at == 0) for at, each in items)
+        return f"[{', '.join(shown)}]"
     harmless = isinstance(value, int | float) and ours is not None
     if isinstance(value, str):
-        harmless = "=" not in value if path == "command" else _OPTION.fullmatch(value) is not None
+        harmless = "=" not in value if program else _OPTION.fullmatch(value) is not None
     if value == ours or harmless:
         return json.dumps(value, ensure_ascii=False)
     return "(not shown)"

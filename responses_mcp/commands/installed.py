@@ -6,9 +6,9 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
-from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table
+from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, texts_in
 from responses_mcp.commands.clients import CLIENTS, Client, Machine
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME
@@ -44,7 +44,12 @@ class Installed(NamedTuple):
     @property
     def command(self) -> list[str]:
         """What the entry starts, with its arguments."""
-        return [str(self.entry["command"]), *_texts(self.entry.get("args"))]
+        return CLIENTS[self.client].command_in(self.entry)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The variables that the entry sets, as it says them."""
+        return as_table(self.entry.get(CLIENTS[self.client].members.variables)) or {}
 
     def program(self) -> str | None:
         """Return the path of the program that it starts, None if there is none of that name."""
@@ -62,10 +67,10 @@ class Installed(NamedTuple):
             own = {name: around[name] for name in around if name not in secrets}
         else:
             always = _ON_WINDOWS if self.machine.system == "windows" else _ALWAYS
-            named = (*always, *_texts(self.entry.get("env_vars")))
+            named = (*always, *texts_in(self.entry.get(client.members.names or "")))
             own = {name: around[name] for name in named if name in around}
-        given = as_table(self.entry.get("env")) or {}
-        return own | {name: _filled(value, client, around) for name, value in given.items() if isinstance(value, str)}
+        given = {name: value for name, value in self.given.items() if isinstance(value, str)}
+        return own | {name: _filled(value, client, around) for name, value in given.items()}
 
 
 class Unreadable(NamedTuple):
@@ -98,7 +103,7 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
                 yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
             else:
                 for name, each in entries.items():
-                    if (entry := as_table(each)) and _is_ours(entry):
+                    if (entry := as_table(each)) and _is_ours(client.command_in(entry)):
                         yield Installed(key, file, name, entry, machine, of_project)
 
 
@@ -115,16 +120,8 @@ def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
     return (openai.api_key_env, *openai.headers_env.values())
 
 
-def _is_ours(entry: Mapping[str, Any]) -> bool:
-    command = entry.get("command")
-    if not isinstance(command, str):
-        return False
-    words = [command, *_texts(entry.get("args"))]
+def _is_ours(words: Sequence[str]) -> bool:
     return any(re.split(r"[/\\]", word)[-1].removesuffix(".exe") in {NAME, _MODULE} for word in words)
-
-
-def _texts(value: object) -> list[str]:
-    return [each for each in cast("list[object]", value) if isinstance(each, str)] if isinstance(value, list) else []
 
 
 def _filled(text: str, client: Client, environ: Mapping[str, str]) -> str:

@@ -31,7 +31,7 @@ _SERVER_KEY: Final = PREFIX + "serverInfo"
 _SUBSCRIPTION_KEY: Final = PREFIX + "subscriptionId"
 
 # Clients that show nobody the data of an error, as they name themselves (docs/reference/real-clients.md).
-_DROP_ERROR_DATA: Final = frozenset({"claude-code", "gemini-cli-mcp-client"})
+_DROP_ERROR_DATA: Final = frozenset({"claude-code", "gemini-cli-mcp-client", "opencode"})
 
 _LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 

@@ -16,6 +16,7 @@ _PASS_IT_ON: Final = {
     "claude-code": "Claude Code",
     "codex-mcp-client": "Codex",
     "gemini-cli-mcp-client": "Gemini CLI",
+    "opencode": "OpenCode",
 }
 
 

@@ -86,6 +86,9 @@ def elsewhere(system: Literal["linux", "mac", "windows"], **environ: str) -> Mac
         ("zed", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/x/zed/settings.json"),
         ("zed", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/Users/ann/.config/zed/settings.json"),
         ("zed", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Zed\\settings.json"),
+        ("opencode", elsewhere("linux"), "/home/ann/.config/opencode/opencode.json"),
+        ("opencode", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/x/opencode/opencode.json"),
+        ("opencode", elsewhere("windows", APPDATA="D:\\R"), "C:\\Users\\ann\\.config\\opencode\\opencode.json"),
     ],
 )
 def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine, path: str) -> None:
@@ -101,6 +104,7 @@ def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine
         ("codex", replace(SERVER, answer_ms=600_000), {"tool_timeout_sec": 630, "startup_timeout_sec": 30}),
         ("vscode", SERVER, {"type": "stdio"}),
         ("zed", replace(SERVER, answer_ms=60_000), {"timeout": 90}),
+        ("opencode", SERVER, {"type": "local", "timeout": 330_000}),
         (
             "codex",
             replace(SERVER, secrets=("MY_KEY", "MY_HEADER")),
@@ -125,6 +129,7 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
         ("codex", SERVER, {}),
         ("windsurf", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
         ("zed", SERVER, {}),
+        ("opencode", SERVER, {"OPENAI_API_KEY": "{env:OPENAI_API_KEY}"}),
         # The server gives up before this client does, which waits for 60 s whatever it is told.
         ("claude-desktop", SERVER, {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}),
         ("claude-desktop", replace(SERVER, answer_ms=50_000), {}),
@@ -134,7 +139,7 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
 def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
     client: str, server: Server, env: dict[str, str]
 ) -> None:
-    found = CLIENTS[client].entry(server).get("env", {})
+    found = CLIENTS[client].entry(server).get(CLIENTS[client].members.variables, {})
     assert found == env
     assert set(found) <= {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}
 
@@ -152,6 +157,8 @@ def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
         ("windsurf", {}, None),
         ("zed", {}, 60),
         ("zed", {"timeout": 330}, 330),
+        ("opencode", {}, None),
+        ("opencode", {"timeout": 330_000}, 330),
     ],
 )
 def test_an_entry_says_how_long_its_client_waits(client: str, entry: dict[str, Any], seconds: float | None) -> None:

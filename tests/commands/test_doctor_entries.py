@@ -83,6 +83,7 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
         ("codex", {"env_vars": ["OPENAI_API_KEY"], "env": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, "),
         ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, $NO_SUCH, x"),
         ("claude-code", {}, f"{KEY}, , x"),
+        ("opencode", {"environment": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, x"),
         ("claude-desktop", {"env": {"OPENAI_API_KEY": "canary of Desktop"}}, "canary of Desktop, , "),
     ],
 )
@@ -91,7 +92,9 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
 ) -> None:
     record = tmp_path / "seen"
     says = f'printf "%s" "$OPENAI_API_KEY, $MODEL_ANSWER, $ELSE" > {record}; printf " %s" "$*" >> {record}'
-    put(client, tmp_path, {"command": small_server(tmp_path, says), "args": ["--stdio", "-x"], **entry})
+    program, arguments = small_server(tmp_path, says), ["--stdio", "-x"]
+    starts = {"command": [program, *arguments]} if client == "opencode" else {"command": program, "args": arguments}
+    put(client, tmp_path, {**starts, **entry})
     report = await examine("--offline", "--client", client, start=None, ELSE="x")
     report.line("ok", "start", "lists the tools answer.")
     report.line("ok", "clients")

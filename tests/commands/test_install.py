@@ -112,13 +112,13 @@ def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothin
     path = file_of(client, machine)
     shown = install(client)
     entry = entry_in(client, shown.out)
-    assert [entry["command"], *entry["args"]] == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
+    assert CLIENTS[client].command_in(entry) == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
     assert "MCP_TOOL_ERRORS" not in shown.out
     assert f"This is for {path}." in shown.err
     assert not path.exists()
     done = install(client, "--write")
     assert (done.code, done.out) == (0, f"openai-responses was added in {path}.\n")
-    assert CLIENTS[client].check.format(program=entry["command"]) in done.err
+    assert CLIENTS[client].check.format(program="/opt/x/bin/openai-responses-mcp") in done.err
     assert path.read_bytes() == shown.out.encode()
     assert {*os.listdir(path.parent)} - {"project"} == {path.name}
     before = path.stat()
@@ -218,6 +218,7 @@ NAMES = ["OPENAI_BASE_URL", "MODEL_QUICK", "HTTPS_PROXY", "SSL_CERT_FILE"]
         ("gemini", {name: f"${name}" for name in ["OPENAI_API_KEY", *NAMES]}),
         ("windsurf", {name: f"${{env:{name}}}" for name in ["OPENAI_API_KEY", *NAMES]}),
         ("zed", {name: SET_HERE[name] for name in NAMES if name != "HTTPS_PROXY"}),
+        ("opencode", {"OPENAI_API_KEY": "{env:OPENAI_API_KEY}"}),
         ("codex", None),
         (
             "claude-desktop",
@@ -235,7 +236,7 @@ def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
     done = install(client, "--write", **SET_HERE)
     assert "hunter22" not in done.text
     entry = entry_in(client, install(client, **SET_HERE).out)
-    assert entry.get("env") == env
+    assert entry.get(CLIENTS[client].members.variables) == env
     if client == "codex":
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
     left_out = "HTTPS_PROXY has credentials in it and was left out; add it in the same way."
@@ -266,7 +267,8 @@ def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, 
 @every_client
 def test_windows_paths_are_escaped(client: str, install: Install) -> None:
     script = "C:\\new\\Scripts\\openai-responses-mcp.exe"
-    assert entry_in(client, install(client, command=script).out)["command"] == script
+    entry = entry_in(client, install(client, command=script).out)
+    assert CLIENTS[client].command_in(entry) == [script, "--stdio"]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +337,10 @@ def test_another_entry_of_the_name_is_changed_and_the_difference_shown(
     install(client, "--write", command="/old/bin/x")
     told = install(client).err
     assert "With --write, this command changes it:" in told
-    difference = ['  - command: "/old/bin/x"', '  + command: "/opt/x/bin/openai-responses-mcp"']
+    form = '["{}", "--stdio"]' if CLIENTS[client].members.arguments is None else '"{}"'
+    member = CLIENTS[client].members.command
+    changes = {"-": "/old/bin/x", "+": "/opt/x/bin/openai-responses-mcp"}
+    difference = [f"  {mark} {member}: {form.format(program)}" for mark, program in changes.items()]
     assert all(line in told for line in difference)
     shown = install(client, "--write").out.splitlines()
     assert shown[:3] == [*difference, f"openai-responses was changed in {path}."]
@@ -368,7 +373,7 @@ def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
         line = LINES["toml"][number]
         text = f"# first\n[{container}.openai-responses]\n{line}\nargs = []\n\n# last\n[z]\na = 1 # z\n"
     else:
-        line = LINES["json"][number]
+        line = LINES["json"][number].replace('"command"', f'"{CLIENTS[client].members.command}"')
         entry = f'"openai-responses": {{\n{line}\n"args": []\n}}'
         text = f'{{ // first\n"{container}": {{ // entries\n{entry} // last\n}} }}'
     path = put(file_of(client, machine), text)
@@ -415,6 +420,24 @@ def test_a_key_anywhere_in_an_entry_of_somebody_else_is_not_shown(
         done = install("cursor", *more, OPENAI_API_KEY="hidden-key of ours")
         assert "hidden-key" not in done.text
         assert '+ args: ["--stdio"]' in done.text
+
+
+def test_of_a_command_that_is_a_list_only_the_program_is_shown(install: Install, machine: Machine) -> None:
+    put_entry("opencode", machine, {"type": "local", "command": ["npx", "--yes", "hidden-key"], "enabled": False})
+    told = install("opencode", "--write").out
+    assert '  - command: ["npx", "--yes", (not shown)]' in told
+    entry = entry_in("opencode", file_of("opencode", machine).read_text(encoding="utf-8"))
+    assert entry["enabled"] is False
+    put_entry("opencode", machine, {"command": ["KEY=hidden-key", "--stdio"]})
+    assert '  - command: [(not shown), "--stdio"]' in install("opencode", "--write").out
+
+
+def test_a_file_of_opencode_with_comments_comes_first_because_it_wins(install: Install, machine: Machine) -> None:
+    plain = put(file_of("opencode", machine), "{}")
+    commented = put(plain.with_name("opencode.jsonc"), "{ // mine\n}")
+    assert file_of("opencode", machine) == commented
+    assert install("opencode", "--write").out.splitlines()[0] == f"openai-responses was added in {commented}."
+    assert (plain.read_text(encoding="utf-8"), "// mine" in commented.read_text(encoding="utf-8")) == ("{}", True)
 
 
 def test_an_entry_for_a_remote_server_is_replaced_as_a_whole(install: Install, machine: Machine) -> None:
@@ -517,7 +540,7 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
         f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
         "(line 1, column 2: Expecting property name enclosed in double quotes)\n"
-        "no entry        claude-desktop, cursor, vscode, windsurf, zed\n"
+        "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode\n"
     )
 
 

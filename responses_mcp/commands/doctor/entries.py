@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from responses_mcp.commands.client_files import as_table
 from responses_mcp.commands.clients import CLIENTS, ClientLimits, client_limit
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
@@ -104,7 +103,7 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
 
 def _own_limit(entry: Installed, seconds: float) -> float:
     """Return how many seconds a call may take where the entry has a word in it."""
-    given = (as_table(entry.entry.get("env")) or {}).get(_TIMEOUT)
+    given = entry.given.get(_TIMEOUT)
     try:
         return int(given) / 1000 if isinstance(given, str | int) else seconds
     except (ValueError, OverflowError):
