@@ -113,6 +113,29 @@ def tests(session: nox.Session) -> None:
         session.run(*way, *command, "-m", chosen, f"--basetemp={folder}", *session.posargs, external=bool(way))
 
 
+@nox.session(python=False)
+def windows(session: nox.Session) -> None:
+    """Run tests with the Python of Windows that WINDOWS_PYTHON names, under Wine elsewhere; `-- tests/runtime` some."""
+    command = os.environ.get("WINDOWS_PYTHON")
+    if not command:
+        session.error("set WINDOWS_PYTHON to what starts a Python of Windows that has the packages of the group test")
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if sys.platform != "win32":  # Wine's drive Z is the root here
+        env |= {"PYTHONPATH": f"Z:{ROOT}".replace("/", "\\"), "UNDER_WINE": "1"}
+    failed: list[str] = []
+    for path in session.posargs or sorted({str(path.parent) for path in Path("tests").glob("*/test_*.py")} | {"tests"}):
+        chosen = [str(each) for each in sorted(Path(path).glob("test_*.py"))] if path == "tests" else [path]
+        tests = [command, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not smoke", *chosen]
+        with subprocess.Popen(tests, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
+            for line in running.stdout or ():  # a console, or a file, is not what Wine can write to
+                sys.stdout.buffer.write(line)
+                sys.stdout.flush()
+        if running.returncode not in {0, 5}:  # 5: nothing there to run
+            failed.append(path)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
 @nox.session(reuse_venv=False)
 def smoke(session: nox.Session) -> None:
     """Check the protocol with real processes of an installed wheel; `-- --real` also asks the real API."""

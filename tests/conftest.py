@@ -2,11 +2,14 @@
 
 import gc
 import importlib.util
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.wine import ARTEFACTS
 
 # A shell that runs the tests in the background, or `nohup`, has them ignored, which processes started by tests inherit;
 # there, a signal that a test sends would do nothing.
@@ -24,17 +27,29 @@ if importlib.util.find_spec("hypothesis") is not None:  # the smoke tests do wit
     settings.load_profile("busy")
 
 
+UNDER_WINE = bool(os.environ.get("UNDER_WINE"))
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out files whose imports Wine cannot do."""
+    inside = collection_path.relative_to(Path(__file__).parent.parent)
+    return True if UNDER_WINE and inside.as_posix() in ARTEFACTS else None
+
+
 # Texts in, texts out, and hostile upstreams by the hundred: what they show says the same on every Python.
 ONCE = ("hostile", "manuals/requests", "responses_api/response", "settings")
 
 
 @pytest.hookimpl(tryfirst=True)  # before markers choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in such folders with `once`."""
+    """Mark what is in such folders with `once`, and leave out what Wine cannot do."""
     folders = [Path(__file__).parent / folder for folder in ONCE]
     for item in items:
         if any(item.path.is_relative_to(folder) for folder in folders):
             item.add_marker("once")
+        reason = next((why for start, why in ARTEFACTS.items() if item.nodeid.startswith(start)), None)
+        if reason and UNDER_WINE:
+            item.add_marker(pytest.mark.skip(reason))
 
 
 def pytest_collection_finish() -> None:

@@ -43,7 +43,8 @@ def environment(home: Path, base_url: str | None = None, **more: str) -> dict[st
     """Return an environment as bare as Codex gives it, plus what the server needs."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR") if name in os.environ}
     api = {"OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "sk-test-0123456789abcdef"} if base_url else {}
-    return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **api, **more}
+    home_here = {"HOME": str(home)} if sys.platform != "win32" else {"HOME": str(home), "USERPROFILE": str(home)}
+    return {**kept, **home_here, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **api, **more}
 
 
 def run(

@@ -307,6 +307,7 @@ async def test_every_program_in_the_pages_runs_against_the_fake_api(
             if setting.env:
                 monkeypatch.delenv(setting.env, raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("USERPROFILE", str(tmp_path))
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "test-key-0123456789")
         with trio.fail_after(WAIT):

@@ -36,6 +36,7 @@ async def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator
         if setting.env:
             monkeypatch.delenv(setting.env, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -87,7 +88,7 @@ class Terminal(io.TextIOWrapper):
     """A stream that says it is a terminal: it has what was typed, or keeps what is written."""
 
     def __init__(self, typed: bytes = b"") -> None:
-        super().__init__(io.BytesIO(typed), encoding="utf-8", write_through=True)
+        super().__init__(io.BytesIO(typed), encoding="utf-8", newline="", write_through=True)
 
     def isatty(self) -> bool:
         return True

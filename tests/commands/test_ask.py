@@ -22,7 +22,7 @@ from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.testing import Error, FakeApi, Hang, Json, Reply, Sse, as_stream, bodies, stream_events
 from responses_mcp.testing.event_stream import TERMINAL
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output
-from tests.processes import COMMAND, environment, run
+from tests.processes import COMMAND, environment, posix, run
 
 __all__ = ["api", "command"]
 
@@ -162,6 +162,7 @@ async def test_stdin_is_the_question_or_goes_along_behind_it_where_it_is_asked_f
     assert asked(api) == question
 
 
+@posix
 async def test_a_socket_that_nobody_closes_is_read_only_if_it_is_asked_for(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

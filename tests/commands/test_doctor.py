@@ -80,6 +80,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bare_environme
         if setting.env:
             monkeypatch.delenv(setting.env, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

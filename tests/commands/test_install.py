@@ -173,7 +173,7 @@ def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_no
 ) -> None:
     done = install("codex", "--manuals", "/nonexistent", "--write", MANUALS_ROOT="/elsewhere")
     assert (done.code, done.out) == (2, "")
-    told = "--manuals: there is no folder /nonexistent; name the one in which your manuals are."
+    told = f"--manuals: there is no folder {Path('/nonexistent').absolute()}; name the one in which your manuals are."
     assert done.err == f"openai-responses-mcp: {told}\n"
     assert not file_of("codex", machine).exists()
 
@@ -466,9 +466,9 @@ def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
     install("codex", "--write", *with_root)
     path = file_of("codex", machine)
     text = path.read_text(encoding="utf-8").replace("= 30\n", "= 30.0\n").replace("= 330\n", "= 330.0\n")
-    inline = f'env = {{ MANUALS_ROOT = "{with_root[1]}" }}\n'
+    inline = f"env = {{ MANUALS_ROOT = {json.dumps(with_root[1])} }}\n"
     assert inline in text
-    table = f'\n[mcp_servers.openai-responses.env]\nMANUALS_ROOT = "{with_root[1]}"\n'
+    table = f"\n[mcp_servers.openai-responses.env]\nMANUALS_ROOT = {json.dumps(with_root[1])}\n"
     text = text.replace(inline, "")
     put(path, text + table)
     assert "nothing was changed" in install("codex", "--write", *with_root).out

@@ -57,6 +57,10 @@ def ask(url: str) -> tuple[int, Any]:
             return error.code, json.load(error)
 
 
+SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="a signal ends a child there at once")
+
+
+@SIGNALS
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 async def test_it_answers_and_records_until_a_signal_and_exits_with_0(name: str, tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
@@ -94,6 +98,7 @@ def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.startswith(f"port {port} cannot be listened on (")
 
 
+@SIGNALS
 async def test_a_hanging_fake_records_the_hang_up_and_still_ends_on_a_signal(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     async with process("--hang", "--record", str(record)) as (child, url):
