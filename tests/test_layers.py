@@ -99,8 +99,8 @@ def test_exactly_one_module_knows_httpx() -> None:
     assert importers_of("h11") == {"testing.fake_api"}
 
 
-def test_exactly_one_module_knows_yaml() -> None:
-    assert importers_of("yaml") == {"settings.yaml_nodes"}
+def test_one_module_knows_yaml_for_settings_and_one_for_a_file_of_somebody_else() -> None:
+    assert importers_of("yaml") == {"settings.yaml_nodes", "commands.yaml_merge"}
 
 
 def test_the_runtime_dependencies_are_all_that_the_package_imports() -> None:

@@ -6,7 +6,8 @@ What was tried with the real clients, and with which versions: docs/reference/re
 what their users report: anthropics/claude-code#16837, #22542, #84136; openai/codex#31641, #38689;
 kky42/codex-as-mcp#5; modelcontextprotocol/typescript-sdk#2250. Looked up on 2026-11-21. Windsurf and Zed are as their
 makers' pages say: docs.windsurf.com/windsurf/cascade/mcp, zed.dev/docs/ai/mcp and zed.dev/docs/configuring-zed. So is
-OpenCode, which was tried as well: opencode.ai/docs/mcp-servers and opencode.ai/docs/config.
+Goose, block.github.io/goose/docs/guides/config-files, and so is OpenCode, which was tried as well:
+opencode.ai/docs/mcp-servers and opencode.ai/docs/config.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from responses_mcp.commands.client_files import texts_in
 from responses_mcp.commands.json_merge import Dialect
 from responses_mcp.commands.terminal import NAME, Stop
 from responses_mcp.settings.files import absolute
+
+ENTRY: Final = "openai-responses"
+"""The name that an entry has unless another one is asked for."""
 
 _MORE: Final = 30  # seconds that a client waits longer than the server, so that the server's message arrives
 _FIXED_LIMIT: Final = 60  # seconds of one call in Claude Desktop
@@ -66,7 +70,7 @@ class Server:
 
     `secrets` names the variables that a client should pass on without their values being written anywhere. `passed` has
     what else is set here and is to reach the server, `env` what was asked for. `trusted` lets a client that asks before
-    each call stop asking. `search_ms` is 0 if `chatgpt_o3_search` is not offered.
+    each call stop asking. `search_ms` is 0 if `chatgpt_o3_search` is not offered. `name` is that of the entry.
     """
 
     command: tuple[str, ...]
@@ -76,6 +80,7 @@ class Server:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     answer_ms: int = 300_000
     search_ms: int = 0
+    name: str = ENTRY
 
     @property
     def client_limit(self) -> int:
@@ -127,7 +132,7 @@ class Client(ClientLimits):
 
     user_file: Callable[[Machine], PurePath]
     project_file: str | None
-    dialect: Dialect | Literal["toml"]
+    dialect: Dialect | Literal["toml", "yaml"]
     container: str = "mcpServers"
     members: Members = Members()
     reference: str | None = None
@@ -221,6 +226,19 @@ def _opencode_file(machine: Machine) -> PurePath:
     folder = (machine.named("XDG_CONFIG_HOME") or machine.home / ".config") / "opencode"  # on every system
     commented = folder / "opencode.jsonc"  # is read after the other, and wins
     return commented if _has_content(commented) else folder / "opencode.json"
+
+
+def _goose_file(machine: Machine) -> PurePath:
+    root = machine.named("GOOSE_PATH_ROOT")
+    if root is not None:
+        return root / "config" / "config.yaml"
+    if machine.system == "windows":
+        return machine.app_data / "Block" / "goose" / "config" / "config.yaml"
+    return (machine.named("XDG_CONFIG_HOME") or machine.home / ".config") / "goose" / "config.yaml"
+
+
+def _goose_members(server: Server) -> dict[str, Any]:
+    return {"name": server.name, "type": "stdio", "enabled": True, "timeout": server.client_limit}
 
 
 def _milliseconds(server: Server) -> dict[str, Any]:
@@ -336,6 +354,20 @@ CLIENTS: Final[Mapping[str, Client]] = {
         limits=lambda server: {"type": "local", **_milliseconds(server)},
         limit=("timeout", 1000),
         check="Start OpenCode again if it runs. 'opencode mcp list' starts the server and shakes hands with it.",
+    ),
+    "goose": Client(
+        title="Goose",
+        call=300,
+        call_cure="for Goose set timeout: {limit} in the server's entry",
+        user_file=_goose_file,
+        project_file=None,
+        dialect="yaml",
+        container="extensions",
+        members=Members(command="cmd", arguments="args", variables="envs", names="env_keys"),
+        inherits=True,
+        limits=_goose_members,
+        limit=("timeout", 1),
+        check="Start a new session of Goose; in it, '/extension' or the settings show the extensions.",
     ),
 }
 

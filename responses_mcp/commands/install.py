@@ -13,11 +13,10 @@ from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table
-from responses_mcp.commands.clients import CLIENTS, Client, Machine, Server, this_machine
+from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Server, this_machine
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
 from responses_mcp.commands.installed import (
-    ENTRY,
     Installed,
     Unreadable,
     document_of,
@@ -165,6 +164,7 @@ def _server(options: argparse.Namespace, machine: Machine, settings: Settings, m
         env=env,
         answer_ms=settings.request.timeout_ms,
         search_ms=search if "search" in settings.toolsets else 0,
+        name=options.name,
     )
 
 

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, texts_in
-from responses_mcp.commands.clients import CLIENTS, Client, Machine
+from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.commands.toml_merge import TomlDocument
+from responses_mcp.commands.yaml_merge import YamlDocument
 from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import SETTINGS
-
-ENTRY: Final = "openai-responses"
-"""The name that an entry has unless another one is asked for."""
 
 _MODULE: Final = "responses_mcp"
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
@@ -81,8 +79,10 @@ class Unreadable(NamedTuple):
     why: str
 
 
-def document_of(text: str, client: Client, name: str) -> JsonDocument | TomlDocument:
+def document_of(text: str, client: Client, name: str) -> JsonDocument | TomlDocument | YamlDocument:
     """Return the text of a client's file, and the entry of that name in it; raises Unmergeable."""
+    if client.dialect == "yaml":
+        return YamlDocument(text, container=client.container, name=name)
     if client.dialect == "toml":
         return TomlDocument(text, container=client.container, name=name)
     return JsonDocument(text, container=client.container, name=name, dialect=client.dialect)

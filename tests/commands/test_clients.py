@@ -86,6 +86,10 @@ def elsewhere(system: Literal["linux", "mac", "windows"], **environ: str) -> Mac
         ("zed", elsewhere("linux", XDG_CONFIG_HOME="/x"), "/x/zed/settings.json"),
         ("zed", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/Users/ann/.config/zed/settings.json"),
         ("zed", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Zed\\settings.json"),
+        ("goose", elsewhere("linux"), "/home/ann/.config/goose/config.yaml"),
+        ("goose", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/x/goose/config.yaml"),
+        ("goose", elsewhere("mac", GOOSE_PATH_ROOT="/g", XDG_CONFIG_HOME="/x"), "/g/config/config.yaml"),
+        ("goose", elsewhere("windows", APPDATA="D:\\R"), "D:\\R\\Block\\goose\\config\\config.yaml"),
         ("opencode", elsewhere("linux"), "/home/ann/.config/opencode/opencode.json"),
         ("opencode", elsewhere("mac", XDG_CONFIG_HOME="/x"), "/x/opencode/opencode.json"),
         ("opencode", elsewhere("windows", APPDATA="D:\\R"), "C:\\Users\\ann\\.config\\opencode\\opencode.json"),
@@ -105,6 +109,8 @@ def test_the_file_is_where_the_client_looks_for_it(client: str, machine: Machine
         ("vscode", SERVER, {"type": "stdio"}),
         ("zed", replace(SERVER, answer_ms=60_000), {"timeout": 90}),
         ("opencode", SERVER, {"type": "local", "timeout": 330_000}),
+        ("goose", SERVER, {"type": "stdio", "name": "openai-responses", "enabled": True, "timeout": 330}),
+        ("goose", replace(SERVER, secrets=("MY_KEY",), passed={"MODEL_ANSWER": "m"}), {"env_keys": ["MY_KEY"]}),
         (
             "codex",
             replace(SERVER, secrets=("MY_KEY", "MY_HEADER")),
@@ -129,6 +135,7 @@ def test_the_client_waits_a_little_longer_than_the_server_and_passes_on_what_it_
         ("codex", SERVER, {}),
         ("windsurf", SERVER, {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}),
         ("zed", SERVER, {}),
+        ("goose", SERVER, {}),
         ("opencode", SERVER, {"OPENAI_API_KEY": "{env:OPENAI_API_KEY}"}),
         # The server gives up before this client does, which waits for 60 s whatever it is told.
         ("claude-desktop", SERVER, {"OPENAI_API_TIMEOUT": "55000", "ANSWER_EFFORT": "low"}),
@@ -158,6 +165,8 @@ def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
         ("zed", {}, 60),
         ("zed", {"timeout": 330}, 330),
         ("opencode", {}, None),
+        ("goose", {}, 300),
+        ("goose", {"timeout": 330}, 330),
         ("opencode", {"timeout": 330_000}, 330),
     ],
 )

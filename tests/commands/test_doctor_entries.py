@@ -84,6 +84,7 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
         ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, $NO_SUCH, x"),
         ("claude-code", {}, f"{KEY}, , x"),
         ("opencode", {"environment": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, x"),
+        ("goose", {"envs": {"MODEL_ANSWER": "m"}, "env_keys": ["OPENAI_API_KEY"]}, f"{KEY}, m, x"),
         ("claude-desktop", {"env": {"OPENAI_API_KEY": "canary of Desktop"}}, "canary of Desktop, , "),
     ],
 )
@@ -93,7 +94,9 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
     record = tmp_path / "seen"
     says = f'printf "%s" "$OPENAI_API_KEY, $MODEL_ANSWER, $ELSE" > {record}; printf " %s" "$*" >> {record}'
     program, arguments = small_server(tmp_path, says), ["--stdio", "-x"]
-    starts = {"command": [program, *arguments]} if client == "opencode" else {"command": program, "args": arguments}
+    joined = CLIENTS[client].members.arguments is None
+    starts = {CLIENTS[client].members.command: [program, *arguments] if joined else program}
+    starts |= {} if joined else {"args": arguments}
     put(client, tmp_path, {**starts, **entry})
     report = await examine("--offline", "--client", client, start=None, ELSE="x")
     report.line("ok", "start", "lists the tools answer.")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 from responses_mcp.commands.client_files import ClientFile, Unmergeable
 from responses_mcp.commands.clients import CLIENTS, Machine
@@ -54,7 +55,8 @@ def install(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Install:
 
 
 def entry_in(client: str, text: str, name: str = "openai-responses") -> dict[str, Any]:
-    root = tomllib.loads(text) if CLIENTS[client].dialect == "toml" else json.loads(text)
+    read: dict[str, Callable[[str], Any]] = {"toml": tomllib.loads, "yaml": yaml.safe_load}
+    root = read.get(CLIENTS[client].dialect, json.loads)(text)
     entry = root[CLIENTS[client].container][name]
     assert isinstance(entry, dict)
     return entry
@@ -220,6 +222,7 @@ NAMES = ["OPENAI_BASE_URL", "MODEL_QUICK", "HTTPS_PROXY", "SSL_CERT_FILE"]
         ("zed", {name: SET_HERE[name] for name in NAMES if name != "HTTPS_PROXY"}),
         ("opencode", {"OPENAI_API_KEY": "{env:OPENAI_API_KEY}"}),
         ("codex", None),
+        ("goose", None),
         (
             "claude-desktop",
             {
@@ -239,6 +242,8 @@ def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
     assert entry.get(CLIENTS[client].members.variables) == env
     if client == "codex":
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
+    if client == "goose":  # passes all of its own on, and looks the key up in its keyring, too
+        assert entry["env_keys"] == ["OPENAI_API_KEY"]
     left_out = "HTTPS_PROXY has credentials in it and was left out; add it in the same way."
     assert (left_out in done.err) is (client in {"claude-desktop", "zed"})
 
@@ -306,6 +311,7 @@ EXISTING = {
     "json": '\ufeff{\r\n   "numStartups" : 3,\r\n   "mcpServers":{\r\n      "b" : {"command":"y"}\r\n   },\r\n\r\n   "z": 1.50\r\n}\r\n\r\n',
     "json with comments": '{\n\t// theme\n\t"theme": "GitHub",\n\t"mcpServers": {\n\t\t"b": {"command": "y"} // mine\n\t}\n}',
     "jsonc": '// servers\n{\n    "a": [1,], /* , */\n    "mcpServers": {\n        "b": {"command": "y",}, // mine\n    },\n}',
+    "yaml": "# mine\n\nextensions: # all\n    b : {cmd: 'y'} # mine\n\n# z\nz: 1.50",
     "toml": 'model = "gpt-5"  # best\n\n[mcp_servers.b]\ncommand = \'y\'\n\n  [mcp_servers.b.env]\n  A = "1"\n# end',
 }
 
@@ -348,6 +354,12 @@ def test_another_entry_of_the_name_is_changed_and_the_difference_shown(
 
 # A line of an entry that is ours, with a comment in it, behind it or around it; the last has none.
 LINES = {
+    "yaml": (
+        "cmd: old # why: hidden-key",
+        "# why: hidden-key\n    cmd: 'old#'",
+        "cmd: old # a\n    # b",
+        "cmd: '# old'",
+    ),
     "toml": (
         'command = "old"  # why: hidden-key',
         '# why: hidden-key\ncommand = "old#"',
@@ -372,6 +384,9 @@ def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
     if CLIENTS[client].dialect == "toml":
         line = LINES["toml"][number]
         text = f"# first\n[{container}.openai-responses]\n{line}\nargs = []\n\n# last\n[z]\na = 1 # z\n"
+    elif CLIENTS[client].dialect == "yaml":
+        line = LINES["yaml"][number]
+        text = f"# first\n{container}:\n  openai-responses:\n    {line}\n    args: []\n\n# last\nz: 1 # z\n"
     else:
         line = LINES["json"][number].replace('"command"', f'"{CLIENTS[client].members.command}"')
         entry = f'"openai-responses": {{\n{line}\n"args": []\n}}'
@@ -458,6 +473,27 @@ def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine
     assert entry["tools"] == {"answer": {"approval_mode": "approve"}}
 
 
+def test_an_entry_that_goose_has_written_anew_keeps_what_its_owner_added(install: Install, machine: Machine) -> None:
+    old = (
+        "  openai-responses:\n    enabled: false\n    type: stdio\n    name: openai-responses\n    description: ''\n"
+        "    cmd: old\n    args:\n    - --stdio\n    envs:\n      FEATURE: yes\n    env_keys:\n    - MY_TOKEN\n"
+        "    timeout: 60\n    bundled: null\n    available_tools: []\n"
+    )
+    path = put(file_of("goose", machine), f"extensions:\n{old}GOOSE_MODE: smart_approve\n")
+    install("goose", "--write")
+    text = path.read_text(encoding="utf-8")
+    entry = entry_in("goose", text)
+    assert (entry["enabled"], entry["timeout"], entry["available_tools"]) == (True, 330, [])
+    assert entry["env_keys"] == ["OPENAI_API_KEY", "MY_TOKEN"]
+    assert "      FEATURE: yes\n" in text  # a text for Goose
+    assert text.endswith("GOOSE_MODE: smart_approve\n")
+    assert "nothing was changed" in install("goose", "--write").out
+
+
+def test_the_name_of_an_entry_of_goose_stands_in_it(install: Install) -> None:
+    assert entry_in("goose", install("goose", "--name", "mine").out, "mine")["name"] == "mine"
+
+
 def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
     install: Install, machine: Machine, tmp_path: Path
 ) -> None:
@@ -540,7 +576,7 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
         f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
         "(line 1, column 2: Expecting property name enclosed in double quotes)\n"
-        "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode\n"
+        "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode, goose\n"
     )
 
 
@@ -595,7 +631,7 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line_of_the_fault(
     assert "line" in install(client).err
     done = install(client, "--write")
     assert (done.code, done.out) == (1, "")
-    assert re.search(rf"{re.escape(str(path))} was left alone: it is not valid (JSON|TOML) \(.*line \d", done.err)
+    assert re.search(rf"{re.escape(str(path))} was left alone: it is not valid (JSON|TOML|YAML) \(.*line \d", done.err)
     assert path.read_text(encoding="utf-8") == '{\n  "a": \n'
     assert not path.with_name(f"{path.name}.bak").exists()
 
