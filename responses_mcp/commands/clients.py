@@ -112,12 +112,14 @@ class Members:
     """What a client calls the members of an entry.
 
     Where `arguments` is None, `command` is a list that holds them, too. `names` has names of variables to pass on.
+    `switch` is false in an entry that is turned off.
     """
 
     command: str = "command"
     arguments: str | None = "args"
     variables: str = "env"
     names: str | None = None
+    switch: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,10 @@ class Client(ClientLimits):
         if self.members.arguments is None:
             return texts_in(command)
         return [command, *texts_in(entry.get(self.members.arguments))] if isinstance(command, str) else []
+
+    def turns_off(self, entry: Mapping[str, Any]) -> bool:
+        """Return whether an entry is turned off, so that this client starts nothing."""
+        return self.members.switch is not None and entry.get(self.members.switch) is False
 
     def waits(self, entry: Mapping[str, Any]) -> float | None:
         """Return how many seconds this client waits for a call by this entry; None for long enough, or not known."""
@@ -302,7 +308,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".codex/config.toml",
         dialect="toml",
         container="mcp_servers",
-        members=Members(names="env_vars"),
+        members=Members(names="env_vars", switch="enabled"),
         limits=_codex_limits,
         limit=("tool_timeout_sec", 1),
         check="If Codex is running, restart it. '{program} doctor --client codex' starts the server as Codex would; "
@@ -348,12 +354,12 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file="opencode.json",
         dialect="jsonc",
         container="mcp",
-        members=Members(arguments=None, variables="environment"),
+        members=Members(arguments=None, variables="environment", switch="enabled"),
         reference="{env:NAME}",
         inherits=True,
         limits=lambda server: {"type": "local", **_milliseconds(server)},
         limit=("timeout", 1000),
-        check="Start OpenCode again if it runs. 'opencode mcp list' starts the server and shakes hands with it.",
+        check="If OpenCode is running, restart it. 'opencode mcp list' starts the server and shakes hands with it.",
     ),
     "goose": Client(
         title="Goose",
@@ -363,7 +369,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=None,
         dialect="yaml",
         container="extensions",
-        members=Members(command="cmd", arguments="args", variables="envs", names="env_keys"),
+        members=Members(command="cmd", variables="envs", names="env_keys", switch="enabled"),
         inherits=True,
         limits=_goose_members,
         limit=("timeout", 1),

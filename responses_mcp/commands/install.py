@@ -135,6 +135,8 @@ def _list(_: argparse.Namespace, machine: Machine) -> None:
             continue
         say(f"{found.client:<15} {found.name} in {found.file}")
         there = "is there" if found.program() else "is gone; write the entry again, or remove it"
+        if CLIENTS[found.client].turns_off(found.entry):
+            there += "; it is turned off in the entry"
         say(f"{'':<15} starts {found.command[0]}, which {there}")
     if len(having) < len(CLIENTS):
         say(f"{'no entry':<15} {', '.join(client for client in CLIENTS if client not in having)}")
@@ -326,6 +328,10 @@ def _say_next_steps(
         remark(
             f"required = true in it keeps {client.title} from starting when this server cannot start. "
             "Take that line out, unless that is what you want."
+        )
+    if client.turns_off(put):
+        remark(
+            f"{client.members.switch} is false in it, so {client.title} starts no server by it. Change that to use it."
         )
     if client.untrusted and not put.items() >= client.trust.items():
         remark(client.untrusted)

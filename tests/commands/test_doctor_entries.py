@@ -105,6 +105,13 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
 
 
 @posix_only
+async def test_an_entry_that_is_turned_off_is_told(examine: Doctor, tmp_path: Path) -> None:
+    put("goose", tmp_path, {"cmd": small_server(tmp_path), "args": ["--stdio"], "enabled": False})
+    report = await examine("--offline")
+    report.line("warn", "clients", "Goose has it turned off, by openai-responses in", "Cure: set enabled to true there")
+
+
+@posix_only
 async def test_an_entry_is_started_in_the_home_folder_so_that_no_file_of_a_project_is_run(
     examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -257,6 +257,18 @@ def test_a_server_that_codex_requires_is_told_to_hold_codex_up(install: Install,
     assert entry_in("codex", file_of("codex", machine).read_text(encoding="utf-8"))["required"] is True
 
 
+def test_an_entry_that_its_owner_turned_off_stays_so_and_that_is_told(install: Install, machine: Machine) -> None:
+    program = "/opt/x/bin/openai-responses-mcp"
+    put_entry("opencode", machine, {"type": "local", "command": [program], "enabled": False})
+    put(file_of("codex", machine), f"[mcp_servers.openai-responses]\ncommand = '{program}'\nenabled = false\n")
+    assert install("--list").out.count("; it is turned off in the entry\n") == 2
+    for client, title in (("opencode", "OpenCode"), ("codex", "Codex")):
+        told = f"enabled is false in it, so {title} starts no server by it. Change that to use it."
+        assert told in install(client).err
+        assert told in install(client, "--write").err
+        assert entry_in(client, file_of(client, machine).read_text(encoding="utf-8"))["enabled"] is False
+
+
 def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, machine: Machine) -> None:
     assert "--trust adds that" in install("gemini").err
     trusted = install("gemini", "--trust", "--write")
@@ -438,11 +450,9 @@ def test_a_key_anywhere_in_an_entry_of_somebody_else_is_not_shown(
 
 
 def test_of_a_command_that_is_a_list_only_the_program_is_shown(install: Install, machine: Machine) -> None:
-    put_entry("opencode", machine, {"type": "local", "command": ["npx", "--yes", "hidden-key"], "enabled": False})
+    put_entry("opencode", machine, {"type": "local", "command": ["npx", "--yes", "hidden-key"]})
     told = install("opencode", "--write").out
     assert '  - command: ["npx", "--yes", (not shown)]' in told
-    entry = entry_in("opencode", file_of("opencode", machine).read_text(encoding="utf-8"))
-    assert entry["enabled"] is False
     put_entry("opencode", machine, {"command": ["KEY=hidden-key", "--stdio"]})
     assert '  - command: [(not shown), "--stdio"]' in install("opencode", "--write").out
 

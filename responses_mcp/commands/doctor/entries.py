@@ -42,6 +42,11 @@ def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, c
             verdict = warn if client is None else fail
             gone = f"{title} is told to start {each.command[0]}, which is not there, {where}"
             yield verdict("clients", gone, f'{again}, or "{NAME} install --remove {each.client}"')
+        elif CLIENTS[each.client].turns_off(each.entry):
+            off = f"{title} has it turned off, {where}"
+            yield warn(
+                "clients", off, f"set {CLIENTS[each.client].members.switch} to true there, if you want to use it"
+            )
         elif _lacks_key(each, openai):
             name = openai.api_key_env
             cure = f'add "{name}" with its value to "env" there' if CLIENTS[each.client].writes_values else again
