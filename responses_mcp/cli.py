@@ -158,9 +158,9 @@ def _tell(text: str) -> None:
 def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     parent = os.getppid()  # before it can be gone
     settings = loaded.settings
-    unfilled = [name for name in NETWORK_VARIABLES if is_placeholder(os.environ.get(name, ""))]
-    for name in unfilled:  # a client has left them as its file has them, and no call would get through
-        del os.environ[name]
+    # A client has left them as its file has them, and no call would get through. In either case of letters Windows has
+    # but one.
+    unfilled = [name for name in NETWORK_VARIABLES if is_placeholder(os.environ.get(name, "")) and os.environ.pop(name)]
     if sys.__stdin__ is not None and sys.__stderr__ is not None and os.isatty(0) and os.isatty(2):
         _tell(_WAITING)
     handler = configure(

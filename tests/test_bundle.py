@@ -107,9 +107,11 @@ def test_what_the_user_need_not_fill_in_reaches_the_server_as_nothing(manifest: 
     unfilled = {name: "" if "user_config" in text else text for name, text in env.items()}
     settings = load_settings(unfilled, home=tmp_path).settings
     assert (settings.toolsets, settings.manuals.root, settings.problems) == (("answer",), None, ())
-    filled = load_settings({"MANUALS_ROOT": "/m", "MCP_TOOLSETS": "answer,manuals,search"}, home=tmp_path).settings
+    filled = load_settings(
+        {"MANUALS_ROOT": str(Path("/m").absolute()), "MCP_TOOLSETS": "answer,manuals,search"}, home=tmp_path
+    ).settings
     assert (env["MANUALS_ROOT"], env["MCP_TOOLSETS"]) == ("${user_config.manuals}", "${user_config.toolsets}")
-    assert (filled.toolsets, filled.manuals.root) == (("answer", "manuals", "search"), str(Path("/m")))
+    assert (filled.toolsets, filled.manuals.root) == (("answer", "manuals", "search"), str(Path("/m").absolute()))
 
 
 def test_the_manifest_sets_only_variables_that_the_server_or_uv_reads(manifest: dict[str, Any]) -> None:

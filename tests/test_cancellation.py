@@ -63,7 +63,9 @@ pytestmark = pytest.mark.usefixtures("bare_environment")
 
 CANCELS = int(os.environ.get("CANCELS", "10"))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
-DESCRIPTORS = next((path for path in map(Path, ("/proc/self/fd", "/dev/fd")) if path.exists()), None)
+DESCRIPTORS = next(
+    (path for path in map(Path, ("/proc/self/fd", "/dev/fd")) if os.name != "nt" and path.exists()), None
+)
 
 
 def open_descriptors() -> int:

@@ -43,7 +43,7 @@ def write_config(home: Path, text: str) -> Path:
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_version_prints_only_the_version(tmp_path: Path, option: str) -> None:
     done = run(tmp_path, option)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, [__version__], "")
 
 
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, "file"])
@@ -59,8 +59,12 @@ def test_no_arguments_print_the_help(tmp_path: Path, stdin: int | str) -> None:
         assert option in bare.stdout
 
 
-def test_no_arguments_and_a_pipe_or_a_socket_serve(tmp_path: Path) -> None:
+def test_no_arguments_and_a_pipe_serve(tmp_path: Path) -> None:
     assert run(tmp_path, stdin=PING).stdout == PONG
+
+
+@posix
+def test_no_arguments_and_a_socket_serve(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(PING)
@@ -210,6 +214,8 @@ def test_unknown_keys_are_warnings_on_stderr_and_the_server_runs(tmp_path: Path)
 
 async def test_a_proxy_or_certificate_that_the_client_left_as_a_placeholder_is_ignored_and_told(tmp_path: Path) -> None:
     left = {"HTTP_PROXY": "$HTTP_PROXY", "http_proxy": "%http_proxy%", "SSL_CERT_FILE": "${SSL_CERT_FILE}"}
+    if sys.platform == "win32":  # where letters are the same in both cases
+        del left["http_proxy"]
     async with (
         open_fake_api() as api,
         server_process(environment(tmp_path, api.base_url.replace("127.0.0.1", "localhost"), **left)) as server,
@@ -319,7 +325,10 @@ def loaded_modules(home: Path) -> set[str]:
 def test_the_handshake_is_answered_without_httpx_and_without_yaml(tmp_path: Path) -> None:
     modules = loaded_modules(tmp_path)
     assert modules >= {"trio", "responses_mcp.answers"}  # what calls need is loaded behind the first answers
-    assert not modules & {"httpx", "httpcore", "h11", "yaml", "anyio", "asyncio", "openai", "mcp"}
+    unwanted = {"httpx", "httpcore", "h11", "yaml", "anyio", "openai", "mcp"}
+    if sys.platform != "win32":  # there Trio makes its pipes with it
+        unwanted.add("asyncio")
+    assert not modules & unwanted
 
 
 def test_yaml_is_loaded_only_if_there_is_a_file(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ os.kill(os.getpid(), signal.SIGTERM)
 @posix
 def test_a_signal_before_trio_is_imported_leaves_the_log_whole(tmp_path: Path) -> None:
     (tmp_path / "trio.py").write_text(ENDED_BEFORE_TRIO, encoding="utf-8")
-    (tmp_path / "in").write_bytes(HANDSHAKE)  # there from the start, for the prologue waits 20 ms
+    (tmp_path / "in").write_bytes(HANDSHAKE)  # there from the start, for the prologue waits 200 ms
     path = os.pathsep.join([str(tmp_path), environment(tmp_path)["PYTHONPATH"]])
     with (tmp_path / "in").open("rb") as stdin:
         done = run(tmp_path, "--stdio", stdin=stdin, DEBUG=str(tmp_path / "debug.log"), PYTHONPATH=path)

@@ -13,6 +13,7 @@ from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.research.conversation import ENCRYPTED, Conversation, followed_up
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS, bare_hosts, file_search_tool, searching_body
+from responses_mcp.responses_api.request.question import read_domains, read_number, read_object, read_word
 from responses_mcp.settings.model import Profile, Settings
 
 Effort = Literal["quick", "standard", "deep"]
@@ -55,39 +56,42 @@ class Inquiry:
 def checked(
     query: str,
     *,
-    effort: str | None = None,
-    domains: Sequence[str] | None = None,
-    blocked_domains: Sequence[str] | None = None,
-    recency_days: int | None = None,
-    location: Mapping[str, str] | None = None,
-    output_schema: Mapping[str, Any] | None = None,
-    stores: Sequence[str] | None = None,
+    effort: object = None,
+    domains: object = None,
+    blocked_domains: object = None,
+    recency_days: object = None,
+    location: object = None,
+    output_schema: object = None,
+    stores: object = None,
     known_stores: Sequence[str] = (),
 ) -> Inquiry:
-    """Return the question that was asked. Raises `BadArgument` for what cannot be sent, naming the argument.
+    """Return the question that was asked, read as the arguments of a tool are.
 
-    `stores` are names out of `known_stores`, each of which is `name=id`.
+    `stores` are names out of `known_stores`, each of which is `name=id`. Raises `BadArgument` for what cannot be sent,
+    naming the argument.
     """
-    if not query.strip():
-        raise BadArgument("query is empty; put the question into it.")
     if len(query) > _LONGEST_QUERY:
         raise BadArgument(f"query has more than {_LONGEST_QUERY} characters; ask for less.")
-    if effort is not None and effort not in EFFORTS:
+    wanted = read_word("effort", effort) or "standard"
+    chosen: Effort | None = next((each for each in EFFORTS if each == wanted), None)
+    if chosen is None:
         raise BadArgument(f"effort must be one of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
-    for name, given in (("domains", domains), ("blocked_domains", blocked_domains)):
+    only, blocked = read_domains(domains), read_domains(blocked_domains, "blocked_domains")
+    for name, given in (("domains", only), ("blocked_domains", blocked)):
         if given is not None and len(given) > MAX_DOMAINS:
             raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")
-    if recency_days is not None and not 0 <= recency_days <= _MOST_DAYS:
+    days = read_number("recency_days", recency_days, least=-1, most=_MOST_DAYS + 1)
+    if days is not None and not 0 <= days <= _MOST_DAYS:
         raise BadArgument(f"recency_days is not from 0 to {_MOST_DAYS}; pass such a number, or leave it out.")
     return Inquiry(
         query=replace_lone_surrogates(query),
-        effort=effort or "standard",
-        domains=_clean(domains),
-        blocked_domains=_clean(blocked_domains),
-        recency_days=recency_days,
-        location=_place(location),
-        output_schema=_schema(output_schema),
-        stores=_stores(stores, known_stores),
+        effort=chosen,
+        domains=_clean(only),
+        blocked_domains=_clean(blocked),
+        recency_days=days,
+        location=_place(read_object("location", location)),
+        output_schema=_schema(read_object("output_schema", output_schema)),
+        stores=_stores(read_domains(stores, "stores"), known_stores),
     )
 
 
@@ -159,20 +163,22 @@ def _stores(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...
     return tuple(dict.fromkeys(ids[name] for name in names or ()))
 
 
-def _place(location: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    if location is None:
-        return None
-    if unknown := location.keys() - set(LOCATION):
+def _place(location: Mapping[str, object] | None) -> Mapping[str, str] | None:
+    named = {name: each for name, each in (location or {}).items() if each is not None}
+    if unknown := named.keys() - set(LOCATION):
         raise BadArgument(f"location has {min(unknown)[:30]!r}; it may have {', '.join(LOCATION)}.")
-    given = {name: replace_lone_surrogates(location[name]).strip() for name in LOCATION if location.get(name)}
+    given = {name: replace_lone_surrogates(each).strip() for name, each in named.items() if isinstance(each, str)}
+    if len(given) < len(named):
+        raise BadArgument('location has a value that is not a text; pass it like {"country": "JP"}.')
     if any(len(value) > _LONGEST_PLACE for value in given.values()):
         raise BadArgument(f"location has a value of more than {_LONGEST_PLACE} characters; pass the name alone.")
+    given = {name: given[name] for name in LOCATION if given.get(name)}
     if not _COUNTRY.fullmatch(given.get("country", "JP")):
         raise BadArgument("location.country is not a code of two letters; pass one such as JP.")
     return given or None
 
 
-def _schema(schema: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _schema(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
     """Return a schema that can be sent as it is. Raises `BadArgument`."""
     if schema is None:
         return None

@@ -34,6 +34,7 @@ from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsF
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.responses_api.request.question import read_query, read_word
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
@@ -127,7 +128,7 @@ class Research:
         what cannot be asked.
         """
         inquiry = checked(
-            self.outgoing.question(query).text,
+            self.outgoing.question(read_query(query)).text,
             effort=effort,
             domains=domains,
             blocked_domains=blocked_domains,
@@ -139,7 +140,8 @@ class Research:
         )
         keeper = self._ready()
         profile = profile_of(inquiry.effort, self._settings)
-        previous = None if continue_from is None else await self._continued(continue_from)
+        follows = read_word("continue_from", continue_from)
+        previous = None if follows is None else await self._continued(follows)
         zone = self._settings.locale.time_zone
         body = run_body(
             inquiry,
@@ -150,7 +152,7 @@ class Research:
             store=self._settings.research.store and profile.store is not False,
             previous=previous,
         )
-        digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, continue_from or "")
+        digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, follows or "")
         has_schema = inquiry.output_schema is not None
         new = self._row(keeper, inquiry.query, digest, profile, has_schema=has_schema, durable=body["store"])
         return await self._begin(new, inquiry.query, body, profile, Caller("research", client), join=not fresh)
@@ -244,6 +246,8 @@ class Research:
         and its answer cannot be had now.
         """
         keeper = self._ready()
+        if read_word("run_id", run_id) is None:
+            raise BadArgument("run_id is empty; pass the one that a run was begun with.")
         end = trio.current_time() + wait_seconds
         told = None
         while True:

@@ -15,7 +15,9 @@ from contextlib import suppress
 
 from responses_mcp.runtime.conversation import Conversation
 
-PAUSE = 0.02  # seconds without input after which the client is taken to have asked what it needs
+# Seconds without input after which the client is taken to have asked what it needs. On a busy machine Claude Code asks
+# for the tools up to .18 s after the handshake, and would have to wait for the import.
+PAUSE = 0.2
 LONGEST = 1.0  # seconds after which it ends though the client goes on: only the server notices that nobody reads
 CHUNK = 64 * 1024
 

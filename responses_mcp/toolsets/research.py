@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.responses_api.request.question import read_domains, read_number, read_query
+from responses_mcp.responses_api.request.question import read_number, read_word
 from responses_mcp.toolsets.base import (
     USUAL_CHARACTERS,
     CallContext,
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST_DAYS = 36_500
+_ASKED = (
+    *("query", "effort", "domains", "blocked_domains"),
+    *("location", "continue_from", "output_schema", "stores"),
+)
 
 
 class ResearchToolset:
@@ -142,18 +146,11 @@ class ResearchToolset:
             await trio.sleep_forever()
 
     async def _begin(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
-        query = read_query(arguments.get("query"))
         wait = _wait(arguments)
+        asked: dict[str, Any] = {name: arguments.get(name) for name in _ASKED}
         run_id = await research.start(
-            query,
-            effort=_text("effort", arguments.get("effort")),
-            domains=read_domains(arguments.get("domains")),
-            blocked_domains=read_domains(arguments.get("blocked_domains"), "blocked_domains"),
+            **asked,
             recency_days=read_number("recency_days", arguments.get("recency_days"), least=0, most=_MOST_DAYS),
-            location=_location(arguments.get("location")),
-            continue_from=_text("continue_from", arguments.get("continue_from")),
-            output_schema=_object("output_schema", arguments.get("output_schema")),
-            stores=read_domains(arguments.get("stores"), "stores"),
             fresh=_flag(arguments.get("fresh")),
             client=context.client,
         )
@@ -177,43 +174,11 @@ def _wait(arguments: Mapping[str, Any]) -> int:
 
 
 def _run_id(arguments: Mapping[str, Any]) -> str:
-    run_id = _text("run_id", arguments.get("run_id"))
+    run_id = read_word("run_id", arguments.get("run_id"))
     if run_id is None:
         raise BadArgument("run_id is missing; pass the one that research gave, or look it up with research_list.")
     return run_id
 
 
-def _text(name: str, value: object) -> str | None:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    if not isinstance(value, str):
-        raise BadArgument(f"{name} is not a text; pass it as a string, or leave it out.")
-    return value.strip()
-
-
 def _flag(value: object) -> bool:
     return value is True or (isinstance(value, str) and value.strip().lower() == "true")
-
-
-def _object(name: str, value: object) -> Mapping[str, Any] | None:
-    """Return an object, also one that came as JSON text; None and a blank text mean none."""
-    if isinstance(value, str):
-        if not value.strip():
-            return None
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = False
-    if value is None or isinstance(value, dict):
-        return cast("Mapping[str, Any] | None", value)
-    raise BadArgument(f"{name} is not an object; pass a JSON object, or leave it out.")
-
-
-def _location(value: object) -> Mapping[str, str] | None:
-    given = _object("location", value)
-    if given is None:
-        return None
-    named = {name: each for name, each in given.items() if each is not None}
-    if not all(isinstance(each, str) for each in named.values()):
-        raise BadArgument('location has a value that is not a text; pass it like {"country": "JP"}.')
-    return cast("Mapping[str, str]", named)

@@ -385,8 +385,18 @@ async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_
     ("arguments", "names"),
     [
         ({"query": " "}, "query"),
+        *(({"query": wrong}, "query") for wrong in (None, b"q", ["q"])),
         ({"query": "q", "effort": "much"}, "effort"),
-        ({"query": "q", "domains": ["a"] * 101}, "domains"),
+        ({"query": "q", "effort": 3}, "effort"),
+        ({"query": "q", "domains": 3}, "domains"),
+        ({"query": "q", "blocked_domains": [3]}, "blocked_domains"),
+        ({"query": "q", "recency_days": "soon"}, "recency_days"),
+        ({"query": "q", "location": "Tokyo"}, "location"),
+        ({"query": "q", "location": {"city": 3}}, "location"),
+        ({"query": "q", "output_schema": "object"}, "output_schema"),
+        ({"query": "q", "stores": 3}, "stores"),
+        ({"query": "q", "continue_from": 3}, "continue_from"),
+        ({"query": "q", "domains": [f"{number}.example" for number in range(101)]}, "domains"),
         ({"query": "q", "recency_days": -1}, "recency_days"),
         ({"query": "q", "location": {"planet": "Mars"}}, "location"),
         ({"query": "q", "location": {"country": "Japan"}}, "location.country"),
@@ -403,6 +413,21 @@ async def test_what_cannot_be_asked_is_refused_by_name_and_nothing_is_sent(
         with pytest.raises(BadArgument, match=names):
             await research.start(**arguments)
     assert upstream.asked == []
+
+
+@pytest.mark.parametrize("run_id", [3, None, "", b"run_1"])
+async def test_what_is_no_id_of_a_run_is_refused(autojump_clock: MockClock, run_id: Any, tmp_path: Path) -> None:
+    async with researching(slow(), tmp_path) as research:
+        for ask in (research.result, research.cancel):
+            with pytest.raises(BadArgument, match="run_id"):
+                await ask(run_id)
+
+
+async def test_domains_may_come_as_a_text_as_in_the_tools(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        await ended(research, await research.start("q", domains="a.example, b.example"))
+    assert upstream.asked[0].json["tools"][0]["filters"] == {"allowed_domains": ["a.example", "b.example"]}
 
 
 # Waiting

@@ -272,7 +272,7 @@ async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_
     env = environment(tmp_path)
     env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), env["PYTHONPATH"]])
     in_r, in_w = os.pipe()
-    os.write(in_w, lines(HELLO, rpc("l", "tools/list"), rpc("p")))  # now, for the prologue waits 20 ms
+    os.write(in_w, lines(HELLO, rpc("l", "tools/list"), rpc("p")))  # now, for the prologue waits 200 ms
     process = await trio.lowlevel.open_process([*COMMAND, "--stdio"], stdin=in_r, stdout=-1, env=env)
     os.close(in_r)
     assert process.stdout

@@ -98,3 +98,26 @@ def read_domains(value: object, name: str = "domains") -> tuple[str, ...] | None
         )
     domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
+
+
+def read_word(name: str, value: object) -> str | None:
+    """Return a text without its outer blanks; None and a blank one are absent. Raises `BadArgument`."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if not isinstance(value, str):
+        raise BadArgument(f"{name} is not a text; pass it as a string, or leave it out.")
+    return value.strip()
+
+
+def read_object(name: str, value: object) -> Mapping[str, object] | None:
+    """Return an object, also one that came as JSON text; None and a blank text are absent. Raises `BadArgument`."""
+    if isinstance(value, str):
+        if not value.strip():
+            return None
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = False
+    if value is None or isinstance(value, Mapping):
+        return cast("Mapping[str, object] | None", value)
+    raise BadArgument(f"{name} is not an object; pass a JSON object, or leave it out.")
