@@ -81,6 +81,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bare_environme
             monkeypatch.delenv(setting.env, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.setenv("APPDATA", str(tmp_path / "AppData" / "Roaming"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -18,7 +18,13 @@ pytestmark = pytest.mark.usefixtures("surroundings")
 
 def put(client: str, tmp_path: Path, entry: dict[str, Any], name: str = "openai-responses") -> Path:
     """Write the file of a client in the user's home with one entry."""
-    machine = Machine(system="linux", home=tmp_path, folder=tmp_path, environ={}, command=("x",))
+    machine = Machine(
+        system="windows" if sys.platform == "win32" else "linux",
+        home=tmp_path,
+        folder=tmp_path,
+        environ={},
+        command=("x",),
+    )
     path = Path(CLIENTS[client].user_file(machine))
     path.parent.mkdir(parents=True, exist_ok=True)
     change = document_of("", CLIENTS[client], name).changed(entry)

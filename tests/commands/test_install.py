@@ -171,11 +171,12 @@ def test_options_for_the_server_go_into_the_entry(install: Install, tmp_path: Pa
 
 
 def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_nothing_is_written(
-    install: Install, machine: Machine
+    install: Install, machine: Machine, tmp_path: Path
 ) -> None:
-    done = install("codex", "--manuals", "/nonexistent", "--write", MANUALS_ROOT="/elsewhere")
+    gone = str(tmp_path / "gone")
+    done = install("codex", "--manuals", gone, "--write", MANUALS_ROOT="/elsewhere")
     assert (done.code, done.out) == (2, "")
-    told = f"--manuals: there is no folder {Path('/nonexistent').absolute()}; name the one in which your manuals are."
+    told = f"--manuals: there is no folder {gone}; name the one in which your manuals are."
     assert done.err == f"openai-responses-mcp: {told}\n"
     assert not file_of("codex", machine).exists()
 

@@ -61,6 +61,8 @@ def parts_of(path: str, *, windows: bool = os.name == "nt") -> list[str]:
     if start.startswith("/") or (_DRIVE_ON_WINDOWS if windows else _DRIVE).match(start):
         raise _invalid("is absolute")
     parts = [part for part in text.split("/") if part.strip() not in ("", ".")]
+    if windows:  # no name ends so there, and outer blanks make no difference elsewhere
+        parts = [part.rstrip(" ") for part in parts]
     for part in parts:
         if part.strip() == "..":
             raise _invalid("holds '..'")
@@ -89,7 +91,7 @@ def require_single_name(manual_id: str) -> None:
     if not manual_id.strip():
         raise ManualsError("invalid_parameter", "manual_id is empty; pass an id that manual_ls lists.")
     try:
-        single = "/" not in manual_id and parts_of(manual_id) == [manual_id]
+        single = "/" not in manual_id and parts_of(manual_id) in ([manual_id], [manual_id.rstrip(" ")])
     except ManualsError as error:
         if error.code == "forbidden":
             raise

@@ -60,10 +60,10 @@ def refusal(root: Path, manual_id: str, path: str) -> ManualsError:
 
 
 def test_every_manual_is_listed_by_code_point(root: Path) -> None:
-    for name in ("b", "B", "あ", ".hidden", "manuals"):
+    for name in ("b", "C", "あ", ".hidden", "manuals"):
         (root / name).mkdir()
     write(root / "loose.md")
-    assert Folder(root).manuals() == ["B", "b", "docs", "manual::manuals", "あ"]
+    assert Folder(root).manuals() == ["C", "b", "docs", "manual::manuals", "あ"]
 
 
 def test_a_root_that_does_not_exist_has_no_manuals(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_root_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
 def test_a_manual_may_be_called_as_the_root_is(tmp_path: Path) -> None:
     place = tmp_path / "manuals/sub"
     place.mkdir(parents=True)
-    (place / "a.md").write_text("# A\nx", encoding="utf-8")
+    (place / "a.md").write_bytes(b"# A\nx")
     folder = Folder(tmp_path)
     [row] = list_children(folder, LsRequest())["items"]
     assert (row["name"], row["kind"]) == ("manuals", "dir")

@@ -216,7 +216,7 @@ def changing(path: Path, times: int):
         if count < times:
             count += 1
             path.write_bytes(b"# changed\n" * 11)
-            os.utime(path, ns=(count, count))
+            os.utime(path, ns=(1000 * count, 1000 * count))  # Windows counts in tenths of a microsecond
 
     return check
 

@@ -65,11 +65,15 @@ def test_a_hidden_name_is_forbidden(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["con.md", "a/NUL", "com1.json", "a.md:stream", "C:a.md", "a /b.md", "dir./b.md", "a?.md", "lpt¹ .md"]
+    "path", ["con.md", "a/NUL", "com1.json", "a.md:stream", "C:a.md", "a ./b.md", "dir./b.md", "a?.md", "lpt¹ .md"]
 )
 def test_windows_reserves_more_names(path: str) -> None:
     assert refusal(parts_of, path, windows=True) == "invalid_path"
     assert parts_of(path, windows=False)
+
+
+def test_outer_blanks_make_no_difference_on_windows_either() -> None:
+    assert parts_of("a /b.JSON ", windows=True) == ["a", "b.JSON"]
 
 
 @given(st.text() | st.text(alphabet="./\\C:a \0\udcff", max_size=12), st.booleans())
