@@ -10,6 +10,13 @@ ARTEFACTS = {
         ),
         "git cannot be started from there",
     ),
+    **dict.fromkeys(
+        (
+            "tests/hostile/test_hostile.py::test_hostile_input_gets_what_it_is_owed_and_does_no_harm",
+            "tests/hostile/test_hostile_upstream.py::test_a_hostile_upstream_gets_the_end_that_it_deserves",
+        ),
+        "now and then Wine waits for events beyond the time it was given; in other runs they pass",
+    ),
     "tests/testing/test_replies.py::test_a_reset_comes_at_the_named_stage": "Wine closes a socket that is to be reset "
     "as any other",
 }

@@ -11,6 +11,7 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 import trio
@@ -239,8 +240,9 @@ class Run:
             trigger = await self._ask_once()
             if trigger is not Trigger.REFUSED or self._cancelled or not is_without_background(self._error):
                 return trigger
-            self._api.without_background.add(self.row.model)
-            log.warning("research: the API has no background mode, so a run ends with the server that began it")
+            if isinstance(self._error, UpstreamError) and self._error.status != HTTPStatus.NOT_FOUND:
+                self._api.without_background.add(self.row.model)
+                log.warning("research: the API has no background mode, so a run ends with the server that began it")
         if self.row.durable:
             self.row = replace(self.row, durable=False)
             given = self._body or {}

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Final, TypeVar
 
 import trio
@@ -59,9 +60,14 @@ def is_repeatable(error: UpstreamError) -> bool:
 
 
 def is_without_background(error: BaseException | None) -> bool:
-    """Tell whether a server refused the request because it has no background mode, or keeps nothing."""
-    if not isinstance(error, UpstreamError) or error.status not in (400, 422):
+    """Tell whether a server may have refused the request because it has no background mode, or keeps nothing.
+
+    With 404 it can mean the address as well; asking without costs nothing then.
+    """
+    if not isinstance(error, UpstreamError) or error.status not in (400, 404, 422):
         return False
+    if error.status == HTTPStatus.NOT_FOUND:  # later on, it means a response that is kept no longer
+        return not error.maybe_paid and not (error.code or "").startswith("model_")
     about = f"{error.param or ''} {error.message}".lower()
     return "background" in about or re.search(r"\bstore\b", about) is not None
 
@@ -90,8 +96,9 @@ async def create_in_background(
         except UpstreamError as error:
             if not is_without_background(error):
                 raise
-            api.without_background.add(body["model"])
-            log.warning("the API has no background mode for %s, so it is asked without", body["model"])
+            if error.status != HTTPStatus.NOT_FOUND:
+                api.without_background.add(body["model"])
+                log.warning("the API has no background mode for %s, so it is asked without", body["model"])
         else:
             raise DeadlineExceeded(
                 f"No answer within {api.timeout_ms / 1000:g} s, and it was cancelled; raise request.timeout_ms "

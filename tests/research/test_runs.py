@@ -792,6 +792,28 @@ async def test_a_reply_as_json_that_is_already_complete_is_an_answer(autojump_cl
     assert (await asked_and_ended(upstream, tmp_path)).status == "completed"
 
 
+async def test_a_404_may_mean_that_there_is_no_background_mode_and_is_asked_without_once(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    unknown = Error(404, "Not found.", code="not_found")
+    upstream = slow()
+    upstream.script = [unknown, PLAIN[1]]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, view.durable) == ("completed", False)
+    assert [asked.json.get("background") for asked in upstream.of("ask")] == [True, None]
+    upstream.script = [unknown, unknown]
+    view = await asked_and_ended(upstream, tmp_path / "other")
+    assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 4)
+    assert "404 not_found" in str(view.error)
+
+
+async def test_a_404_for_the_model_is_told_at_once(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Error(404, "No such model.", code="model_not_found")]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, upstream.kinds) == ("failed", ["ask"])
+
+
 async def test_an_api_without_background_mode_is_not_asked_for_it_again(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
