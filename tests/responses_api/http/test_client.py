@@ -50,7 +50,7 @@ async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
     "misdeed",
     [Closed(), Reset(), Reset("headers"), Reset("half_body"), Truncated(), Garbage(), Garbage(b"HTTP/9.9 x\r\n\r\n"),
      Garbage(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), Garbage(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 200_000)],
-    ids=repr,
+    ids=lambda misdeed: repr(misdeed)[:80],  # Windows has a bound for what pytest puts into the environment
 )  # fmt: skip
 async def test_a_connection_that_breaks_after_the_request_is_not_retryable_and_the_next_request_is_fine(
     misdeed: Reset,

@@ -1,5 +1,6 @@
 """TLS and proxies as companies have them, by the usual environment variables."""
 
+import os
 import ssl
 from pathlib import Path
 
@@ -142,7 +143,8 @@ async def test_a_proxy_that_cannot_be_reached_is_named_with_its_variable(monkeyp
                     await api.create(BODY, dict)
         text = str(caught.value)
         assert text.startswith("The proxy cannot be reached at 127.0.0.1:9 (")
-        assert text.endswith(f"; correct {variable}, which names it, or name the API's host in NO_PROXY.")
+        known = variable.upper() if os.name == "nt" else variable
+        assert text.endswith(f"; correct {known}, which names it, or name the API's host in NO_PROXY.")
         assert "canary" not in text
 
 
