@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.toolsets.base import CallContext, Feature, Tool, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.base import CallContext, Feature, Tool, ToolError, ToolFailure, ToolSuccess, outcome_meta
 from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
 from responses_mcp.toolsets.manual_resources import features
 
@@ -72,14 +72,18 @@ class ManualsToolset:
         try:
             manuals = self._opened()
             # A start should not wait for these.
+            from responses_mcp.manuals.embeddings.embedder import USED  # noqa: PLC0415
             from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415
             from responses_mcp.toolsets.manual_calls import CALLS  # noqa: PLC0415
 
             # Here and not where the text is read: places in a file count its characters, whatever they are.
+            used: dict[str, int] = {}
+            USED.set(used)  # of this call's task
             result = sanitized_json(await CALLS[name](manuals, context, arguments))
         except ManualsError as error:
             raise ToolError(_failure(error)) from error
-        return ToolSuccess(json.dumps(result, ensure_ascii=False, separators=(",", ":")), result)
+        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+        return ToolSuccess(text, result, outcome_meta(used))
 
     def _opened(self) -> Manuals:
         if self._settings.problems:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from contextvars import ContextVar
+from typing import Final, Protocol
 
 from responses_mcp.manuals.embeddings.pieces import FORM
+
+USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
+"""What the running call had an API embed, in its own words for tokens, and `attempts`; None where nobody asks."""
 
 
 class EmbeddingFailed(Exception):  # a search goes on by words; a command ends

@@ -16,12 +16,13 @@ from functools import cached_property
 from typing import Final, cast
 
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UpstreamError
-from responses_mcp.json_types import JsonObject
-from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.json_types import JsonObject, as_object
+from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import EmbeddingsSettings
 
 _LONGEST: Final = 8192  # numbers of a vector
+_MOST_TOKENS: Final = 100_000_000  # of one reply; more is no count
 _WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
 _OF_ANSWERS: Final = re.compile(
     r"OPENAI_(?:BASE_URL|API_TIMEOUT)|openai\.base_url|request\.timeout_ms|Responses API|\b(?:model_)?profiles?\b"
@@ -61,7 +62,9 @@ class EmbeddingsEndpoint:
         if wanted:
             body["dimensions"] = wanted
         try:
-            return await self._api.post("/embeddings", body, lambda reply: _vectors(reply, len(texts), wanted))
+            return await self._api.post(
+                "/embeddings", body, lambda reply: _vectors(_counted(reply), len(texts), wanted)
+            )
         except UpstreamError as error:
             raise EmbeddingFailed(f"The embeddings endpoint failed: {self._told(error)}") from error
 
@@ -89,6 +92,18 @@ class EmbeddingsEndpoint:
         """Close the connections, if there are any."""
         if self._opened:
             await self._api.aclose()
+
+
+def _counted(reply: JsonObject) -> JsonObject:
+    """Add what a reply says that it took to what the running call used, and return the reply."""
+    used = USED.get()
+    if used is not None:
+        tokens = as_object(reply.get("usage")).get("total_tokens")
+        if type(tokens) is int and 0 <= tokens <= _MOST_TOKENS:
+            for name in ("input_tokens", "total_tokens"):
+                used[name] = used.get(name, 0) + tokens
+        used["attempts"] = used.get("attempts", 0) + 1
+    return reply
 
 
 def _vectors(reply: JsonObject, count: int, wanted: int) -> list[Sequence[float]]:

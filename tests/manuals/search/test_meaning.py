@@ -18,8 +18,9 @@ from responses_mcp.manuals.requests import FindRequest, HitsRequest
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.manuals.threads import Times
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, OpenAISettings, RequestSettings
+from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, OpenAISettings, RequestSettings, Settings
 from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
+from responses_mcp.testing.client import connected_client
 from tests.manuals.embeddings.stub import StubEmbedder, fail
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
@@ -415,6 +416,21 @@ async def test_a_manual_is_embedded_and_searched_over_http(root: Path) -> None:
         assert applied["ranked_by"] == "words and meaning"
         assert {request.target for request in api.requests} == {"/v1/embeddings"}
         assert [len(request.json["input"]) for request in api.requests] == [8, 1]
+
+
+async def test_a_result_for_which_the_api_was_asked_tells_what_that_took_and_others_nothing(root: Path) -> None:
+    async with open_fake_api() as api:
+        openai = OpenAISettings(base_url=api.base_url, api_key=KEY)
+        manuals = ManualsSettings(root=str(root), in_memory=True, embeddings=EmbeddingsSettings(provider="api"))
+        settings = Settings(openai=openai, manuals=manuals)
+        async with connected_client(settings) as client:
+            with trio.fail_after(WAIT):
+                first, again = [await client.call("manual_search", {"query": "pump"}) for _ in range(2)]
+        counts = [request for request in api.requests if request.target.endswith("/embeddings")]
+    used = first["result"]["_meta"]["io.github.uchimanajet7/usage"]
+    assert used["attempts"] == len(counts) >= 1
+    assert used["total_tokens"] == used["input_tokens"] > 0
+    assert "_meta" not in again["result"]
 
 
 async def test_cancelling_a_search_that_waits_for_its_question_closes_the_socket(root: Path) -> None:
