@@ -129,7 +129,7 @@ class Run:
         self._dirty = trio.Event()
         self._doing = trio.CancelScope()
         self._idle = trio.CancelScope()
-        self._overtaken: Action | None = None
+        self._overtaken: Action | None = None  # what is to be done instead of what is being done
         self._sent = False  # the request is on its way, or was and has not failed
         self._writing = trio.Lock()
         self._end_written = False
@@ -140,6 +140,10 @@ class Run:
         self._waits = 0
         self._stops = 0
         self._not_found = 0
+        if body is None:
+            self._overtaken = self._happens(Trigger.FOUND)
+            if row.cancel_asked and self._state is not State.CANCELLING:
+                self.cancel()
 
     # For those who wait
 
@@ -194,19 +198,14 @@ class Run:
                 await self._end(replace(self.row, status="failed", reason=_INTERNAL, maybe_paid=True))
 
     async def _live(self, turn: Callable[[Run], Awaitable[None]]) -> None:
-        if self._state is State.QUEUED and self._body is not None:
-            action = None
-        else:
-            action = self._happens(Trigger.FOUND)
-            if self._cancelled and self._state not in (State.ENDED, State.CANCELLING):
-                action = self._happens(Trigger.CANCEL)
+        action = self._instead()  # found, or cancelled before this first step
         while self._state is not State.ENDED:
             with trio.CancelScope() as self._doing:
                 trigger = await self._do(action, turn)
                 if self._overtaken is None:
                     action = self._happens(trigger)
-            if self._overtaken is not None:
-                action, self._overtaken = self._overtaken, None
+            if (instead := self._instead()) is not None:
+                action = instead
             elif self._doing.cancelled_caught:  # the time for an id to come is over
                 action = self._happens(Trigger.LOST)
         await self._close(action)
@@ -376,6 +375,10 @@ class Run:
     def _overtake(self, action: Action) -> None:
         self._overtaken = action
         self._doing.cancel(reason="something else is to be done")
+
+    def _instead(self) -> Action | None:
+        action, self._overtaken = self._overtaken, None
+        return action
 
     def _happens(self, trigger: Trigger) -> Action:
         self._state, action = transition(self._state, trigger)

@@ -607,6 +607,61 @@ async def test_a_run_that_was_done_before_its_cancel_keeps_its_answer(
         assert view.status == "completed"
 
 
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_run_can_be_cancelled_at_each_step_from_the_first_one_on(
+    autojump_clock: MockClock, steps: int, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        view = await research.cancel(run_id)
+        assert (view.status, view.confirmed, view.error) == ("cancelled", True, "The run was cancelled.")
+        await trio.sleep(100)
+        assert await research.cancel(run_id) == view
+    asked = upstream.of("ask")
+    assert len(asked) == len(upstream.of("cancel"))
+    assert view.maybe_paid == bool(asked)
+
+
+@pytest.mark.parametrize("steps", range(8))
+@pytest.mark.parametrize("seconds", [0, 4])
+async def test_a_run_that_is_taken_over_can_be_cancelled_at_each_step(
+    autojump_clock: MockClock, seconds: float, steps: int, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(seconds)
+    async with researching(upstream, tmp_path) as research:
+        await research.result(run_id)
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        view = await research.cancel(run_id)
+        assert (view.running, view.maybe_paid) == (False, bool(upstream.asked))
+        await trio.sleep(100)
+        assert await research.cancel(run_id) == view
+    assert upstream.of("cancel") == upstream.asked[-1:]
+    assert (len(upstream.of("ask")), view.status) == (1, "cancelled") or seconds == 0
+
+
+async def test_a_run_whose_id_never_came_may_have_been_paid_for_also_where_it_is_cancelled_as_it_is_found(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.latency = 60.0
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(1)
+    async with researching(upstream, tmp_path) as research:
+        await research.result(run_id)
+        view = await research.cancel(run_id)
+        assert (view.status, view.maybe_paid) == ("cancelled", True)
+        assert "before its id was known" in str(view.error)
+    assert upstream.kinds == ["ask"]
+
+
 # Several processes, and none
 
 

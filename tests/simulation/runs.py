@@ -67,6 +67,7 @@ class Rule(StrEnum):
     OWNED = "one living server at a time works on a run"
     LIMITED = "no server passes a limit"
     SILENT = "a run that was cancelled makes no request afterwards"
+    SOUND = "no run crashes"
     PROMPT = "waits and cancels end in time, and raise nothing but what they say"
 
 
@@ -317,8 +318,14 @@ class _World:
             run_id = await research.start(marker)
             self.record.note(f"{server.name}: {run_id} is about {marker}")
             self.markers[run_id] = marker
-            if self.draw.random() < 0.5:
+            then = self.draw.random()
+            if then < 0.4:
                 await self.wait(server, run_id)
+            elif then < 0.5:
+                for _ in range(self.draw.choice((0, 0, 1, 3, 9))):
+                    await trio.lowlevel.checkpoint()
+                self.record.situations["a run was cancelled as it began"] += 1
+                await self.cancel(server, run_id)
 
     @staticmethod
     def serves(server: _Server) -> bool:
@@ -468,6 +475,8 @@ class _World:
             told = row.maybe_paid or row.status in (None, "completed", "incomplete")
             if not told and paid[str(row.question)] >= by_marker[str(row.question)]:
                 self.record.violated(Rule.HONEST, f"{row.id} about {row.question} cost something: {row.reason}")
+            if "went wrong within the server" in (row.reason or ""):
+                self.record.violated(Rule.SOUND, f"{row.id} about {row.question}")
             if "The limit of" in (row.reason or ""):
                 self.record.situations["ended: a limit was reached"] += 1
             self.record.situations[f"ended: {row.status}"] += 1

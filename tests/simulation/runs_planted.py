@@ -57,6 +57,16 @@ def _ignores_cancels() -> AbstractContextManager[object]:
     return patch.object(Run, "_overtake", lambda self, action: None)
 
 
+def _forgets_early_cancels() -> AbstractContextManager[object]:
+    real = Run.work
+
+    async def work(self: Run, turn: Any) -> None:
+        self._overtaken = None
+        await real(self, turn)
+
+    return patch.object(Run, "work", work)
+
+
 def _keeps_nothing(name: str) -> Callable[[], AbstractContextManager[object]]:
     real = RunsFile.keep
 
@@ -109,6 +119,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "the row is written after the request": _writes_late,
     "a run is claimed though its owner lives": _claims_all,
     "a cancel stops nothing": _ignores_cancels,
+    "a cancel before the first step is forgotten": _forgets_early_cancels,
     "the id is not written": _keeps_nothing("response_id"),
     "what may have been paid for is not written": _keeps_nothing("maybe_paid"),
     "runs of lost servers stay where they are": _never_releases_or_takes_over,

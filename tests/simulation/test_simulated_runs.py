@@ -11,7 +11,7 @@ pytestmark = pytest.mark.once
 
 SCHEDULES = 15
 SITUATIONS = (
-    *("a server was lost", "a run was cancelled", "a call was given up"),
+    *("a server was lost", "a run was cancelled", "a run was cancelled as it began", "a call was given up"),
     *("asked: ask", "asked: stream", "asked: look", "asked: cancel"),
     *("a call was handed off", "a call had its answer"),
     "ended: a limit was reached",
