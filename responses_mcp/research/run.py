@@ -500,9 +500,9 @@ class Run:
     async def _write(self) -> None:
         """Write the row as it is, and take note of what others have written. Raises `RunsFileUnusable`."""
         async with self._writing:  # in order: an older state must not be written over a later one
-            if self._end_written:
-                return
             row = self.row
+            if self._end_written or (row.state is State.ENDED and row.status is None):  # the latter is written by _end
+                return
             self._end_written = row.status is not None
             changes = {name: getattr(row, name) for name in _KEPT}
             found = await self._keeper.use(lambda file: file.keep(row.id, self._keeper.owner, changes))

@@ -214,6 +214,8 @@ def _select(connection: sqlite3.Connection, where: str, values: tuple[Any, ...])
 def _row(values: tuple[Any, ...]) -> Row:
     named = dict(zip(_COLUMNS, values, strict=True))
     named["state"] = State(named["state"])
+    if named["state"] is State.ENDED and named["status"] is None:  # nobody of ours writes that; its end is not known
+        named["state"] = State.ASKING if named["response_id"] is None else State.POLLING
     named["usage"] = None if named["usage"] is None else json.loads(named["usage"])
     for name in ("maybe_paid", "confirmed", "has_schema", "durable", "cancel_asked"):
         named[name] = bool(named[name])

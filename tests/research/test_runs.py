@@ -8,7 +8,9 @@
 """
 
 import itertools
-from contextlib import aclosing
+import sqlite3
+from collections.abc import Callable
+from contextlib import aclosing, closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,11 +22,12 @@ from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.research.outcome import RunView
+from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.service import Research
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies
 from responses_mcp.usage.prices import AS_OF
-from tests.research.upstream import Upstream, researching, settings_for, slow
+from tests.research.upstream import Upstream, at_once, researching, settings_for, slow
 
 
 def written_in(folder: Path) -> bytes:
@@ -660,6 +663,47 @@ async def test_a_run_whose_id_never_came_may_have_been_paid_for_also_where_it_is
         assert (view.status, view.maybe_paid) == ("cancelled", True)
         assert "before its id was known" in str(view.error)
     assert upstream.kinds == ["ask"]
+
+
+@pytest.mark.parametrize("steps", range(20))
+async def test_at_no_time_a_row_has_ended_and_does_not_say_how(
+    autojump_clock: MockClock, steps: int, tmp_path: Path
+) -> None:
+    """A server that is lost in between would leave a run that nobody can end."""
+    seen = set[tuple[str, bool]]()
+
+    async def watched(work: Callable[[], Any]) -> Any:
+        done = await at_once(work)
+        with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+            seen.update(connection.execute("SELECT state, status IS NOT NULL FROM run").fetchall())
+        return done
+
+    upstream = slow(0.0)
+    async with researching(upstream, tmp_path, in_thread=watched) as research:
+        run_id = await research.start("why?")
+        for _ in range(steps):
+            await trio.lowlevel.checkpoint()
+        await research.cancel(run_id)
+    assert {state for state, has_status in seen if has_status != (state == "ended")} == set()
+    assert ("ended", True) in seen
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_row_that_has_ended_and_does_not_say_how_is_looked_up_or_may_have_been_paid_for(
+    autojump_clock: MockClock, known: bool, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(4)
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+        forgotten = "" if known else ", response_id = NULL"
+        connection.execute(f"UPDATE run SET state = 'ended'{forgotten}")
+    async with researching(upstream, tmp_path) as research:
+        view = await ended(research, run_id)
+        assert (view.status, view.maybe_paid) == (("completed", False) if known else ("failed", True))
+        assert "went wrong" not in str(view.error)
+    assert len(upstream.of("ask")) == 1
 
 
 # Several processes, and none

@@ -1,7 +1,7 @@
 """The API that keeps responses, without sockets: what the fake would write, played in Trio's time."""
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,13 +147,19 @@ def settings_for(folder: Path, **research: Any) -> Settings:
 
 @asynccontextmanager
 async def researching(
-    upstream: Upstream, folder: Path, *, max_retries: int = 3, settings: Settings | None = None, **research: Any
+    upstream: Upstream,
+    folder: Path,
+    *,
+    max_retries: int = 3,
+    settings: Settings | None = None,
+    in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = at_once,
+    **research: Any,
 ) -> AsyncGenerator[Research]:
     """Open research on a folder in virtual time, whose clock starts at a billion seconds."""
     async with open_research(
         settings or settings_for(folder, **research),
         api=upstream.api(max_retries=max_retries),
-        in_thread=at_once,
+        in_thread=in_thread,
         clock=lambda: 1e9 + trio.current_time(),
     ) as opened:
         yield opened
