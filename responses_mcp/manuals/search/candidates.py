@@ -17,7 +17,7 @@ _POSTINGS: Final = 3_000  # entries of the index that the words of one query may
 _ALL_POSTINGS: Final = 10_000  # and if all of them have to be there
 _MOST_COUNTED: Final = 50_000
 ANY_WORD, ANY_WORD_COMPARED = 120, 300  # rows taken of this way of asking; the latter where meaning will choose
-_ALL_WORDS, _WITH_REQUIRED, _ALL_REQUIRED = 50, 50, 30  # and of the others
+_OTHERS: Final = 30  # and of each other way; more of them find nothing that these do not
 _OF_FILES: Final = 80  # rows, one a file, that hold a required term as it is written
 _LOOKED_AT: Final = 2_000  # rows, for that
 _AT_ONCE: Final = 100  # of them, because each may be a page of the disk
@@ -190,10 +190,10 @@ def candidates(
     of_words: list[list[int]] = []
     answers: list[list[int]] = []
     if len(there) > 1:
-        of_words.append(reader.best(" AND ".join(_rarest(there, _ALL_POSTINGS)), _ALL_WORDS))
+        of_words.append(reader.best(" AND ".join(_rarest(there, _ALL_POSTINGS)), _OTHERS))
     if len(asked) > 1 and all(match for _, match in asked):
         together = " AND ".join(f"({match})" for _, match in asked)
-        answers.append(reader.best(together, _ALL_REQUIRED, literal=asked[0][0].literal or asked[1][0].literal))
+        answers.append(reader.best(together, _OTHERS, literal=asked[0][0].literal or asked[1][0].literal))
     exact: list[int] = []
     whole = True
     for term, match in asked:
@@ -203,9 +203,9 @@ def candidates(
         answers.append(of_files)
         beside: list[int] = []
         if any_word and match:
-            beside = reader.best(f"({match}) AND ({any_word})", _WITH_REQUIRED, literal=term.literal)
-        if len(beside) < _WITH_REQUIRED:
-            answers.append(reader.best(match, _WITH_REQUIRED, literal=term.literal))
+            beside = reader.best(f"({match}) AND ({any_word})", _OTHERS, literal=term.literal)
+        if len(beside) < _OTHERS:
+            answers.append(reader.best(match, _OTHERS, literal=term.literal))
         answers.append(beside)
     by_any_word = reader.best(any_word, most) if any_word else []
     of_words.append(by_any_word)

@@ -75,16 +75,16 @@ class Term:
         """Count where the term, in any form, stands in a folded text."""
         if self.root not in text:
             return 0
-        if self.pattern is None:
-            return text.count(self.text)
-        if text.isascii():
-            return sum(map(self.forms.__contains__, self.pattern.findall(text)))
-        return sum(1 for _ in self.places(text))
+        return text.count(self.text) if self.pattern is None else len(self.words(text))
 
     def words(self, text: str) -> list[str]:
         """Return it as it stands in a normalised text, once for each place."""
         if self.pattern is None:
             return as_written(self.text, text)
+        if self.root not in text:
+            return []
+        if text.isascii():
+            return list(filter(self.forms.__contains__, self.pattern.findall(text)))
         return [text[begin:end] for begin, end in self.places(text)]
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:

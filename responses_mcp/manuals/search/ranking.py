@@ -39,7 +39,7 @@ TIME_BUDGET: Final = "time_budget"
 
 RRF_K: Final = 60
 _MOST_OF_A_FILE: Final = 8  # candidates
-_REFINED: Final = 50  # rows whose phrases and distances are looked at
+_REFINED: Final = 30  # rows whose phrases and distances are looked at
 _BOTH: Final = 0.10  # for a row with both required terms, in parts of the top score
 _PASS_WEIGHTS: Final = (1.0, 1.0, 1.1)
 

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from responses_mcp.manuals.search.query import RequiredTerm, Term, as_written, longest_parts
@@ -336,16 +336,17 @@ def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:
     They are normalised. Of a compound of which only parts are there, it is the parts.
     """
     row = found.row
-    texts = [row.text or row.body, *map(_normalised, (row.title, row.above, row.path.rpartition(".")[0]))]
-    folded = list(map(foldable, texts))
-    anywhere = "\n".join(folded)
+    heads = (row.title, row.above, row.path.rpartition(".")[0])
+    texts = [row.text or row.body, *map(_normalised, heads)]
+    anywhere = "\n".join((row.body, *map(_folded, heads)))
     counts: Counter[str] = Counter()
     for word in words:
-        if word.root in anywhere and any(map(word.hits, folded)):
-            counts.update(chain.from_iterable(map(word.words, texts)))
-            continue
-        for part in longest_parts(word.text, anywhere) if word.pattern is None else ():
-            counts.update(chain.from_iterable(as_written(part, text) for text in texts))
+        standing = [each for text in texts for each in word.words(text)] if word.root in anywhere else []
+        if not standing and word.pattern is None:
+            parts = longest_parts(word.text, anywhere)
+            standing = [each for part in parts for text in texts for each in as_written(part, text)]
+        for each in standing:
+            counts[each] += 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
