@@ -7,6 +7,7 @@ _HOMES = {
     "load_settings": "settings",
     "open_answers": "answers",
     "open_manuals": "manuals.service",
+    "open_research": "research.service",
     "open_search": "websearch",
     "serve": "serving",
 }

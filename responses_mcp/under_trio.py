@@ -22,8 +22,9 @@ class Closeable(Protocol):
 T = TypeVar("T", bound=Closeable)
 
 _CURE: Final = (
-    "Run it with `trio.run`. An asyncio program can run Trio as a guest in its own thread, with "
-    "`trio.lowlevel.start_guest_run` (docs/embedding.md, 'Inside asyncio'), or call `trio.run` in another thread."
+    "Run it with `trio.run`. An asyncio program can do that in another thread, `await asyncio.to_thread(trio.run, f)`, "
+    "or run Trio beside itself in the same one, with `trio.lowlevel.start_guest_run` (docs/embedding.md, 'Inside "
+    "asyncio')."
 )
 
 
@@ -31,8 +32,8 @@ def require_trio() -> None:
     """Raise `NotUnderTrio`, which says what to do, unless the caller is a task of Trio."""
     try:
         trio.lowlevel.current_task()
-    except RuntimeError as error:
-        raise NotUnderTrio(f"This works under Trio, and {_where()}. {_CURE}") from error
+    except RuntimeError:
+        raise NotUnderTrio(f"This works under Trio, and {_where()}. {_CURE}") from None
 
 
 def _where() -> str:

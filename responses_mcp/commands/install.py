@@ -97,6 +97,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     manuals = None if options.manuals is None else str(_absolute(options.manuals, machine))
     if manuals is not None and not os.path.isdir(manuals):  # noqa: PTH112  # raises nothing
         raise Stop(f"--manuals: there is no folder {manuals}; name the one in which your manuals are.", code=WRONG)
+    if manuals is not None and options.toolsets is not None and "manuals" not in options.toolsets.split(","):
+        options.toolsets += ",manuals"
     settings = _settings(options, machine, manuals)
     entry = client.entry(_server(options, machine, settings, manuals))
     path = Path(_file(options, client, machine))
@@ -105,6 +107,9 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     for finding in () if manuals is None else check_manuals(manuals):
         if finding.cure is not None:
             remark(f"{finding.found}; {finding.cure}.")
+    root = (as_table(put.get(client.members.variables)) or {}).get("MANUALS_ROOT") or settings.manuals.root
+    if root and "manuals" not in settings.toolsets:
+        remark(f"The manuals in {root} are not offered: the list of toolsets lacks manuals; add it to --toolsets.")
     _say_next_steps(options, machine, settings, path, put)
 
 
@@ -319,7 +324,8 @@ def _say_next_steps(
                 f"in {path} yourself, and let nobody else read that file."
             )
         elif not machine.environ.get(variable):
-            remark(f"{variable} is not set here. Set it where {client.title} is started, then start that again.")
+            alone = "; the manuals work without it" if settings.manuals.root else ""
+            remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then start that again.")
     if client.writes_values:
         for variable, value in read_by_server(machine.environ):
             if "@" in value:

@@ -57,19 +57,19 @@ _HITS: Final = 10  # shown
 _MOST_HITS: Final = 50
 _WHY: Final = {
     "too_large": "larger than manuals.max_file_bytes",
-    "unreadable": "cannot be read",
-    "name_not_served": "has a name that is not served",
-    "too_deep": "lies under too many folders",
-    "disk_full": "there is no room on the disk of the index",
+    "unreadable": "not readable",
+    "name_not_served": "for a name that is not served",
+    "too_deep": "under too many folders",
+    "disk_full": "no room on the disk of the index",
     "locked": "another process holds the lock of the index and does nothing",
-    "not_text": "no text in an encoding that is known",
-    "time_budget": "the time was over; allow more with --budget-ms, or run 'manuals index' first",
+    "not_text": "not text in any known encoding",
+    "time_budget": "no time was left; allow more with --budget-ms, or run 'manuals index' first",
 }
 _COMMANDS: Final = ("index", "find", "read", "ls")
 _INDEX_EXAMPLE: Final = "index --root ~/manuals"
 _FIND_EXAMPLE: Final = 'find "How long is a token valid?"'
 _LS_EXAMPLE: Final = "ls guide auth"
-_ONLY_PARTS: Final = "These have none of the words as a whole, only parts of names and the like:"
+_ONLY_PARTS: Final = "These have none of the words themselves, only parts of longer ones:"
 _READ_EXAMPLE: Final = "read guide auth/tokens.md --line 57"
 
 
@@ -99,9 +99,11 @@ def _run(options: argparse.Namespace) -> None:
     try:
         trio.run(_with_manuals, settings, options)
     except EmbeddingFailed as error:
-        raise Stop(f"{error} What is done stays; run it again to go on.") from error
+        raise Stop(f"{error} What is done is kept; run it again to continue.") from error
     except ManualsError as error:
-        raise Stop(_for_people(error), code=WRONG if error.code == "invalid_parameter" else FAILED) from error
+        raise Stop(
+            _for_people(error, settings.manuals, options), code=WRONG if error.code == "invalid_parameter" else FAILED
+        ) from error
 
 
 async def _with_manuals(settings: Settings, options: argparse.Namespace) -> None:
@@ -218,6 +220,8 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     request = replace(asked, limit=limit, manual_ids=manual_ids, time_ms=options.budget_ms)
     with StatusLine() as status:
         found = await manuals.search(request, on_phase=status.show)
+    if not options.manual:
+        await _remark_loose(settings, options)
     if options.json:
         unsearched = [asdict(each) for each in found.unsearched]
         say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
@@ -230,15 +234,14 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
             say(_ONLY_PARTS)
             say()
         _say_row(rank, row)
-    if not rows:
-        await _remark_loose(settings, options)
     if found.note:
         say(found.note)
-    if rows or found.unsearched:
+    if found.unsearched:
         say()
     for each in found.unsearched:
         say(f"Not searched in {each.manual_id}: {each.number} ({_WHY.get(each.reason, each.reason)}).")
     if rows:
+        say()
         say(f"Read it: {_read_command(rows[0], settings, options)}")
 
 
@@ -251,7 +254,12 @@ def _say_row(rank: int, row: SearchRow) -> None:
 
 def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.Namespace) -> str:
     line = row.match_line if file_type(row.path) == "json" and row.match_line else row.line
-    words = [NAME, "manuals", "read", row.manual_id, row.path, "--line", str(line)]
+    return _command(settings, options, "read", row.manual_id, row.path, "--line", str(line))
+
+
+def _command(settings: ManualsSettings, options: argparse.Namespace, *command: str) -> str:
+    """Return a command about the same folder of manuals, as it can be typed."""
+    words = [NAME, "manuals", *command]
     if options.root is not None:
         words += ["--root", settings.root or ""]
     if options.config is not None:
@@ -287,8 +295,8 @@ async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -
     folder = Folder(Path(settings.root or ""))
     path = "/".join(parts_of(options.path))
     if await _in_thread(_is_file, folder, options.manual, path):
-        read = f"'manuals read {options.manual} {path}' shows it"
-        raise Stop(f"{path} is a file, not a folder; {read}.", code=WRONG)
+        read = _command(settings, options, "read", options.manual, path)
+        raise Stop(f"{path} is a file, not a folder; show it: {read}", code=WRONG)
     items = await _in_thread(folder.children, options.manual, path, unchecked)
     if options.json:
         rows = [{"name": name, "kind": kind} for name, kind in items]
@@ -352,7 +360,7 @@ async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, A
                 raise
             result, end = await manuals.read(replace(request, start_line=None))  # nothing is above it
         within = options.line < end.line + len(result["text"].splitlines())
-        why = "is no heading" if within else "is behind the end of the file"
+        why = "is no heading" if within else "is past the end of the file"
         remark(f"line {options.line} {why}; this is the section that begins before it, on line {end.line}.")
     return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
 
@@ -377,7 +385,7 @@ async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:
 def _say_read(text: str, replaced: int) -> None:
     say_text(text if text.endswith("\n") or not text else f"{text}\n")
     if replaced:
-        remark(f"the file is not all UTF-8; {counted(replaced, 'character')} shown in place of what is not.")
+        remark(f"the file is not all UTF-8; what is not was replaced, in {counted(replaced, 'place')}.")
 
 
 # What all of them need
@@ -403,12 +411,12 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
 
 
 async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace) -> None:
-    """Say which files lie in no manual: the root may be a manual itself."""
+    """Say which files are not in any manual: the root may be a manual itself."""
     loose = await _in_thread(loose_files, settings.root or "")
     if loose:
-        lie = "lies" if len(loose) == 1 else "lie"
+        are = "is" if len(loose) == 1 else "are"
         remark(
-            f"{names_in_words(loose)} {lie} in no manual: a manual is a folder in {settings.root}. "
+            f"{names_in_words(loose)} {are} not in any manual: a manual is a folder in {settings.root}. "
             f"If that is a manual itself, {_root_above(settings, options)}."
         )
 
@@ -429,7 +437,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         if not options.root.strip() or (not os.path.isdir(root) and not _forgets(options)):  # noqa: PTH112
             raise Stop(f"--root: there is no folder {options.root!r}; correct the path.", code=WRONG)
         environ["MANUALS_ROOT"] = root
-    settings = configured(environ, options.config)
+    settings = configured(environ, options.config, silent=("manuals.root",) if _forgets(options) else ())
     folder = settings.manuals.root
     if folder is None:
         raise Stop("There is no folder of manuals; pass --root DIR, or set manuals.root or MANUALS_ROOT.", code=WRONG)
@@ -443,7 +451,7 @@ def _forgets(options: argparse.Namespace) -> bool:
     return options.work is _index and options.forget
 
 
-def _for_people(error: ManualsError) -> str:
+def _for_people(error: ManualsError, settings: ManualsSettings, options: argparse.Namespace) -> str:
     """Return a message with a cure that a person can follow: those of the tools name tools."""
     cause, _, cure = error.message.rpartition("; ")
     if not cause or "manual_" not in cure:
@@ -451,7 +459,8 @@ def _for_people(error: ManualsError) -> str:
     if "candidate_ids" in error.details:
         manuals = ", ".join(error.details["candidate_ids"])
         return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
-    return f"{cause}; 'manuals ls {error.details.get('manual_id', '')}' lists what there is."
+    manual = [error.details["manual_id"]] if "manual_id" in error.details else []
+    return f"{cause}; see what there is: {_command(settings, options, 'ls', *manual)}"
 
 
 # The command line

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
@@ -93,11 +93,17 @@ def _out_of_groups(work: Callable[[], None]) -> None:
         raise end from None
 
 
-def configured(environ: Mapping[str, str], config_path: str | None, **more: Any) -> Settings:
-    """Load the settings and write warnings to stderr; `more` goes to `load_settings`. Raises Stop for problems."""
+def configured(
+    environ: Mapping[str, str], config_path: str | None, *, silent: Sequence[str] = (), **more: Any
+) -> Settings:
+    """Load the settings and write warnings to stderr, but those about settings named in `silent`.
+
+    `more` goes to `load_settings`. Raises Stop for problems.
+    """
     loaded = load_settings(environ, config_path=config_path, **more)
     for warning in loaded.warnings:
-        remark(warning)
+        if not warning.startswith(tuple(silent)):
+            remark(warning)
     if loaded.problems:
         raise Stop(*loaded.problems, code=WRONG)
     return loaded.settings

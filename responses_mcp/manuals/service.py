@@ -31,6 +31,7 @@ from responses_mcp.manuals.files.resources import (
     read_resource,
 )
 from responses_mcp.manuals.files.titles import shown_title
+from responses_mcp.manuals.files.unserved import loose_files
 from responses_mcp.manuals.requests import (
     FindRequest,
     HitsRequest,
@@ -167,7 +168,11 @@ class Manuals:
         texts = await self._passages(
             [Wanted(each.manual_id, each.path, each.line, each.title, each.words) for each in found.ranked]
         )
-        return _results(found, texts, why)
+        results = _results(found, texts, why)
+        if results.rows or results.no_such_path is not None or request.manual_ids:
+            return results
+        loose = await self._threads.run(lambda library, _: loose_files(str(library.folder.root)))
+        return replace(results, loose=tuple(loose))
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).

@@ -327,8 +327,13 @@ async def open_fake_api(
     ``POST /embeddings``.
 
     Leaving the block closes the port and all connections at once. An exception of the block comes out as it is, not in
-    a group. Raises OSError if the port is taken, and an exception group if a handler or an observer raises.
+    a group. Raises RuntimeError without Trio, OSError if the port is taken, and an exception group if a handler or an
+    observer raises.
     """
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        raise RuntimeError("open_fake_api works under Trio: run it with trio.run.") from None
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     bound = listeners[0].socket.getsockname()[1]
     api = FakeApi(f"http://127.0.0.1:{bound}{path}", observer)

@@ -318,7 +318,7 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
         (
             "manuals",
             "warn",
-            "loose.md lies in no manual",
+            "loose.md is not in any manual",
             f"put it into a folder of {root}; if that is a manual itself, set manuals.root (MANUALS_ROOT) to {tmp_path}",
         ),
     ]

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +239,37 @@ async def test_the_folder_of_manuals_that_an_entry_names_is_looked_at(examine: D
     (manuals / "care.md").write_text("# Care\n", encoding="utf-8")
     report = await examine("--offline", "--client", "claude-code")
     report.line(
-        "warn", "manuals", "care.md", "lies in no manual", f"set manuals.root (MANUALS_ROOT) to {manuals.parent}"
+        "warn", "manuals", "care.md", "is not in any manual", f"set manuals.root (MANUALS_ROOT) to {manuals.parent}"
     )
     put("claude-code", tmp_path, {**entry, "env": {"MANUALS_ROOT": str(manuals.parent)}})
     report = await examine("--offline", "--client", "claude-code")
     report.line("ok", "manuals", f"{manuals.parent} has 1 manual")
+
+
+@posix_only
+@pytest.mark.parametrize(
+    "listed", [{"args": ["--toolsets", "answer,search"]}, {"args": ["--toolsets=answer"]}, {"MCP_TOOLSETS": "answer"}]
+)
+async def test_manuals_that_no_toolset_of_an_entry_shows_are_told(
+    examine: Doctor, listed: Mapping[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "hb/pump").mkdir(parents=True)
+    variables = {"MANUALS_ROOT": str(tmp_path / "hb")}
+    variables |= {name: value for name, value in listed.items() if name != "args"}
+    entry = {"command": small_server(tmp_path), "args": listed.get("args", []), "env": variables}
+    put("claude-code", tmp_path, entry)
+    report = await examine("--offline", "--client", "claude-code")
+    report.line("warn", "manuals", f"does not offer those in {tmp_path / 'hb'}", "Cure: add manuals to that list")
+    put("claude-code", tmp_path, {**entry, "args": ["--toolsets", "answer,manuals"]})
+    report = await examine("--offline", "--client", "claude-code")
+    assert not any("does not offer" in line for line in report.lines)
+
+
+async def test_manuals_that_no_toolset_of_the_settings_shows_are_told(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hb/pump").mkdir(parents=True)
+    monkeypatch.setenv("MANUALS_ROOT", str(tmp_path / "hb"))
+    monkeypatch.setenv("MCP_TOOLSETS", "answer,research")
+    report = await examine("--offline")
+    report.line("warn", "manuals", "the list of toolsets lacks them", "Cure: add manuals to it")

@@ -105,7 +105,7 @@ async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest
     code, _, err = await manuals("index", "--embed", "--yes")
     assert code == 1
     assert err.startswith("openai-responses-mcp: The embeddings endpoint failed: The API refused the key (401")
-    assert err.endswith("What is done stays; run it again to go on.\n")
+    assert err.endswith("What is done is kept; run it again to continue.\n")
     assert KEY not in err
     code, _, _ = await manuals("index", "--embed", "--yes")
     assert (code, stored(tmp_path)) == (0, SECTIONS)

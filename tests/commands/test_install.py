@@ -187,7 +187,30 @@ def test_a_folder_that_is_a_manual_itself_is_told_with_the_one_that_was_meant(in
     done = install("codex", "--manuals", str(tmp_path / "hb/pump"))
     assert done.code == 0
     assert f"set manuals.root (MANUALS_ROOT) to {tmp_path / 'hb'}." in done.err
-    assert "lies in no manual" not in install("codex", "--manuals", str(tmp_path / "hb")).err
+    assert "not in any manual" not in install("codex", "--manuals", str(tmp_path / "hb")).err
+
+
+def test_manuals_are_offered_whatever_toolsets_are_listed_beside_them(
+    install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    (tmp_path / "hb/pump").mkdir(parents=True)
+    manuals = ("--manuals", str(tmp_path / "hb"))
+    done = install("codex", *manuals, "--toolsets", "answer,search", "--write")
+    assert "answer,search,manuals" in file_of("codex", machine).read_text(encoding="utf-8")
+    assert "not offered" not in done.err
+    entry = entry_in("cursor", install("cursor", *manuals, "--toolsets", "manuals").out)
+    assert entry["args"][-2:] == ["--toolsets", "manuals"]
+
+
+def test_manuals_that_an_entry_has_and_its_list_of_toolsets_lacks_are_told(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "hb/pump").mkdir(parents=True)
+    install("claude-code", "--manuals", str(tmp_path / "hb"), "--write")
+    done = install("claude-code", "--toolsets", "answer,research", "--write")
+    told = (
+        f"The manuals in {tmp_path / 'hb'} are not offered: the list of toolsets lacks manuals; add it to --toolsets."
+    )
+    assert told in done.err
+    assert "not offered" not in install("claude-code", "--toolsets", "answer,manuals", "--write").err
 
 
 def test_the_folder_of_manuals_wins_over_the_variable_and_a_relative_one_starts_here(

@@ -176,18 +176,20 @@ def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
 ) -> None:
     monkeypatch.delenv("MANUALS_ROOT")
     said = (
-        f"openai-responses-mcp: errors.json and logs.md lie in no manual: a manual is a folder in {root / 'guide'}. "
+        f"openai-responses-mcp: errors.json and logs.md are not in any manual: a manual is a folder in {root / 'guide'}. "
         f"If that is a manual itself, pass --root {root}.\n"
     )
-    for command in (["index"], ["ls"], ["find", "unicorns"]):
+    for command in (["index"], ["ls"], ["find", "unicorns"], ["find", "token"], ["find", "token", "--json"]):
         code, _, err = manuals(*command, "--root", str(root / "guide"))
         assert (code, err) == (0, said), command
-    assert manuals("find", "token", "--root", str(root / "guide"))[2] == ""
+    found = json.loads(manuals("find", "unicorns", "--root", str(root / "guide"), "--json")[1])
+    assert "such as errors.json, logs.md, were not searched" in found["note"]
+    assert "note" not in json.loads(manuals("find", "token", "--root", str(root / "guide"), "--json")[1])
     write(root / "README.md", "# What these manuals are\n")
     assert output(manuals("ls", "--root", str(root))).startswith("guide  3 files\n")
     for number in range(9):
         write(root / f"guide/{number}.md", "x")
-    assert "0.md, 1.md, 2.md and 8 more lie in no manual" in manuals("ls", "--root", str(root / "guide"))[2]
+    assert "0.md, 1.md, 2.md and 8 more are not in any manual" in manuals("ls", "--root", str(root / "guide"))[2]
 
 
 def test_a_folder_of_files_alone_is_told_to_be_a_manual(
@@ -290,8 +292,8 @@ def test_forget_removes_what_an_earlier_version_kept_of_the_same_manuals(manuals
 def test_forget_needs_no_manuals_any_more(manuals: Command, root: Path, tmp_path: Path) -> None:
     manuals("index")
     root.rename(tmp_path / "elsewhere")
-    code, out, _ = manuals("index", "--forget", "--root", str(root))
-    assert (code, out[:8]) == (0, "Removed ")
+    code, out, err = manuals("index", "--forget", "--root", str(root))
+    assert (code, out[:8], err) == (0, "Removed ", "")
     assert not (tmp_path / "index").exists()
 
 
@@ -436,13 +438,13 @@ def test_hits_without_a_word_of_the_question_come_after_a_rule_that_says_so(manu
     write(root / "guide/names.md", "# Names\n\nThe AsyncGate opens.\n")
     write(root / "guide/gate.md", "# Gate\n\n" + "All the ways that lead to a place, and one gate on them. " * 9)
     lines = output(manuals("find", "gate")).splitlines()
-    rule = lines.index("These have none of the words as a whole, only parts of names and the like:")
+    rule = lines.index("These have none of the words themselves, only parts of longer ones:")
     assert [line for line in lines[:rule] if re.match(r" +\d+\. ", line)] == ["  1. Gate"]
     assert [line for line in lines[rule:] if re.match(r" +\d+\. ", line)] == ["  2. Names"]
     assert lines[rule - 1] == lines[rule + 1] == ""
     assert lines[-1].endswith("read guide gate.md --line 1")
     only = output(manuals("find", "opengate", "--path", "nowhere")) + output(manuals("find", "async"))
-    assert only.splitlines()[1:3] == ["These have none of the words as a whole, only parts of names and the like:", ""]
+    assert only.splitlines()[1:3] == ["These have none of the words themselves, only parts of longer ones:", ""]
 
 
 def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
@@ -458,14 +460,14 @@ def test_a_path_that_no_manual_has_is_told_and_not_blamed_on_the_words(manuals: 
 
 
 def test_a_file_that_should_be_listed_is_told_to_be_read(manuals: Command) -> None:
-    told = "auth/tokens.md is a file, not a folder; 'manuals read guide auth/tokens.md' shows it."
+    told = "auth/tokens.md is a file, not a folder; show it: openai-responses-mcp manuals read guide auth/tokens.md"
     assert manuals("ls", "guide", "auth/tokens.md") == (2, "", f"openai-responses-mcp: {told}\n")
 
 
 def test_a_line_behind_the_end_of_a_file_shows_the_last_section_and_says_so(manuals: Command) -> None:
     code, out, err = manuals("read", "guide", "auth/tokens.md", "--line", "6000")
     assert (code, out != "") == (0, True)
-    assert "line 6000 is behind the end of the file; this is the section that begins before it" in err
+    assert "line 6000 is past the end of the file; this is the section that begins before it" in err
 
 
 def test_find_shows_the_line_of_json_on_which_the_match_is(manuals: Command) -> None:
@@ -582,7 +584,7 @@ def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> Non
     for more in ([], ["--all"]):
         code, out, err = manuals("read", "guide", "latin.md", *more)
         assert (code, out) == (0, "# Caf\ufffd\n")
-        assert err == "openai-responses-mcp: the file is not all UTF-8; 1 character shown in place of what is not.\n"
+        assert err == "openai-responses-mcp: the file is not all UTF-8; what is not was replaced, in 1 place.\n"
 
 
 def test_text_of_a_manual_steers_no_terminal(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -597,6 +599,8 @@ def test_text_of_a_manual_steers_no_terminal(manuals: Command, root: Path, monke
 
 # Failures
 
+LISTING = "see what there is: openai-responses-mcp manuals ls"
+
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -604,13 +608,19 @@ def test_text_of_a_manual_steers_no_terminal(manuals: Command, root: Path, monke
         (["index", "nowhere"], "There is no manual 'nowhere'; the manuals are guide, plant."),
         (["find", "x", "--manual", "nowhere"], "There is no manual 'nowhere'; the manuals are guide, plant."),
         (["read", "nowhere", "x.md"], "There is no manual 'nowhere'; the manuals are guide, plant."),
-        (["read", "guide", "x.md"], "Manual 'guide' has no 'x.md'; 'manuals ls guide' lists what there is."),
-        (["read", "guide", "auth"], "'auth' is a folder, not a file; 'manuals ls guide' lists what there is."),
-        (["ls", "guide", "x"], "Manual 'guide' has no 'x'; 'manuals ls guide' lists what there is."),
+        (["read", "guide", "x.md"], f"Manual 'guide' has no 'x.md'; {LISTING} guide"),
+        (["read", "guide", "auth"], f"'auth' is a folder, not a file; {LISTING} guide"),
+        (["ls", "guide", "x"], f"Manual 'guide' has no 'x'; {LISTING} guide"),
+        (["read", "guide", "../x.md"], f"The path holds '..'; {LISTING}"),
     ],
 )
 def test_what_is_not_there_exits_1_with_a_cure_for_people(manuals: Command, arguments: list[str], said: str) -> None:
     assert manuals(*arguments) == (1, "", f"openai-responses-mcp: {said}\n")
+
+
+def test_a_command_in_a_message_is_about_the_same_folder(manuals: Command, root: Path) -> None:
+    _, _, err = manuals("read", "guide", "x.md", "--root", str(root))
+    assert err.endswith(f"; {LISTING} guide --root {root}\n")
 
 
 @pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd.md", ".hidden.md", "x.txt"])

@@ -190,6 +190,19 @@ async def test_a_server_runs_inside_asyncio_as_a_guest(
     assert answer_to("Why?") in said
 
 
+async def test_an_asyncio_program_asks_in_another_thread(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_asyncio() -> None:
+        asyncio.run(asyncio.wait_for(example("asyncio_thread").main(), WAIT))
+
+    async with open_fake_api() as api:
+        environment.setenv("OPENAI_BASE_URL", api.base_url)
+        with trio.fail_after(WAIT):
+            await trio.to_thread.run_sync(run_asyncio, abandon_on_cancel=True)
+    assert answer_to("Which Python release is current?") in capsys.readouterr().out
+
+
 async def test_what_the_examples_say_of_a_callback_that_raises_is_so() -> None:
     class Unwatched(Exception):
         pass

@@ -14,8 +14,8 @@ import trio.testing
 import responses_mcp
 from responses_mcp.answers import Answers
 from responses_mcp.errors import NotUnderTrio, ResponsesMcpError
-from responses_mcp.research.service import open_research
 from responses_mcp.settings import ManualsSettings, Settings
+from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.client import connected_client
 from responses_mcp.websearch import WebSearch
 
@@ -23,6 +23,7 @@ OFFERED = {
     "load_settings": "responses_mcp.settings.load",
     "open_answers": "responses_mcp.answers",
     "open_manuals": "responses_mcp.manuals.service",
+    "open_research": "responses_mcp.research.service",
     "open_search": "responses_mcp.websearch",
     "serve": "responses_mcp.serving",
 }
@@ -51,7 +52,7 @@ OPENERS: list[Callable[[], AbstractAsyncContextManager[Any]]] = [
     lambda: responses_mcp.open_answers(Settings()),
     lambda: responses_mcp.open_search(Settings()),
     lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere", in_memory=True)),
-    lambda: open_research(Settings()),
+    lambda: responses_mcp.open_research(Settings()),
     lambda: connected_client(Settings()),
 ]
 
@@ -80,6 +81,15 @@ def test_to_serve_under_asyncio_says_so_too() -> None:
     ours, theirs = trio.testing.memory_stream_pair()
     with pytest.raises(NotUnderTrio, match="called under asyncio"):
         asyncio.run(responses_mcp.serve(ours, theirs, settings=Settings()))
+
+
+def test_the_fake_api_under_asyncio_says_that_it_needs_trio() -> None:
+    async def use() -> None:
+        async with open_fake_api():
+            raise AssertionError
+
+    with pytest.raises(RuntimeError, match="works under Trio"):
+        asyncio.run(use())
 
 
 async def test_under_trio_they_open_and_close() -> None:

@@ -162,9 +162,10 @@ async def _check(
         tell(finding)
     for finding in check_entries(found, settings, options.client):
         tell(finding)
+    whose = "the server" if chosen else "a server with the settings of this shell"
     judged = chosen or [CLIENT_LIMITS[client] for client in having] or list(CLIENT_LIMITS.values())
     try:
-        for finding in check_handshake(await start(), judged):
+        for finding in check_handshake(await start(), judged, whose):
             tell(finding)
     except OSError as error:
         tell(fail_by(error, "start", f"the server cannot be started ({error.strerror})", "install this program again"))

@@ -66,6 +66,8 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
     if root is not None:
         if os.path.isdir(root):  # noqa: PTH112  # raises nothing; one that is missing is a warning of the configuration
             yield from check_manuals(root)
+            if "manuals" not in loaded.settings.toolsets:
+                yield warn("manuals", "the list of toolsets lacks them, so no client sees them", "add manuals to it")
             yield from _index(loaded.settings.manuals)
         yield from _embeddings(loaded.settings)
 
@@ -131,7 +133,7 @@ def check_manuals(root: str) -> Iterator[Finding]:
     if loose:
         yield warn(
             "manuals",
-            f"{names_in_words(loose)} {'lies' if len(loose) == 1 else 'lie'} in no manual",
+            f"{names_in_words(loose)} {'is' if len(loose) == 1 else 'are'} not in any manual",
             f"put {'it' if len(loose) == 1 else 'them'} into a folder of {root}; if that is a manual itself, "
             f"set manuals.root (MANUALS_ROOT) to {os.path.dirname(root.rstrip(os.sep))}",  # noqa: PTH120  # as it is written
         )

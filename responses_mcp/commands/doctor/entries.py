@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from responses_mcp.settings.model import OpenAISettings, Settings
 
 _TIMEOUT: Final = "OPENAI_API_TIMEOUT"
 _MANUALS: Final = "MANUALS_ROOT"
+_TOOLSETS: Final = "MCP_TOOLSETS"
 _RAISE: Final = f'run "{NAME} install CLIENT --write" again'
 
 
@@ -65,6 +67,10 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
     if lost:
         yield warn("clients", f"{title} does not pass on {', '.join(lost)}, set here, {where}", again)
     root = given.get(_MANUALS, "")
+    toolsets = _toolsets(entry) or given.get(_TOOLSETS, "")
+    if root.strip() and toolsets.strip() and "manuals" not in (each.strip() for each in toolsets.split(",")):
+        left_out = f"{title} does not offer those in {root}: its list of toolsets is {toolsets}, {where}"
+        yield warn("manuals", left_out, "add manuals to that list")
     if not root.strip() or root == settings.manuals.root:
         return
     if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
@@ -72,6 +78,15 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
         yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", cure)
     else:
         yield from check_manuals(root)
+
+
+def _toolsets(entry: Installed) -> str:
+    """Return the list of toolsets in the arguments of an entry, "" without one."""
+    for option, following in zip_longest(entry.command, entry.command[1:], fillvalue=""):
+        name, equals, value = option.partition("=")
+        if name == "--toolsets":
+            return value if equals else following
+    return ""
 
 
 def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:

@@ -154,9 +154,11 @@ def _names(answer: dict[str, Any]) -> list[str] | None:
         return None
 
 
-def check_handshake(handshake: Handshake, clients: Sequence[ClientLimits]) -> Iterator[Finding]:
-    """Compare what a server did with what clients expect."""
-    yield _start(handshake, clients)
+def check_handshake(
+    handshake: Handshake, clients: Sequence[ClientLimits], whose: str = "the server"
+) -> Iterator[Finding]:
+    """Compare what a server did with what clients expect. `whose` says in words which server that was."""
+    yield _start(handshake, clients, whose)
     if handshake.noise is not None:
         yield fail(
             "stdout",
@@ -170,7 +172,7 @@ def check_handshake(handshake: Handshake, clients: Sequence[ClientLimits]) -> It
         yield _exit(handshake.exit_code)
 
 
-def _start(handshake: Handshake, clients: Sequence[ClientLimits]) -> Finding:
+def _start(handshake: Handshake, clients: Sequence[ClientLimits], whose: str) -> Finding:
     seconds, tools = handshake.seconds, handshake.tools
     said = handshake.last_words or "nothing"
     look = f'run "{NAME} --stdio" in a terminal and read what it says'
@@ -179,7 +181,7 @@ def _start(handshake: Handshake, clients: Sequence[ClientLimits]) -> Finding:
         return fail("start", found, look)
     if seconds is None:
         return fail("start", f"the server did not answer initialize within {_ANSWERS:g} s; it said: {said}", look)
-    found = f"the server answered initialize after {seconds:.2f} s"
+    found = f"{whose} answered initialize after {seconds:.2f} s"
     if tools is None:
         return fail("start", f"{found}, but not tools/list; it said: {said}", look)
     found += f" and lists the tools {', '.join(tools)}"

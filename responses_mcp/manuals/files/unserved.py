@@ -1,6 +1,6 @@
 """What of a folder of manuals is not served: for people, who wonder where their files are.
 
-The tools tell of it only where there is no manual at all: else, to an agent these files do not exist.
+The tools tell of it only where there is no manual at all, or nothing fits: else, to an agent these files do not exist.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ class Turn:
         if self._held is not None:
             return True
         connection: sqlite3.Connection | None = None
+        with suppress(OSError):  # SQLite would let others read it
+            self._path.touch(mode=0o600)
         try:
             connection = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
             connection.execute("BEGIN EXCLUSIVE")

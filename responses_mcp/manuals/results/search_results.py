@@ -22,8 +22,12 @@ _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average.
 _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 0))
-_MOST_TOLD: Final = 2  # manuals about which a reason is told
+_MOST_TOLD: Final = 2  # manuals about which a reason is told, and names
 _NOTHING: Final = "Nothing in the manuals fits; try other words."
+_LOOSE: Final = (
+    "Files in the folder of manuals itself, such as {}, were not searched: each manual is a folder in it. If it is a "
+    "manual itself, MANUALS_ROOT should name the folder above it."
+)
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing fits well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
@@ -116,13 +120,15 @@ class SearchResults:
     """The sections that fit best, the best first, and what was not searched.
 
     `no_such_path` is the path that was asked for, if nothing is at or below it. `not_by_meaning` says why they were
-    not, or not all, compared by meaning, where there is a provider of vectors.
+    not, or not all, compared by meaning, where there is a provider of vectors. `loose` are files in the folder of
+    manuals itself, and so in none of them; they are looked for where nothing fits.
     """
 
     rows: tuple[SearchRow, ...]
     unsearched: tuple[Unsearched, ...] = ()
     not_by_meaning: str | None = None
     no_such_path: str | None = None
+    loose: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -149,7 +155,8 @@ class SearchResults:
         if self.no_such_path is not None:
             return _NO_PATH.format(repr(self.no_such_path))
         fits = _NOTHING if not self.rows else _WEAK if self.rows[0].score < _DOUBTFUL else None
-        return " ".join(filter(None, (fits, self.not_by_meaning))) or None
+        loose = _LOOSE.format(", ".join(self.loose[:_MOST_TOLD])) if self.loose else None
+        return " ".join(filter(None, (fits, loose, self.not_by_meaning))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""

@@ -17,6 +17,7 @@ import pytest
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
 from responses_mcp.manuals.index.store import APPLICATION_ID, VERSION, Store, Unusable, index_path, is_broken
+from responses_mcp.manuals.index.turn import Turn
 from tests.manuals.indexed import Shelf, after, seen, updated
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="an open file cannot be deleted there")
@@ -97,6 +98,9 @@ def test_a_reader_sees_one_state_while_others_write(store, other) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
 def test_nobody_else_may_read_the_file(store, path) -> None:
     put(store, "a")
+    turn = Turn(path)
+    assert turn.take()
+    turn.give_back()
     for each in path.parent.iterdir():
         assert stat.S_IMODE(each.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
