@@ -73,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="PATH",
         nargs="?",
         const=True,
-        help="log all but secrets to stderr, and to PATH if given",
+        help="log everything but secrets to stderr, and to PATH if given",
     )
     parser.add_argument("--toolsets", metavar="NAMES", help="comma-separated: answer, manuals, search, research")
     parser.add_argument("-V", "--version", action="version", version=__version__)

@@ -57,7 +57,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--max-results", metavar="N", type=whole_number(1, 100), help="how many pages to look at")
     parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
-    parser.add_argument("--debug", action="store_true", help="log all but secrets to stderr")
+    parser.add_argument("--debug", action="store_true", help="log everything but secrets to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     return parser
 

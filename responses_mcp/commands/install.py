@@ -325,7 +325,7 @@ def _say_next_steps(
             )
         elif not machine.environ.get(variable):
             alone = "; the manuals work without it" if settings.manuals.root else ""
-            remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then start that again.")
+            remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
     if client.writes_values:
         for variable, value in read_by_server(machine.environ):
             if "@" in value:

@@ -68,7 +68,7 @@ def build_parser() -> Parser:
     parser.add_argument("--stores", metavar="A,B", action="append", help="search these of research.stores, too")
     parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the answer, which is JSON then")
     parser.add_argument("--continue", dest="continue_from", metavar="RUN", help="follow up a run that has an answer")
-    parser.add_argument("--fresh", action="store_true", help="begin anew while a run about the same goes on")
+    parser.add_argument("--fresh", action="store_true", help="ask anew though a run about the same is going on")
     _common(parser)
     return parser
 

@@ -51,7 +51,7 @@ def build_parser() -> Parser:
         "--timeframe", metavar="WHEN", choices=TIMEFRAMES, help=f"age of the pages: {', '.join(TIMEFRAMES)}"
     )
     parser.add_argument("--json", action="store_true", help="write one JSON document: what the tool returns, and usage")
-    parser.add_argument("--debug", action="store_true", help="log all but secrets to stderr")
+    parser.add_argument("--debug", action="store_true", help="log everything but secrets to stderr")
     parser.add_argument("--config", metavar="PATH", help="YAML file to read instead of the default one")
     return parser
 

@@ -59,7 +59,7 @@ class Server:
     def in_flight(self) -> int:
         """Return how many requests, calls and subscriptions, are accepted and neither answered nor cancelled.
 
-        After the end these are the ones that were left without an answer, be it that they were told so.
+        After the end these are the ones that were left without an answer, even if they were told so.
         """
         return self.session.in_flight + sum(call.state is State.TAKEN for call in self.cut_off)
 

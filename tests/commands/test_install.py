@@ -783,4 +783,4 @@ def test_the_command_line_knows_the_command(tmp_path: Path) -> None:
         command, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True, timeout=3 * WAIT, check=True
     )
     assert done.stdout == f"openai-responses was added in {tmp_path / '.codex/config.toml'}.\n"
-    assert "OPENAI_API_KEY is not set here. Set it where Codex is started, then start that again." in done.stderr
+    assert "OPENAI_API_KEY is not set here. Set it where Codex is started, then restart it." in done.stderr

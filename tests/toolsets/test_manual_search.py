@@ -116,7 +116,7 @@ async def test_nothing_found_is_said_in_a_sentence(root: Path) -> None:
             assert found == {
                 "results": [],
                 "complete": True,
-                "note": "Nothing in the manuals fits; try other words.",
+                "note": "Nothing in the manuals matches; try other words.",
             }
 
 

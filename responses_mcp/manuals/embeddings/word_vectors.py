@@ -76,7 +76,7 @@ def _load() -> Any:
     except ImportError as error:
         raise EmbeddingFailed(
             'The package wordllama is not installed; install "openai-responses-mcp[semantic]", '
-            "or set manuals.embeddings.provider to another."
+            "or choose another manuals.embeddings.provider."
         ) from error
     except Exception as error:
         log.warning("manuals: wordllama cannot be loaded", exc_info=True)

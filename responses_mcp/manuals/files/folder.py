@@ -274,7 +274,7 @@ def _refused(
     except OSError as missing:
         error = missing
     if stat.S_ISLNK(mode):
-        return _error("forbidden", f"{what} leads over a symbolic link, which is not followed", manual_id, path)
+        return _error("forbidden", f"{what} goes through a symbolic link, which is not followed", manual_id, path)
     if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):
         return _error("invalid_path", f"{what} holds a name that no file can have here", manual_id, path)
     if error.errno == errno.ENOENT or (folder and mode and not stat.S_ISDIR(mode)):

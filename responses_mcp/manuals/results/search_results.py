@@ -23,13 +23,13 @@ _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average.
 _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 0))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told, and names
-_NOTHING: Final = "Nothing in the manuals fits; try other words."
+_NOTHING: Final = "Nothing in the manuals matches; try other words."
 _LOOSE: Final = (
     "Files in the folder of manuals itself, such as {}, were not searched: each manual is a folder in it. If it is a "
     "manual itself, MANUALS_ROOT should name the folder above it."
 )
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
-_WEAK: Final = "Nothing fits well; these may be about something else."
+_WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
 _AGAIN: Final = "search again to go on"
 
