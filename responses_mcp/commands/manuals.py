@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
@@ -213,8 +214,7 @@ def _index_file(settings: ManualsSettings) -> str:
 
 
 async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
-    if not options.manual:
-        await _names(manuals, settings, options)
+    names = [] if options.manual else await _names(manuals, settings, options)
     asked = parse_search({"query": " ".join([*options.query, *options.rest]), "path_prefix": options.path})
     limit, manual_ids = min(options.limit, _MOST_HITS), tuple(options.manual or ())
     request = replace(asked, limit=limit, manual_ids=manual_ids, time_ms=options.budget_ms)
@@ -236,6 +236,9 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         _say_row(rank, row)
     if found.note:
         say(found.note)
+    manual_id, _, path = (found.no_such_path or "").partition("/")
+    if manual_id in names:
+        say(f"Did you mean --manual {manual_id}{f' --path {path}' if path else ''}?")
     if found.unsearched:
         say()
     for each in found.unsearched:
@@ -460,7 +463,21 @@ def _for_people(error: ManualsError, settings: ManualsSettings, options: argpars
         manuals = ", ".join(error.details["candidate_ids"])
         return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
     manual = [error.details["manual_id"]] if "manual_id" in error.details else []
+    if error.code == "not_found" and manual and "path" in error.details:
+        meant = _of_that_name(Folder(Path(settings.root or "")), manual[0], error.details["path"])
+        if meant is not None:
+            return f"{cause}; did you mean {meant}?"
     return f"{cause}; see what there is: {_command(settings, options, 'ls', *manual)}"
+
+
+def _of_that_name(folder: Folder, manual_id: str, path: str) -> str | None:
+    """Return where in a manual the file with the name of `path` is; None if there are several, or none."""
+    name = path.rpartition("/")[2].casefold()
+    with suppress(ManualsError):
+        every = (each for each, _ in folder.walk(manual_id, unchecked, {}))
+        found = list(islice((each for each in every if each.rpartition("/")[2].casefold() == name), 2))
+        return found[0] if len(found) == 1 else None
+    return None
 
 
 # The command line

@@ -456,6 +456,8 @@ def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
 def test_a_path_that_no_manual_has_is_told_and_not_blamed_on_the_words(manuals: Command, path: str) -> None:
     assert output(manuals("find", "token", "--path", path)) == f"Nothing is at or below {path!r}; check the path.\n"
     assert "check the path" not in output(manuals("find", "token", "--path", "auth"))
+    missing = output(manuals("find", "token", "--path", "guide/auth")).splitlines()
+    assert missing[-1] == "Did you mean --manual guide --path auth?"
     assert output(manuals("find", "unicorns", "--path", "auth")) == "Nothing in the manuals matches; try other words.\n"
 
 
@@ -611,6 +613,7 @@ LISTING = "see what there is: openai-responses-mcp manuals ls"
         (["read", "guide", "x.md"], f"Manual 'guide' has no 'x.md'; {LISTING} guide"),
         (["read", "guide", "auth"], f"'auth' is a folder, not a file; {LISTING} guide"),
         (["ls", "guide", "x"], f"Manual 'guide' has no 'x'; {LISTING} guide"),
+        (["read", "guide", "Tokens.md"], "Manual 'guide' has no 'Tokens.md'; did you mean auth/tokens.md?"),
         (["read", "guide", "../x.md"], f"The path holds '..'; {LISTING}"),
     ],
 )
