@@ -688,6 +688,39 @@ async def test_at_no_time_a_row_has_ended_and_does_not_say_how(
     assert ("ended", True) in seen
 
 
+async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock: MockClock, tmp_path: Path) -> None:
+    """Or a server that is lost just then has the next one say that nothing was paid for."""
+    upstream = slow()
+    said: list[str] = []
+    send = upstream.send
+
+    async def watched(*given: Any) -> None:
+        with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+            said.extend(state for (state,) in connection.execute("SELECT state FROM run"))
+        await send(*given)
+
+    upstream.send = watched  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path) as research:
+        await research.start("why?")
+        await trio.sleep(1)
+    assert said == ["asking"]
+
+
+async def test_a_cancel_that_a_lost_server_left_undone_is_done_by_the_next(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(4)
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+        connection.execute("UPDATE run SET cancel_asked = 1")
+    async with researching(upstream, tmp_path) as research:
+        view = await ended(research, run_id)
+        assert (view.status, view.confirmed) == ("cancelled", True)
+    assert upstream.kinds == ["ask", "cancel"]
+
+
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_row_that_has_ended_and_does_not_say_how_is_looked_up_or_may_have_been_paid_for(
     autojump_clock: MockClock, known: bool, tmp_path: Path
@@ -755,6 +788,27 @@ async def test_of_two_servers_on_one_folder_one_owns_a_run_and_both_can_ask_and_
         view = await other.cancel(run_id)
         assert (view.status, view.confirmed) == ("cancelled", True)
         assert (await one.result(run_id)).status == "cancelled"
+
+
+async def test_a_run_that_another_server_has_taken_over_is_left_to_it_at_once(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    """As when a laptop sleeps for longer than the lease."""
+    upstream = slow(10.0)
+    async with researching(upstream, tmp_path) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(12)
+        assert upstream.open == 1
+        with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+            connection.execute("UPDATE run SET owner = 'another', leased_until = ?", (1e9 + 200,))
+        asked = len(upstream.asked)
+        waited = trio.current_time()
+        view = await research.result(run_id, wait_seconds=7)
+        assert (view.running, trio.current_time() - waited) == (True, 7)
+        assert upstream.open == 0
+        await trio.sleep(60)
+        assert (await research.cancel(run_id)).running  # that is for the other to do
+        assert len(upstream.asked) == asked
 
 
 async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(
