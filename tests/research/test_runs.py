@@ -699,7 +699,7 @@ async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock:
             said.extend(state for (state,) in connection.execute("SELECT state FROM run"))
         await send(*given)
 
-    upstream.send = watched  # type: ignore[method-assign]
+    upstream.send = watched  # type: ignore[method-assign, assignment]
     async with researching(upstream, tmp_path) as research:
         await research.start("why?")
         await trio.sleep(1)

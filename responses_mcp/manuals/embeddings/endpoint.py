@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Final, cast
 
-from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UpstreamError
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed
 from responses_mcp.responses_api.api import ResponsesApi
@@ -70,6 +70,8 @@ class EmbeddingsEndpoint:
 
     def _told(self, error: UpstreamError) -> str:
         """Return what an error says, with cures that apply here in place of those for the answer tools."""
+        if isinstance(error, KeyUnusable):
+            return f"{error.cause} {error.remedy or 'Set it, or set manuals.embeddings.provider to none.'}"
         address = "manuals.embeddings.base_url"
         if self._settings.base_url is None:
             address = f"openai.base_url ({address} is not set)"

@@ -181,6 +181,19 @@ async def test_a_failure_says_what_to_change(autojump_clock: MockClock) -> None:
     )
 
 
+async def test_a_key_that_is_missing_is_told_in_words_for_whoever_searches() -> None:
+    settings = Settings(openai=OpenAISettings(), manuals=ManualsSettings(embeddings=EmbeddingsSettings(provider="api")))
+    embedder = open_embedder(settings)
+    assert embedder is not None
+    with pytest.raises(EmbeddingFailed) as caught:
+        await embedder.embed(["a"])
+    assert str(caught.value) == (
+        "The embeddings endpoint failed: There is no API key: the environment variable OPENAI_API_KEY is not set. "
+        "Set it, or set manuals.embeddings.provider to none."
+    )
+    await embedder.aclose()
+
+
 # Which embedder the settings ask for
 
 
