@@ -511,6 +511,16 @@ async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ende
         assert await research.start("how?") != cancelled
 
 
+async def test_the_same_question_about_something_else_joins_no_run(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with researching(slow(), tmp_path) as research:
+        first, second = await research.start("what is A?"), await research.start("what is B?")
+        await ended(research, first)
+        await ended(research, second)
+        runs = [await research.start("why?", continue_from=each) for each in (None, first, second)]
+        assert len(set(runs)) == 3
+        assert await research.start("why?", continue_from=second) == runs[2]
+
+
 async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
@@ -574,6 +584,7 @@ async def test_a_cancel_before_the_id_is_known_waits_for_it_a_moment(autojump_cl
         run_id = await research.start("why?")
         await trio.sleep(1)
         assert (await research.cancel(run_id)).confirmed
+        assert trio.current_time() == 4.0  # the cancel is sent as soon as there is an id
         upstream.latency = 60.0
         run_id = await research.start("how?")
         await trio.sleep(1)
@@ -838,6 +849,34 @@ async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(
     assert upstream.kinds == ["ask", "cancel"]
     async with researching(upstream, tmp_path) as research:
         assert (await ended(research, run_id)).status == "cancelled"
+
+
+async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_next(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(cancels_lost=1)
+    async with researching(upstream, tmp_path, on_exit="cancel") as research:
+        run_id = await research.start("why?")
+        await trio.sleep(4)
+    async with researching(upstream, tmp_path) as research:
+        assert (await ended(research, run_id)).status == "cancelled"
+    assert upstream.kinds == ["ask", "cancel", "cancel"]
+
+
+async def test_who_gives_up_while_a_run_is_begun_leaves_one_that_somebody_works_on(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def slowly(work: Callable[[], Any]) -> Any:
+        await trio.sleep(1)
+        return await at_once(work)
+
+    async with researching(slow(), tmp_path, in_thread=slowly) as research:
+        with trio.move_on_after(0.5) as call:
+            await research.start("why?")
+        assert call.cancelled_caught or call.cancel_called
+        await trio.sleep(100)
+        (run,) = await research.list()
+        assert run["status"] == "completed"
 
 
 async def test_leaving_takes_a_second_at_most_also_where_the_api_is_silent(
