@@ -24,7 +24,7 @@ _NO_TEXT: Final = (
 )
 _BY_FIRST: Final = {
     first: [(f"{_TAG}{kind}", re.compile(pattern)) for kind, pattern, starts in _NO_TEXT if first in starts]
-    for first in {start for _, _, starts in _NO_TEXT for start in starts}
+    for first in dict.fromkeys(start for _, _, starts in _NO_TEXT for start in starts)
 }
 
 _Pair = tuple[yaml.Node, yaml.Node]
