@@ -29,6 +29,7 @@ from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parse
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings
+from responses_mcp.settings.setting import names_in
 
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
 _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
@@ -97,7 +98,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     manuals = None if options.manuals is None else str(_absolute(options.manuals, machine))
     if manuals is not None and not os.path.isdir(manuals):  # noqa: PTH112  # raises nothing
         raise Stop(f"--manuals: there is no folder {manuals}; name the one in which your manuals are.", code=WRONG)
-    if manuals is not None and options.toolsets is not None and "manuals" not in options.toolsets.split(","):
+    if manuals is not None and options.toolsets is not None and "manuals" not in names_in(options.toolsets):
         options.toolsets += ",manuals"
     settings = _settings(options, machine, manuals)
     entry = client.entry(_server(options, machine, settings, manuals))

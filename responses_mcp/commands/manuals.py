@@ -474,8 +474,8 @@ def _of_that_name(folder: Folder, manual_id: str, path: str) -> str | None:
     """Return where in a manual the file with the name of `path` is; None if there are several, or none."""
     name = path.rpartition("/")[2].casefold()
     with suppress(ManualsError):
-        every = (each for each, _ in folder.walk(manual_id, unchecked, {}))
-        found = list(islice((each for each in every if each.rpartition("/")[2].casefold() == name), 2))
+        every = folder.walk(manual_id, unchecked, {})
+        found = list(islice((each for each, _ in every if each.rpartition("/")[2].casefold() == name), 2))
         return found[0] if len(found) == 1 else None
     return None
 

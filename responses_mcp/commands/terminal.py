@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
@@ -94,7 +94,7 @@ def _out_of_groups(work: Callable[[], None]) -> None:
 
 
 def configured(
-    environ: Mapping[str, str], config_path: str | None, *, silent: Sequence[str] = (), **more: Any
+    environ: Mapping[str, str], config_path: str | None, *, silent: tuple[str, ...] = (), **more: Any
 ) -> Settings:
     """Load the settings and write warnings to stderr, but those about settings named in `silent`.
 
@@ -102,7 +102,7 @@ def configured(
     """
     loaded = load_settings(environ, config_path=config_path, **more)
     for warning in loaded.warnings:
-        if not warning.startswith(tuple(silent)):
+        if not warning.startswith(silent):
             remark(warning)
     if loaded.problems:
         raise Stop(*loaded.problems, code=WRONG)

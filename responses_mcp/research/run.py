@@ -51,7 +51,7 @@ CANCEL_TRIES: Final = 3
 CANCEL_TRY: Final = 5.0  # seconds
 
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
-_INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
+INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
 
 
 class _WithdrawnError(Exception):
@@ -142,7 +142,7 @@ class Run:
         self._not_found = 0
         if body is None:
             self._overtaken = self._happens(Trigger.FOUND)
-            if row.cancel_asked and self._state is not State.CANCELLING:
+            if row.cancel_asked:
                 self.cancel()
 
     # For those who wait
@@ -195,7 +195,7 @@ class Run:
             log.debug("research: traceback of the crash", exc_info=bugs)
             self._state = State.ENDED
             if self.done is None:
-                await self._end(replace(self.row, status="failed", reason=_INTERNAL, maybe_paid=True))
+                await self._end(replace(self.row, status="failed", reason=INTERNAL, maybe_paid=True))
 
     async def _live(self, turn: Callable[[Run], Awaitable[None]]) -> None:
         action = self._instead()  # found, or cancelled before this first step

@@ -216,9 +216,14 @@ def from_text(setting: Setting, text: str, findings: Findings) -> object:
         word = text.lower()
         return word in ON if word in ON | OFF else _bad(text, findings)
     if setting.kind in {"toolsets", "domains", "names"}:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
+        parts = names_in(text)
         return _toolsets(parts, findings) if setting.kind == "toolsets" else _domains(parts, findings)
     return _text(setting, text, findings)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a list that came as text, with commas between them."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def from_yaml(setting: Setting, value: object, findings: Findings) -> object:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -248,15 +248,15 @@ async def test_the_folder_of_manuals_that_an_entry_names_is_looked_at(examine: D
 
 @posix_only
 @pytest.mark.parametrize(
-    "listed", [{"args": ["--toolsets", "answer,search"]}, {"args": ["--toolsets=answer"]}, {"MCP_TOOLSETS": "answer"}]
+    ("arguments", "variables"),
+    [(["--toolsets", "answer,search"], {}), (["--toolsets=answer"], {}), ([], {"MCP_TOOLSETS": "answer"})],
 )
 async def test_manuals_that_no_toolset_of_an_entry_shows_are_told(
-    examine: Doctor, listed: Mapping[str, Any], tmp_path: Path
+    examine: Doctor, arguments: Sequence[str], variables: Mapping[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "hb/pump").mkdir(parents=True)
-    variables = {"MANUALS_ROOT": str(tmp_path / "hb")}
-    variables |= {name: value for name, value in listed.items() if name != "args"}
-    entry = {"command": small_server(tmp_path), "args": listed.get("args", []), "env": variables}
+    variables = {"MANUALS_ROOT": str(tmp_path / "hb"), **variables}
+    entry = {"command": small_server(tmp_path), "args": arguments, "env": variables}
     put("claude-code", tmp_path, entry)
     report = await examine("--offline", "--client", "claude-code")
     report.line("warn", "manuals", f"does not offer those in {tmp_path / 'hb'}", "Cure: add manuals to that list")

@@ -175,16 +175,22 @@ def test_the_program_about_manuals_finds_reads_and_is_told_what_is_missing(capsy
     assert "not_found Manual 'pumps' has no 'missing.md'" in said
 
 
-async def test_a_server_runs_inside_asyncio_as_a_guest(
-    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def run_under_asyncio(name: str, environment: pytest.MonkeyPatch) -> None:
+    """Run a program of asyncio against a fake API."""
+
     def run_asyncio() -> None:
-        asyncio.run(asyncio.wait_for(example("guest_mode").main(), WAIT))
+        asyncio.run(asyncio.wait_for(example(name).main(), WAIT))
 
     async with open_fake_api() as api:
         environment.setenv("OPENAI_BASE_URL", api.base_url)
         with trio.fail_after(WAIT):
             await trio.to_thread.run_sync(run_asyncio, abandon_on_cancel=True)
+
+
+async def test_a_server_runs_inside_asyncio_as_a_guest(
+    environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await run_under_asyncio("guest_mode", environment)
     said = capsys.readouterr().out
     assert '"serverInfo"' in said
     assert answer_to("Why?") in said
@@ -193,13 +199,7 @@ async def test_a_server_runs_inside_asyncio_as_a_guest(
 async def test_an_asyncio_program_asks_in_another_thread(
     environment: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run_asyncio() -> None:
-        asyncio.run(asyncio.wait_for(example("asyncio_thread").main(), WAIT))
-
-    async with open_fake_api() as api:
-        environment.setenv("OPENAI_BASE_URL", api.base_url)
-        with trio.fail_after(WAIT):
-            await trio.to_thread.run_sync(run_asyncio, abandon_on_cancel=True)
+    await run_under_asyncio("asyncio_thread", environment)
     assert answer_to("Which Python release is current?") in capsys.readouterr().out
 
 

@@ -45,6 +45,26 @@ async def asked_and_ended(upstream: Upstream, folder: Path, **options: Any) -> R
         return await ended(research, await research.start("why?"))
 
 
+async def left_going_on(upstream: Upstream, folder: Path, *, seconds: float, **options: Any) -> str:
+    """Begin a run, let its server end after so many seconds, and return its id."""
+    async with researching(upstream, folder, **options) as research:
+        run_id = await research.start("why?")
+        await trio.sleep(seconds)
+    return run_id
+
+
+async def after(steps: int) -> None:
+    """Let others go on for so many steps."""
+    for _ in range(steps):
+        await trio.lowlevel.checkpoint()
+
+
+def in_file(folder: Path, sql: str, *given: Any) -> list[tuple[Any, ...]]:
+    """Read or write the file of runs as no server does."""
+    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
+        return connection.execute(sql, given).fetchall()
+
+
 # One request
 
 
@@ -628,8 +648,7 @@ async def test_a_run_can_be_cancelled_at_each_step_from_the_first_one_on(
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
-        for _ in range(steps):
-            await trio.lowlevel.checkpoint()
+        await after(steps)
         view = await research.cancel(run_id)
         assert (view.status, view.confirmed, view.error) == ("cancelled", True, "The run was cancelled.")
         await trio.sleep(100)
@@ -645,13 +664,10 @@ async def test_a_run_that_is_taken_over_can_be_cancelled_at_each_step(
     autojump_clock: MockClock, seconds: float, steps: int, tmp_path: Path
 ) -> None:
     upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(seconds)
+    run_id = await left_going_on(upstream, tmp_path, seconds=seconds)
     async with researching(upstream, tmp_path) as research:
         await research.result(run_id)
-        for _ in range(steps):
-            await trio.lowlevel.checkpoint()
+        await after(steps)
         view = await research.cancel(run_id)
         assert (view.running, view.maybe_paid) == (False, bool(upstream.asked))
         await trio.sleep(100)
@@ -665,9 +681,7 @@ async def test_a_run_whose_id_never_came_may_have_been_paid_for_also_where_it_is
 ) -> None:
     upstream = slow()
     upstream.latency = 60.0
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(1)
+    run_id = await left_going_on(upstream, tmp_path, seconds=1)
     async with researching(upstream, tmp_path) as research:
         await research.result(run_id)
         view = await research.cancel(run_id)
@@ -685,15 +699,13 @@ async def test_at_no_time_a_row_has_ended_and_does_not_say_how(
 
     async def watched(work: Callable[[], Any]) -> Any:
         done = await at_once(work)
-        with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-            seen.update(connection.execute("SELECT state, status IS NOT NULL FROM run").fetchall())
+        seen.update(in_file(tmp_path, "SELECT state, status IS NOT NULL FROM run"))
         return done
 
     upstream = slow(0.0)
     async with researching(upstream, tmp_path, in_thread=watched) as research:
         run_id = await research.start("why?")
-        for _ in range(steps):
-            await trio.lowlevel.checkpoint()
+        await after(steps)
         await research.cancel(run_id)
     assert {state for state, has_status in seen if has_status != (state == "ended")} == set()
     assert ("ended", True) in seen
@@ -706,8 +718,7 @@ async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock:
     send = upstream.send
 
     async def watched(*given: Any) -> None:
-        with closing(sqlite3.connect(tmp_path / FILE)) as connection:
-            said.extend(state for (state,) in connection.execute("SELECT state FROM run"))
+        said.extend(state for (state,) in in_file(tmp_path, "SELECT state FROM run"))
         await send(*given)
 
     upstream.send = watched  # type: ignore[method-assign, assignment]
@@ -721,11 +732,8 @@ async def test_a_cancel_that_a_lost_server_left_undone_is_done_by_the_next(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(4)
-    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
-        connection.execute("UPDATE run SET cancel_asked = 1")
+    run_id = await left_going_on(upstream, tmp_path, seconds=4)
+    in_file(tmp_path, "UPDATE run SET cancel_asked = 1")
     async with researching(upstream, tmp_path) as research:
         view = await ended(research, run_id)
         assert (view.status, view.confirmed) == ("cancelled", True)
@@ -737,12 +745,9 @@ async def test_a_row_that_has_ended_and_does_not_say_how_is_looked_up_or_may_hav
     autojump_clock: MockClock, known: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(4)
-    with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
-        forgotten = "" if known else ", response_id = NULL"
-        connection.execute(f"UPDATE run SET state = 'ended'{forgotten}")
+    run_id = await left_going_on(upstream, tmp_path, seconds=4)
+    forgotten = "" if known else ", response_id = NULL"
+    in_file(tmp_path, f"UPDATE run SET state = 'ended'{forgotten}")
     async with researching(upstream, tmp_path) as research:
         view = await ended(research, run_id)
         assert (view.status, view.maybe_paid) == (("completed", False) if known else ("failed", True))
@@ -757,9 +762,7 @@ async def test_a_run_goes_on_at_the_api_while_no_server_runs_and_the_next_one_fi
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(4)
+    run_id = await left_going_on(upstream, tmp_path, seconds=4)
     assert upstream.open == 0
     await trio.sleep(1000)
     async with researching(upstream, tmp_path) as research:
@@ -810,8 +813,7 @@ async def test_a_run_that_another_server_has_taken_over_is_left_to_it_at_once(
         run_id = await research.start("why?")
         await trio.sleep(12)
         assert upstream.open == 1
-        with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
-            connection.execute("UPDATE run SET owner = 'another', leased_until = ?", (1e9 + 200,))
+        in_file(tmp_path, "UPDATE run SET owner = 'another', leased_until = ?", 1e9 + 200)
         asked = len(upstream.asked)
         waited = trio.current_time()
         view = await research.result(run_id, wait_seconds=7)
@@ -830,9 +832,7 @@ async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(
 
     upstream = slow()
     stranger = replace(settings_for(tmp_path), openai=OpenAISettings(base_url=BASE, api_key="sk-other"))
-    async with researching(upstream, tmp_path) as research:
-        run_id = await research.start("why?")
-        await trio.sleep(2)
+    run_id = await left_going_on(upstream, tmp_path, seconds=2)
     async with researching(upstream, tmp_path, settings=stranger) as research:
         assert await research.list() == []
         with pytest.raises(BadArgument, match="no run"):
@@ -843,9 +843,7 @@ async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow()
-    async with researching(upstream, tmp_path, on_exit="cancel") as research:
-        run_id = await research.start("why?")
-        await trio.sleep(4)
+    run_id = await left_going_on(upstream, tmp_path, seconds=4, on_exit="cancel")
     assert upstream.kinds == ["ask", "cancel"]
     async with researching(upstream, tmp_path) as research:
         assert (await ended(research, run_id)).status == "cancelled"
@@ -855,9 +853,7 @@ async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow(cancels_lost=1)
-    async with researching(upstream, tmp_path, on_exit="cancel") as research:
-        run_id = await research.start("why?")
-        await trio.sleep(4)
+    run_id = await left_going_on(upstream, tmp_path, seconds=4, on_exit="cancel")
     async with researching(upstream, tmp_path) as research:
         assert (await ended(research, run_id)).status == "cancelled"
     assert upstream.kinds == ["ask", "cancel", "cancel"]

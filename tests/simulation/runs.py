@@ -31,7 +31,7 @@ from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, UpstreamError
 from responses_mcp.research.outcome import RunView
-from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY
+from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, INTERNAL
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
@@ -475,7 +475,7 @@ class _World:
             told = row.maybe_paid or row.status in (None, "completed", "incomplete")
             if not told and paid[str(row.question)] >= by_marker[str(row.question)]:
                 self.record.violated(Rule.HONEST, f"{row.id} about {row.question} cost something: {row.reason}")
-            if "went wrong within the server" in (row.reason or ""):
+            if row.reason == INTERNAL:
                 self.record.violated(Rule.SOUND, f"{row.id} about {row.question}")
             if "The limit of" in (row.reason or ""):
                 self.record.situations["ended: a limit was reached"] += 1

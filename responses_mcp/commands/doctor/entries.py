@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from responses_mcp.commands.installed import Installed, Unreadable, read_by_serv
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings, Settings
+from responses_mcp.settings.setting import names_in
 
 _TIMEOUT: Final = "OPENAI_API_TIMEOUT"
 _MANUALS: Final = "MANUALS_ROOT"
@@ -68,7 +69,7 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
         yield warn("clients", f"{title} does not pass on {', '.join(lost)}, set here, {where}", again)
     root = given.get(_MANUALS, "")
     toolsets = _toolsets(entry) or given.get(_TOOLSETS, "")
-    if root.strip() and toolsets.strip() and "manuals" not in (each.strip() for each in toolsets.split(",")):
+    if root.strip() and toolsets.strip() and "manuals" not in names_in(toolsets):
         left_out = f"{title} does not offer those in {root}: its list of toolsets is {toolsets}, {where}"
         yield warn("manuals", left_out, "add manuals to that list")
     if not root.strip() or root == settings.manuals.root:
@@ -82,7 +83,7 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
 
 def _toolsets(entry: Installed) -> str:
     """Return the list of toolsets in the arguments of an entry, "" without one."""
-    for option, following in zip_longest(entry.command, entry.command[1:], fillvalue=""):
+    for option, following in pairwise([*entry.command, ""]):
         name, equals, value = option.partition("=")
         if name == "--toolsets":
             return value if equals else following

@@ -345,8 +345,7 @@ def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:
         if not standing and word.pattern is None:
             parts = longest_parts(word.text, anywhere)
             standing = [each for part in parts for text in texts for each in as_written(part, text)]
-        for each in standing:
-            counts[each] += 1
+        counts.update(standing)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
