@@ -287,7 +287,9 @@ def _difference(client: Client, old: Any, new: Any, ours: Mapping[str, Any]) -> 
         for mark, side in (("-", before), ("+", after)):
             if path in side:
                 program = path == client.members.command
-                yield f"  {mark} {path or 'all of it'}: {_shown(side[path], shown.get(path), program=program)}"
+                folder = path == f"{client.members.variables}.MANUALS_ROOT"
+                ours_or_folder = side[path] if folder else shown.get(path)
+                yield f"  {mark} {path or 'all of it'}: {_shown(side[path], ours_or_folder, program=program)}"
 
 
 def _shown(value: Any, ours: Any, *, program: bool = False) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 import trio
 
 from responses_mcp.commands.embedding import embed
-from responses_mcp.commands.parser import Parser, no_command
+from responses_mcp.commands.parser import Parser, no_command, whole_number
 from responses_mcp.commands.terminal import (
     FAILED,
     NAME,
@@ -216,8 +216,8 @@ def _index_file(settings: ManualsSettings) -> str:
 async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
     names = [] if options.manual else await _names(manuals, settings, options)
     asked = parse_search({"query": " ".join([*options.query, *options.rest]), "path_prefix": options.path})
-    limit, manual_ids = min(options.limit, _MOST_HITS), tuple(options.manual or ())
-    request = replace(asked, limit=limit, manual_ids=manual_ids, time_ms=options.budget_ms)
+    manual_ids = tuple(options.manual or ())
+    request = replace(asked, limit=options.limit, manual_ids=manual_ids, time_ms=options.budget_ms)
     with StatusLine() as status:
         found = await manuals.search(request, on_phase=status.show)
     if not options.manual:
@@ -226,6 +226,8 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         unsearched = [asdict(each) for each in found.unsearched]
         say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
         return
+    if not options.manual:
+        found = replace(found, loose=())  # the remark has said it
     rows = sorted(found.rows, key=lambda row: not row.has_word)
     for rank, row in enumerate(rows, 1):
         if rank > 1:
@@ -535,7 +537,11 @@ def build_parser() -> Parser:
     find.add_argument("--manual", metavar="ID", action="append", type=_manual, help="search this one (default: all)")
     find.add_argument("--path", metavar="PATH", default="", help="search this folder or file of the manuals")
     find.add_argument(
-        "--limit", metavar="N", type=_positive, default=_HITS, help=f"hits to show (default {_HITS}, most {_MOST_HITS})"
+        "--limit",
+        metavar="N",
+        type=whole_number(1, _MOST_HITS),
+        default=_HITS,
+        help=f"hits to show, 1 to {_MOST_HITS} (default {_HITS})",
     )
     find.add_argument(
         "--budget-ms", metavar="N", type=_positive, default=60_000, help="milliseconds for all of it (default 60000)"

@@ -473,6 +473,17 @@ def test_a_key_anywhere_in_an_entry_of_somebody_else_is_not_shown(
         assert '+ args: ["--stdio"]' in done.text
 
 
+def test_another_folder_of_manuals_is_shown_beside_the_one_before(
+    install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    for folder in ("old", "new"):
+        (tmp_path / folder / "guide").mkdir(parents=True)
+    assert install("claude-code", "--manuals", str(tmp_path / "old"), "--write").code == 0
+    told = install("claude-code", "--manuals", str(tmp_path / "new"), "--write").out
+    assert f"  - env.MANUALS_ROOT: {json.dumps(str(tmp_path / 'old'))}" in told
+    assert f"  + env.MANUALS_ROOT: {json.dumps(str(tmp_path / 'new'))}" in told
+
+
 def test_of_a_command_that_is_a_list_only_the_program_is_shown(install: Install, machine: Machine) -> None:
     put_entry("opencode", machine, {"type": "local", "command": ["npx", "--yes", "hidden-key"]})
     told = install("opencode", "--write").out

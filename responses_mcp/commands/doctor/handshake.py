@@ -177,10 +177,10 @@ def _start(handshake: Handshake, clients: Sequence[ClientLimits], whose: str) ->
     said = handshake.last_words or "nothing"
     look = f'run "{NAME} --stdio" in a terminal and read what it says'
     if seconds is None and handshake.exit_code is not None:
-        found = f"the server ended with code {handshake.exit_code} before it answered; its last output: {said}"
+        found = f"{whose} ended with code {handshake.exit_code} before it answered; its last output: {said}"
         return fail("start", found, look)
     if seconds is None:
-        return fail("start", f"the server did not answer initialize within {_ANSWERS:g} s; it said: {said}", look)
+        return fail("start", f"{whose} did not answer initialize within {_ANSWERS:g} s; it said: {said}", look)
     found = f"{whose} answered initialize after {seconds:.2f} s"
     if tools is None:
         return fail("start", f"{found}, but not tools/list; it said: {said}", look)

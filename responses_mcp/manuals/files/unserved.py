@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -81,7 +81,7 @@ def in_words(kinds: Mapping[str, int]) -> str:
     return f"not served {files} ({', '.join(named)})"
 
 
-def names_in_words(names: list[str]) -> str:
+def names_in_words(names: Sequence[str]) -> str:
     """Return some names as a list for a sentence, with how many more there are."""
     if len(names) <= _MOST_NAMED:
         return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -9,6 +9,7 @@ from typing import Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.files.snippets import Snippet
+from responses_mcp.manuals.files.unserved import names_in_words
 from responses_mcp.manuals.requests.paths import file_type
 
 LOWEST_SCORE: Final = 0.03
@@ -22,11 +23,11 @@ _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average.
 _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 0))
-_MOST_TOLD: Final = 2  # manuals about which a reason is told, and names
+_MOST_TOLD: Final = 2  # manuals about which a reason is told
 _NOTHING: Final = "Nothing in the manuals matches; try other words."
 _LOOSE: Final = (
-    "Files in the folder of manuals itself, such as {}, were not searched: each manual is a folder in it. If it is a "
-    "manual itself, MANUALS_ROOT should name the folder above it."
+    "Files beside the manuals were not searched: {}. A manual is a folder; if the one with these files is a manual "
+    "itself, MANUALS_ROOT should name the folder above it."
 )
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing matches well; these may be about something else."
@@ -155,7 +156,7 @@ class SearchResults:
         if self.no_such_path is not None:
             return _NO_PATH.format(repr(self.no_such_path))
         fits = _NOTHING if not self.rows else _WEAK if self.rows[0].score < _DOUBTFUL else None
-        loose = _LOOSE.format(", ".join(self.loose[:_MOST_TOLD])) if self.loose else None
+        loose = _LOOSE.format(names_in_words(self.loose)) if self.loose else None
         return " ".join(filter(None, (fits, loose, self.not_by_meaning))) or None
 
     def as_json(self) -> JsonObject:
