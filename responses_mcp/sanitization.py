@@ -100,6 +100,8 @@ def sanitized(text: str) -> str:
     All line ends become newlines, and lone surrogates U+FFFD. To sanitize twice is to sanitize once. Secrets are to be
     looked for afterwards: without what stood inside, one is whole again.
     """
+    if text.isascii() and text.isprintable():  # as most texts are
+        return text
     text = replace_lone_surrogates(text)
     if not _SUSPECT.search(text):
         return text

@@ -250,7 +250,7 @@ class Manuals:
         changes = await self._updating.updated(request.manual_id, deadline, report, request.query, first)
         vector = None
         generation = 0
-        if not self._cache.bypassed(request):
+        if not self._cache.bypassed(request) and self._cache.may_answer(request):
             generation = await self._threads.run(lambda library, check: library.generation(request.manual_id, check))
             if self._embedding is not None:
                 vector = await self._threads.run(lambda _, __: self._cache.vector(request))

@@ -68,12 +68,12 @@ class _Scope(NamedTuple):
     max_candidates: int
     time_ms: int
     required_terms: frozenset[str]
-    generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     payload: JsonObject
+    generation: int
     created: float
     elapsed_ms: float
     vector: Vector | None
@@ -114,6 +114,10 @@ class FindCache:
             return None
         return tuple(each / length for each in numbers)
 
+    def may_answer(self, request: FindRequest) -> bool:
+        """Tell whether `lookup` may find something, in some state of the manual; if not, the state does not matter."""
+        return self._embedding is not None or _key(request) in self._entries
+
     def lookup(
         self, request: FindRequest, generation: int, *, elapsed_ms: float, vector: Vector | None = None
     ) -> Lookup:
@@ -124,16 +128,16 @@ class FindCache:
         """
         if self.bypassed(request):
             return Lookup("bypass")
-        self._drop_expired()
-        key = _key(request, generation)
+        key = _key(request)
         mode: Mode = "exact"
         score = 1.0
-        if key not in self._entries:
-            score, alike = self._most_alike(key[0], vector)
+        entry = self._entries.get(key)
+        if entry is None or not self._is_good(entry, generation):
+            score, alike = self._most_alike(key[0], generation, vector)
             if alike is None:
                 return Lookup("miss")
             mode, key = "semantic", alike
-        entry = self._entries[key]
+            entry = self._entries[key]
         if entry.payload["summary"]["gap_count"] > self._settings.max_summary_gap >= 0:
             return Lookup("guard_revalidate", score)
         self._entries.move_to_end(key)
@@ -159,36 +163,33 @@ class FindCache:
         """Keep `payload`, found in `elapsed_ms`, unless the search was not `complete` or the cache is bypassed."""
         if self.bypassed(request) or not complete:
             return
-        self._drop_expired()
-        for scope, question in list(self._entries):
-            if scope.manual_id == request.manual_id and scope.generation != generation:
-                del self._entries[scope, question]
-        key = _key(request, generation)
-        self._entries[key] = _Entry(payload, self._now(), elapsed_ms, vector)
+        # Use reorders the entries, so what is of no use any more may be anywhere. There are few hundred.
+        for key, entry in list(self._entries.items()):
+            if not self._is_good(entry, generation if key[0].manual_id == request.manual_id else entry.generation):
+                del self._entries[key]
+        key = _key(request)
+        self._entries[key] = _Entry(payload, generation, self._now(), elapsed_ms, vector)
         self._entries.move_to_end(key)
         if len(self._entries) > _MOST_KEPT:
             self._entries.popitem(last=False)
 
-    def _drop_expired(self) -> None:
-        # Use reorders the entries, so the expired ones may be anywhere. There are few hundred.
-        oldest_living = self._now() - _KEPT_FOR
-        for key, entry in list(self._entries.items()):
-            if entry.created <= oldest_living:
-                del self._entries[key]
+    def _is_good(self, entry: _Entry, generation: int) -> bool:
+        return entry.generation == generation and self._now() < entry.created + _KEPT_FOR
 
-    def _most_alike(self, scope: _Scope, vector: Vector | None) -> tuple[float, _Key | None]:
+    def _most_alike(self, scope: _Scope, generation: int, vector: Vector | None) -> tuple[float, _Key | None]:
         best = self._settings.sim_threshold
         alike: _Key | None = None
         if vector is not None:
             for key, entry in self._entries.items():
-                if key[0] == scope and entry.vector is not None and len(entry.vector) == len(vector):
+                if key[0] != scope or entry.vector is None or not self._is_good(entry, generation):
+                    continue
+                if len(entry.vector) == len(vector):
                     cosine = sum(map(mul, entry.vector, vector))
                     if cosine >= best:
                         best, alike = cosine, key
         return round(min(best, 1.0), 4), alike
 
 
-def _key(request: FindRequest, generation: int) -> _Key:
+def _key(request: FindRequest) -> _Key:
     terms = frozenset(request.required_terms)
-    scope = _Scope(request.manual_id, request.max_candidates, request.time_ms, terms, generation)
-    return scope, normalise(request.query)
+    return _Scope(request.manual_id, request.max_candidates, request.time_ms, terms), normalise(request.query)

@@ -28,6 +28,7 @@ EVERY: Final = 2**62
 Counts = OrderedDict[tuple[str, int, str], int]
 """How many sections have a word, and which of its forms there are, remembered for one state of a manual."""
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
+_HAS: Final = "SELECT 1 << {1} WHERE EXISTS (SELECT 1 FROM {0} WHERE {0} MATCH ?)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
 BEST_FIRST: Final = "bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid"
 """The order of rows of the full-text table {0}: weights of title, headings and path, text, and parts of names."""
@@ -92,7 +93,8 @@ class Reader:
         key = (word, _FORMS, "")
         there = self._counts.get(key)  # a bit for each
         if there is None:
-            there = sum(bool(self._asked(_COUNT, phrase([form]), 1, "")[0][0]) << at for at, form in enumerate(every))
+            asked = " UNION ALL ".join(_HAS.format(self._table, at) for at in range(len(every)))
+            there = sum(at for (at,) in self._connection.execute(asked, [phrase([form]) for form in every]))
             self._remember(key, there)
         return any_of([form for at, form in enumerate(every) if there >> at & 1] or [word])
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from responses_mcp.manuals.embeddings.mix import MOST_COMPARED
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.search.scoring import Scored
     from responses_mcp.settings.model import LexicalSettings
 
-_MOST_SCORED: Final = 200  # rows of a manual
+_MOST_SCORED: Final = MOST_COMPARED  # rows of a manual; a search by words alone has fewer
 _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more are never shown
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
 _INTO_BELOW: Final = """INSERT OR IGNORE INTO below

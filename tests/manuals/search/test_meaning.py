@@ -14,7 +14,7 @@ from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.library import Library
-from responses_mcp.manuals.requests import FindRequest, HitsRequest
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.manuals.threads import Times
 from responses_mcp.responses_api.api import ResponsesApi
@@ -98,6 +98,22 @@ async def test_what_means_the_same_rises_above_what_only_has_more_of_the_words(r
         assert by_meaning[0] == "b-meaning.md"
         assert sorted(by_meaning) == sorted(by_words)
         assert (applied["ranked_by"], applied["meaning_failure_reason"]) == ("words and meaning", None)
+
+
+async def test_a_search_of_all_manuals_compares_as_many_sections_as_a_find(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "shop").mkdir(parents=True)
+    for number in range(240):
+        (root / f"shop/{number}.md").write_text(page("Page", f"the certificate of weather {number}"), encoding="utf-8")
+    (root / "shop/best.md").write_text(page("Best", f"certificate {SAME_MEANING}"), encoding="utf-8")
+    for word in ("renew", "revoke"):  # so that no section has all that is asked for
+        (root / f"shop/{word}.md").write_text(page("Other", f"{word} a watermelon"), encoding="utf-8")
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+        paths, _ = await found(manuals, "renew revoke certificate")
+        rows = (await manuals.search(SearchRequest("renew revoke certificate"))).rows
+        assert paths[:3] == [row.path for row in rows[:3]] == ["renew.md", "revoke.md", "best.md"]
 
 
 async def test_a_search_asks_for_its_question_once_and_for_nothing_else(root: Path) -> None:
