@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -163,11 +164,21 @@ def _searched(response: JsonObject) -> tuple[list[str], bool]:
     return [domain for domain in domains if isinstance(domain, str)], files
 
 
+def _finite(number: str) -> float:
+    """Read a number of JSON. Raises ValueError for one that cannot be written as JSON again."""
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(number)
+    return value
+
+
 def _data(response: JsonObject, redact: Redact) -> JsonObject:
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     text = without_markers(joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact))
     try:
-        value = sanitized_json(json.loads(text), redact)  # which JSON may have escaped
+        value = sanitized_json(
+            json.loads(text, parse_constant=_finite, parse_float=_finite), redact
+        )  # which JSON may have escaped
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -50,6 +50,8 @@ WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still co
 CANCEL_TRIES: Final = 3
 CANCEL_TRY: Final = 5.0  # seconds
 
+_WRITES_FOR: Final = 600.0  # seconds, for which the end of a run is tried to be written
+
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
 INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
 
@@ -70,9 +72,9 @@ class Keeper:
     in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
     clock: Callable[[], float]
 
-    async def use(self, work: Callable[[RunsFile], T], *, whole: bool = False) -> T:
-        """Do something with the file; `whole`, also if this is cancelled meanwhile. Raises `RunsFileUnusable`."""
-        with trio.move_on_after(LEASE_SECONDS / 4, shield=whole):
+    async def use(self, work: Callable[[RunsFile], T]) -> T:
+        """Do something with the file, which is done all the same if this is cancelled. Raises `RunsFileUnusable`."""
+        with trio.move_on_after(LEASE_SECONDS / 4):
             done: T = await self.in_thread(lambda: work(self.file))
             return done
         raise RunsFileUnusable("The file of runs did not answer in time; check the disk that research.state_dir is on.")
@@ -130,7 +132,8 @@ class Run:
         self._doing = trio.CancelScope()
         self._idle = trio.CancelScope()
         self._overtaken: Action | None = None  # what is to be done instead of what is being done
-        self._sent = False  # the request is on its way, or was and has not failed
+        self._asked = body is None  # the request may be sent at any moment, as its row says
+        self._sent = body is None  # the request is on its way, or was and has not failed
         self._writing = trio.Lock()
         self._end_written = False
         self._error: ResponsesMcpError | None = None
@@ -162,6 +165,11 @@ class Run:
         if self.row.durable or self._body is None or self.done is None or self.done.answer is None:
             return None
         return conversation_of(self._body, self._response, self._api.redact.known)
+
+    @property
+    def unsent(self) -> bool:
+        """Tell whether nothing of it has reached the API: it waits, or what was sent was refused."""
+        return self._state is State.QUEUED or (self._state is State.ASKING and not self._sent)
 
     async def news(self) -> None:
         """Wait until there is another phase, or an end, or another owner."""
@@ -195,7 +203,10 @@ class Run:
             log.debug("research: traceback of the crash", exc_info=bugs)
             self._state = State.ENDED
             if self.done is None:
-                await self._end(replace(self.row, status="failed", reason=INTERNAL, maybe_paid=True))
+                try:
+                    await self._end(replace(self.row, status="failed", reason=INTERNAL, maybe_paid=True))
+                except Exception:  # what made it crash may be in its row
+                    log.debug("research: the end of that run could not be written", exc_info=True)
 
     async def _live(self, turn: Callable[[Run], Awaitable[None]]) -> None:
         action = self._instead()  # found, or cancelled before this first step
@@ -251,6 +262,7 @@ class Run:
     async def _ask_once(self) -> Trigger:
         """Ask the API: the only place where something that is paid for begins."""
         self._tell(f"asking {self.row.model}")
+        self._asked = True
         try:
             await self._write()
         except RunsFileUnusable as error:  # what cannot be kept is not begun
@@ -274,6 +286,7 @@ class Run:
             except UpstreamError as error:
                 self._error = error
                 if self.row.response_id is None and is_unpaid(error):
+                    self._sent = False
                     return Trigger.REFUSED
                 if self._bill is not None:
                     self._bill.maybe_billed()
@@ -323,7 +336,8 @@ class Run:
         self._stops += 1
         try:
             with trio.move_on_after(CANCEL_TRY):
-                self._response = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY)
+                once = RetryPolicy(max_retries=0, wait=backoff)  # there are several of these
+                self._response = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
                 return self._seen()
         except UpstreamError as error:
             self._error = error
@@ -346,9 +360,10 @@ class Run:
 
     def _seen(self) -> Trigger:
         """Return what the Response that has come means."""
-        found = self._response.get("id") if self.row.durable else None
-        if self.row.response_id is None and isinstance(found, str) and found:
-            self.row = replace(self.row, response_id=found)
+        if self._state is State.FOLLOWING and self._response.get("status") == "failed" and "id" not in self._response:
+            return Trigger.LOST  # an event about the stream, which does not tell what became of the response
+        if self.row.response_id is None and self.row.durable:
+            self.row = replace(self.row, response_id=self._response.get("id"))
         if self._response.get("status", "completed") in ENDED:
             return Trigger.FINISHED
         if self.row.response_id is None:
@@ -447,6 +462,8 @@ class Run:
         return CANCELLED
 
     def _why_unknown(self) -> str:
+        if self._cancelled and not self.row.durable:
+            return "The run was cancelled by closing its connection, the only way with this API; it may cost something."
         if self._cancelled:
             return "The run was cancelled before its id was known, so the API could not be told; it may cost something."
         cause = f" ({self._error})" if self._error is not None else ""
@@ -470,15 +487,30 @@ class Run:
         return self._terms.read(row, response, self._api.redact.known)
 
     async def _end(self, row: Row) -> None:
+        """Write how it ended, and let it be told; where that cannot be written, it is told, and written later."""
         row = replace(row, state=State.ENDED, ended=self._keeper.clock())
         self.row = row
+        view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row)
+        told = False
+        with trio.move_on_after(_WRITES_FOR):
+            while not await self._is_written():
+                if not told:
+                    log.warning("research: the end of a run cannot be written yet")
+                    told, self.done = True, view
+                    self.announce()
+                    await self._paying.aclose()  # others may be asked meanwhile
+                await trio.sleep(1)
+        if self.owned:
+            self.done = view
+        self.announce()
+
+    async def _is_written(self) -> bool:
         try:
             await self._write()
         except RunsFileUnusable as error:
-            log.warning("research: the end of a run could not be written: %s", error)
-        if self.owned:
-            self.done = self._read(row) if row.status in WITH_ANSWER else view_of_row(row)
-        self.announce()
+            log.debug("research: %s", error)
+            return False
+        return True
 
     # The row
 
@@ -503,9 +535,18 @@ class Run:
             row = self.row
             if self._end_written or (row.state is State.ENDED and row.status is None):  # the latter is written by _end
                 return
-            self._end_written = row.status is not None
+            ends = row.status is not None
+            if row.state is State.ASKING and not self._asked:  # it waits for its limits: nothing can have been paid for
+                row = replace(row, state=State.QUEUED)
+            self._end_written = ends
             changes = {name: getattr(row, name) for name in _KEPT}
-            found = await self._keeper.use(lambda file: file.keep(row.id, self._keeper.owner, changes))
+            try:
+                found = await self._keeper.use(
+                    lambda file: file.keep(row.id, self._keeper.owner, changes) or file.restore(row)
+                )
+            except BaseException:
+                self._end_written = False
+                raise
         if found is None:
             self.owned = False
         elif found.cancel_asked and not self._cancelled and row.status is None:

@@ -11,17 +11,20 @@ thread, and a file that others replace is not used on. Several processes, also o
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
 from responses_mcp.errors import ResponsesMcpError
-from responses_mcp.json_types import JsonObject
+from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.research.states import State
+from responses_mcp.responses_api.background import ENDED
+from responses_mcp.responses_api.response.streaming import decode, usable_id
 from responses_mcp.state_file import StateFile
 
 FILE: Final = "runs.sqlite3"
@@ -100,8 +103,8 @@ class RunsFile:
                     "AND NOT cancel_asked ORDER BY created LIMIT 1",
                     (row.account, row.digest),
                 ).fetchone()
-                if found is not None:
-                    return _row(found)
+                if found is not None and (joined := _row(found)) is not None:
+                    return joined
             given = _written(row)
             connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
             return row
@@ -129,7 +132,7 @@ class RunsFile:
                 f"UPDATE run SET owner = ?, leased_until = ? WHERE id = ? AND status IS NULL AND {_FREE}",  # noqa: S608
                 (owner, now + LEASE_SECONDS, run_id, *_free(now)),
             )
-            return _select(connection, "id = ?", (run_id,))[0] if taken.rowcount else None
+            return next(iter(_select(connection, "id = ?", (run_id,))), None) if taken.rowcount else None
 
     def keep(self, run_id: str, owner: str, changes: Mapping[str, Any]) -> Row | None:
         """Write what changed, and that the owner is there; return the row, None if it has another owner by now.
@@ -143,7 +146,14 @@ class RunsFile:
                 f"UPDATE run SET {names} WHERE id = ? AND owner = ? AND status IS NULL",  # noqa: S608
                 (*new.values(), self._clock() + LEASE_SECONDS, run_id, owner),
             )
-            return _select(connection, "id = ?", (run_id,))[0] if done.rowcount else None
+            return next(iter(_select(connection, "id = ?", (run_id,))), None) if done.rowcount else None
+
+    def restore(self, row: Row) -> Row | None:
+        """Add a run again whose row has gone, with its file; None if it is there, as somebody else's by now."""
+        given = _written(replace(row, leased_until=self._clock() + LEASE_SECONDS))
+        with self._writing() as connection:
+            done = connection.execute(f"INSERT OR IGNORE INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
+            return row if done.rowcount else None
 
     def ask_cancel(self, run_id: str) -> None:
         """Tell the owner of a run, wherever it is, that it should be cancelled."""
@@ -180,7 +190,7 @@ class RunsFile:
                 yield connection
         except OSError as error:
             raise self._unusable(error.strerror or type(error).__name__) from error
-        except (sqlite3.Error, ValueError) as error:  # the latter for a row that somebody else has written
+        except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             why = "another process holds its lock" if code == sqlite3.SQLITE_BUSY else str(error)
             raise self._unusable(why) from error
@@ -208,18 +218,55 @@ def shortened(question: str) -> str:
 
 def _select(connection: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> list[Row]:
     found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM run WHERE {where}", values)  # noqa: S608
-    return [_row(each) for each in found.fetchall()]
+    return [row for each in found.fetchall() if (row := _row(each)) is not None]
 
 
-def _row(values: tuple[Any, ...]) -> Row:
+_TEXTS: Final = ("id", "account", "digest", "model")
+_TEXTS_IF_ANY: Final = ("reason", "response_id", "question", "owner")
+_TIMES: Final = ("created", "leased_until")
+_FLAGS: Final = ("maybe_paid", "confirmed", "has_schema", "durable", "cancel_asked")
+_LAST_TIME: Final = 1e11  # seconds since 1970: a date that can be told
+_MOST_EVENTS: Final = 2**53
+
+
+def _row(values: tuple[Any, ...]) -> Row | None:
+    """Return a row, None for one that nobody of ours has written: such a run is not there."""
     named = dict(zip(_COLUMNS, values, strict=True))
-    named["state"] = State(named["state"])
-    if named["state"] is State.ENDED and named["status"] is None:  # nobody of ours writes that; its end is not known
+    try:
+        named["state"] = State(named["state"])
+        named["usage"] = None if named["usage"] is None else _usage(named["usage"])
+    except (TypeError, ValueError, RecursionError):
+        return None
+    times = [named[name] for name in _TIMES] + [named["ended"] or 0.0]
+    ours = (
+        all(isinstance(named[name], str) for name in _TEXTS)
+        and all(isinstance(named[name], str | None) for name in _TEXTS_IF_ANY)
+        and all(isinstance(each, int | float) and 0 <= each <= _LAST_TIME for each in times)
+        and all(named[name] in (0, 1) for name in _FLAGS)
+        and isinstance(named["cursor"], int)
+        and -1 <= named["cursor"] <= _MOST_EVENTS
+        and named["status"] in (None, *ENDED)
+        and (named["response_id"] is None or usable_id(named["response_id"], str) is not None)
+    )
+    if not ours:
+        return None
+    if named["state"] is State.ENDED and named["status"] is None:  # its end is not known
         named["state"] = State.ASKING if named["response_id"] is None else State.POLLING
-    named["usage"] = None if named["usage"] is None else json.loads(named["usage"])
-    for name in ("maybe_paid", "confirmed", "has_schema", "durable", "cancel_asked"):
+    for name in _FLAGS:
         named[name] = bool(named[name])
     return Row(**named)
+
+
+def _usage(text: object) -> JsonObject:
+    """Return what a run used, from a row. Raises ValueError for what is not that."""
+    usage = decode(text.encode("utf-8", "replace")) if isinstance(text, str) else None
+    if not isinstance(usage, dict):
+        raise ValueError("no usage at all")  # noqa: TRY004  # as what is no JSON is
+    usage = as_object(usage)
+    numbers = [each for each in usage.values() if not isinstance(each, str)]
+    if not all(isinstance(each, int | float) and math.isfinite(each) for each in [*numbers, usage.get("cost_usd", 0)]):
+        raise ValueError("no usage of ours")
+    return usage
 
 
 def _written(row: Row) -> tuple[Any, ...]:

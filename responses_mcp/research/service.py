@@ -59,6 +59,7 @@ _CANCEL_SECONDS: Final = (CANCEL_TRIES + 1) * (CANCEL_TRY + 1)
 _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
 _LONGEST_ID: Final = 64
 _MOST_LISTED: Final = 100
+_CLOSED: Final = "This Research is closed; use it within the block of open_research."
 
 
 class Research:
@@ -102,6 +103,7 @@ class Research:
         self._line: dict[str, None] = {}  # ids that wait for their turn, in order
         self._left: Runs = []  # at the end, without having ended
         self._looking_after = False
+        self._closed = False
 
     async def start(
         self,
@@ -222,19 +224,46 @@ class Research:
     ) -> str:
         """Begin a run and return its id, or, with `join`, that of one that goes on about the same."""
         keeper = self._ready()
-        # In a step with what makes it ours: a row that nobody works on would be found dead by the next server.
-        row = await keeper.use(lambda file: file.add(new, join=join), whole=True)
-        if row.id == new.id:
-            self._questions[row.id] = shortened(query)
-            while len(self._questions) > _MOST_LISTED:
-                self._questions.popitem(last=False)
+        begun: list[str] = []
+        failed: list[Exception] = []
+        given_up = False
+        over = trio.Event()
 
-            def billed(tell: Callable[[str], None]) -> AbstractAsyncContextManager[Bill]:
-                return self._meter.call(caller, profile, on_phase=tell)
+        def billed(tell: Callable[[str], None]) -> AbstractAsyncContextManager[Bill]:
+            return self._meter.call(caller, profile, on_phase=tell)
 
-            run = Run(row, body, self._api, keeper, self._terms, billed=billed)
-            self._own(run, self._turn if in_line else _at_once)
-        return row.id
+        async def begin() -> None:
+            try:
+                row = await keeper.use(lambda file: file.add(new, join=join))
+                if row.id == new.id:
+                    self._questions[row.id] = shortened(query)
+                    while len(self._questions) > _MOST_LISTED:
+                        self._questions.popitem(last=False)
+                    run = Run(row, body, self._api, keeper, self._terms, billed=billed)
+                    self._own(run, self._turn if in_line else _at_once)
+                    if given_up:
+                        run.cancel()
+                begun.append(row.id)
+            except Exception as error:  # noqa: BLE001  # raised where it is waited for
+                failed.append(error)
+            finally:
+                over.set()
+
+        await trio.lowlevel.checkpoint_if_cancelled()
+        # A task, so that whoever gives up need not wait for the file, and a run that nobody wants is never asked for.
+        self._nursery.start_soon(begin)
+        try:
+            await over.wait()
+        except trio.Cancelled:
+            given_up = True
+            if (run := self._runs.get(new.id)) is not None:
+                run.cancel()
+            raise
+        if failed:
+            raise failed.pop()
+        if not begun:
+            raise RuntimeError(_CLOSED)
+        return begun[0]
 
     async def result(
         self, run_id: str, *, wait_seconds: float = 0.0, on_phase: Callable[[str], None] | None = None
@@ -336,6 +365,8 @@ class Research:
 
     def _ready(self) -> Keeper:
         """Return the file of runs, and see to it that those without an owner are looked after."""
+        if self._closed:
+            raise RuntimeError(_CLOSED)
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
         if self._keeper is None:
@@ -405,7 +436,9 @@ class Research:
             await trio.sleep(_LOOK_AFTER)
 
     async def _take_over(self, run_id: str, keeper: Keeper) -> bool:
-        row = await keeper.use(lambda file: file.claim(run_id, keeper.owner), whole=True)
+        if run_id in self._done:  # by us, and its end could not be written
+            return False
+        row = await keeper.use(lambda file: file.claim(run_id, keeper.owner))
         if row is not None and run_id not in self._runs:
             self._own(Run(row, None, self._api, keeper, self._terms), self._turn)
         return run_id in self._runs
@@ -414,7 +447,7 @@ class Research:
         """Return what is known of a run that is not on its way here; one without an owner is taken over."""
         if run_id in self._done:
             return self._done[run_id]
-        row = await keeper.use(lambda file: file.get(run_id, self._account)) if len(run_id) <= _LONGEST_ID else None
+        row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
         if row is None:
             days = self._settings.research.keep_days
             raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
@@ -435,13 +468,15 @@ class Research:
                 error.message = "The run has ended, and the API no longer has its answer; ask again."
             raise
         view = self._terms.read(row, response, self._api.redact.known)
+        if view.status not in WITH_ANSWER:
+            raise UpstreamError("The run has ended, and what the API says of its answer now is none; ask for it later.")
         self._remember(view)
         return view
 
     async def _continued(self, run_id: str) -> str | Conversation:
         """Return what a follow-up goes on from: a response, or what was said. Raises `BadArgument` for neither."""
         keeper = self._ready()
-        row = await keeper.use(lambda file: file.get(run_id, self._account)) if len(run_id) <= _LONGEST_ID else None
+        row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
         if row is None or row.status not in WITH_ANSWER:
             raise BadArgument("continue_from is not the id of a run that has an answer; research_list shows the runs.")
         if row.durable and row.response_id is not None:
@@ -466,10 +501,15 @@ class Research:
 
     async def leave(self) -> None:
         """Give up the runs, or with `research.on_exit: cancel` cancel them; takes a second at most."""
+        self._closed = True
         if self._keeper is None or not self._looking_after:
             return
         keeper = self._keeper
         with trio.move_on_after(_EXIT, shield=True):
+            for run in self._left:
+                if run.unsent:  # what was to be asked goes with us
+                    with suppress(RunsFileUnusable):
+                        await keeper.use(partial(_never_asked, run.row.id, keeper.owner))
             if self._settings.research.on_exit == "cancel":
                 async with trio.open_nursery() as nursery:
                     for run in self._left:
@@ -479,9 +519,18 @@ class Research:
 
     async def _cancel_at_exit(self, row: Row, keeper: Keeper) -> None:
         with suppress(UpstreamError, RunsFileUnusable):
-            await keeper.use(lambda file: file.keep(row.id, keeper.owner, {"cancel_asked": True}))
+            await keeper.use(lambda file: file.ask_cancel(row.id))
             if row.response_id is not None:
                 await self._api.cancel_run(row.response_id, seconds=_EXIT)
+
+
+def _never_asked(run_id: str, owner: str, file: RunsFile) -> None:
+    file.keep(run_id, owner, {"state": State.QUEUED})
+
+
+def _may_be(run_id: str) -> bool:
+    """Tell whether a text can be the id of a run at all."""
+    return len(run_id) <= _LONGEST_ID and run_id.isascii()
 
 
 async def answer_by_run(

@@ -24,7 +24,7 @@ from responses_mcp.responses_api.rate_limit import Turns
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.error_mapping import name_model
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
-from responses_mcp.responses_api.response.streaming import Place
+from responses_mcp.responses_api.response.streaming import Place, as_response
 from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.room import Room
@@ -164,7 +164,7 @@ class ResponsesApi:
         return await self._ask(
             "/responses",
             {**body, "stream": True, "stream_options": {"include_obfuscation": False}},
-            ReplyReader.response,
+            lambda reader: as_response(reader.response(), self.redact.known),
             on_place=on_place,
             on_send=on_send,
             on_phase=on_phase,
@@ -200,11 +200,14 @@ class ResponsesApi:
 
     async def look_up_run(self, response_id: str, *, seconds: float) -> JsonObject:
         """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known."""
-        return await self._ask(_path_of(response_id), None, ReplyReader.json_object, seconds=seconds)
+        return await self._ask(_path_of(response_id), None, self._response, seconds=seconds)
 
-    async def cancel_run(self, response_id: str, *, seconds: float) -> JsonObject:
+    async def cancel_run(self, response_id: str, *, seconds: float, policy: RetryPolicy | None = None) -> JsonObject:
         """Cancel a response in background mode and return what it is then, which may have ended otherwise."""
-        return await self._ask(f"{_path_of(response_id)}/cancel", {}, ReplyReader.json_object, seconds=seconds)
+        return await self._ask(f"{_path_of(response_id)}/cancel", {}, self._response, policy=policy, seconds=seconds)
+
+    def _response(self, reader: ReplyReader) -> JsonObject:
+        return as_response(reader.json_object(), self.redact.known)
 
     async def _ask(
         self,

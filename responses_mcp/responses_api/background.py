@@ -36,6 +36,11 @@ IDLE: Final = 180.0  # seconds without an event, after which a stream is given u
 MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
+# In a message that names no parameter, and is not about a schema, which may have anything in it.
+_ABOUT_IT: Final = re.compile(
+    r"\A(?!.*\bschema\b).*(?:\bbackground\b|(['\"`])store\1|\b(?:parameter|field|argument)s?:? store\b|\Astore\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
 
 
@@ -67,9 +72,10 @@ def is_without_background(error: BaseException | None) -> bool:
     if not isinstance(error, UpstreamError) or error.status not in (400, 404, 422):
         return False
     if error.status == HTTPStatus.NOT_FOUND:  # later on, it means a response that is kept no longer
-        return not error.maybe_paid and not (error.code or "").startswith("model_")
-    about = f"{error.param or ''} {error.message}".lower()
-    return "background" in about or re.search(r"\bstore\b", about) is not None
+        return not error.maybe_paid and not error.param and not (error.code or "").startswith("model_")
+    if error.param:  # names what it is about: a vector store, or a member of a schema, has a longer name
+        return error.param.removeprefix("body.") in ("background", "store")
+    return _ABOUT_IT.search(error.message) is not None
 
 
 async def create_in_background(
@@ -192,7 +198,8 @@ class _Asking:
                 raise
             log.debug("openai(background): the stream broke: %s", error)
         else:
-            if found.get("status", "completed") in ENDED:
+            broke = self._id is not None and "id" not in found and found.get("status") == "failed"
+            if found.get("status", "completed") in ENDED and not broke:  # which an event about the stream does not tell
                 return found
             if self._id is None:
                 raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
@@ -213,9 +220,7 @@ class _Asking:
                 bill=self._bill,
                 seconds=self._api.timeout_ms / 1000 + _LEAVING,  # by then its caller has left
             )
-            named = found.get("id")
-            if self._id is None and isinstance(named, str):
-                self._id = named or None
+            self._id = self._id or found.get("id")
             return found
         raise ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
 

@@ -151,7 +151,7 @@ class ResearchToolset:
         run_id = await research.start(
             **asked,
             recency_days=read_number("recency_days", arguments.get("recency_days"), least=0, most=_MOST_DAYS),
-            fresh=_flag(arguments.get("fresh")),
+            fresh=_flag("fresh", arguments.get("fresh")),
             client=context.client,
         )
         return await research.result(run_id, wait_seconds=wait, on_phase=context.report)
@@ -180,5 +180,8 @@ def _run_id(arguments: Mapping[str, Any]) -> str:
     return run_id
 
 
-def _flag(value: object) -> bool:
-    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
+def _flag(name: str, value: object) -> bool:
+    word = str(value).strip().lower() if isinstance(value, bool | str | None) else "?"
+    if word not in ("true", "false", "none", "null", ""):
+        raise BadArgument(f"{name} is not true or false; pass one of them, or leave it out.")
+    return word == "true"

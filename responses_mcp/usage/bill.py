@@ -107,10 +107,13 @@ class Bill:
             self._pending = True
 
     def take(self, response: JsonObject) -> None:
-        """Add what a Response that has ended says that it used; without a word, only one that failed cost nothing."""
+        """Add what a Response that has ended says that it used; without a word, only one that failed cost nothing.
+
+        One that was cancelled was worked on, and an error in the stream, which has no id, tells nothing of it.
+        """
         told = as_object(response.get("usage"))
         if not told:
-            if response.get("status") in ("failed", "cancelled"):
+            if response.get("status") == "failed" and "id" in response:
                 self.not_billed()
             return
         self.not_billed()

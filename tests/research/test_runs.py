@@ -859,22 +859,6 @@ async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_
     assert upstream.kinds == ["ask", "cancel", "cancel"]
 
 
-async def test_who_gives_up_while_a_run_is_begun_leaves_one_that_somebody_works_on(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
-    async def slowly(work: Callable[[], Any]) -> Any:
-        await trio.sleep(1)
-        return await at_once(work)
-
-    async with researching(slow(), tmp_path, in_thread=slowly) as research:
-        with trio.move_on_after(0.5) as call:
-            await research.start("why?")
-        assert call.cancelled_caught or call.cancel_called
-        await trio.sleep(100)
-        (run,) = await research.list()
-        assert run["status"] == "completed"
-
-
 async def test_leaving_takes_a_second_at_most_also_where_the_api_is_silent(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

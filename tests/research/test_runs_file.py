@@ -210,14 +210,6 @@ def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> Non
     assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
 
 
-def test_a_row_that_makes_no_sense_is_an_error_that_names_the_setting(file: RunsFile) -> None:
-    file.add(row(), join=True)
-    with closing(sqlite3.connect(file.path)) as other, other:
-        other.execute("UPDATE run SET state = 'dreaming'")
-    with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
-        file.get("run_1", "mine")
-
-
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("", encoding="utf-8")
     with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):

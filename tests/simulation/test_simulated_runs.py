@@ -41,4 +41,4 @@ def test_whatever_becomes_of_servers_each_run_is_paid_once_and_ends_the_same_for
 def test_a_planted_bug_is_caught_at_once(name: str) -> None:
     caught = catch(BUGS[name])
     assert caught is not None
-    assert caught[0] < 10
+    assert caught[0] < 20

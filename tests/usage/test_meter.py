@@ -145,7 +145,7 @@ async def test_a_model_without_a_price_is_not_asked_under_a_limit_of_cost() -> N
         (ConnectionFailed("Nobody there."), 0.0, 1),
         (ConnectionFailed("Cut.", maybe_paid=True), 0.2775, 1),
         (ok({"status": "failed", "error": {"code": "x"}, "usage": bodies.usage()}), COST, 1),
-        (ok({"status": "failed", "error": {"code": "x"}, "usage": None}), 0.0, 1),
+        (ok({"id": "resp_1", "status": "failed", "error": {"code": "x"}, "usage": None}), 0.0, 1),
         (ok({**bodies.unsearched(), "usage": None}), 0.2775, 1),
     ],
     ids=["refused", "failed", "not sent", "cut", "failed with usage", "failed without", "uncounted"],

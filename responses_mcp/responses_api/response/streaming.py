@@ -38,6 +38,9 @@ _ITEM, _TEXT, _ANNOTATION = _KEPT = (
     "response.output_text.done",
     "response.output_text.annotation.added",
 )
+# What can stand in an address, and is no step within one. Those of proxies are long.
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
+_MOST_NUMBER: Final = 10**15  # of events
 _LINE_END = re.compile(rb"[\r\n]")
 _FIELD = re.compile(rb"(data|event)(?:: ?|(?=[\r\n]))")
 # Whole lines that say nothing while no event has begun, blank ones among them.
@@ -140,9 +143,14 @@ def decode(data: bytes) -> object:
     if len(data) - len(data.translate(None, b",[{")) > MOST_VALUES:
         raise ValueError(f"it has more than {MOST_VALUES} values")
     try:
-        return json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"), parse_int=_integer)
+        text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+        return json.loads(text, parse_int=_integer, parse_constant=_nothing)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _nothing(_: str) -> None:
+    """Read NaN and the like, which JSON has not."""
 
 
 def _integer(digits: str) -> int:
@@ -183,7 +191,7 @@ class ResponseStream:
         """Take the next event and tell whether it was the last of the response."""
         kind = _kind(event)
         if self._on_place is not None:
-            self._on_place(_place(kind, event.data))
+            self._on_place(_place(kind, event.data, self._redact))
         if kind in _TERMINAL or kind == "error":
             self._end = (kind, event.data)
             return True
@@ -216,7 +224,7 @@ class ResponseStream:
             output = self._replacement()
         elif not any(as_object(item).get("type") == "message" for item in cast(list[object], output)):
             output = [*cast(list[object], output), *self._texts()]
-        return {**response, "status": response.get("status") or kind.removeprefix("response."), "output": output}
+        return {**response, "status": text_at(response, "status") or kind.removeprefix("response."), "output": output}
 
     @property
     def kept_bytes(self) -> int:
@@ -291,14 +299,29 @@ def _kind(event: Event) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _place(kind: str, data: bytes) -> Place:
+def usable_id(value: object, redact: Redact) -> str | None:
+    """Return the id of a Response, None for what is none: it is asked for by that, and kept, so it holds no secret."""
+    usable = isinstance(value, str) and _ID.fullmatch(value) is not None and redact(value) == value
+    return cast(str, value) if usable else None
+
+
+def as_response(found: JsonObject, redact: Redact) -> JsonObject:
+    """Return a Response without an `id` or a `status` that cannot be one."""
+    wrong = {"id"} if usable_id(found.get("id"), redact) is None else set[str]()
+    if not isinstance(found.get("status"), str):
+        wrong.add("status")
+    return {name: value for name, value in found.items() if name not in wrong} if wrong else found
+
+
+def _place(kind: str, data: bytes, redact: Redact) -> Place:
     """Return where an event is; only that of a kind that has the response is decoded, or one in another order."""
     numbered = _NUMBERED.match(data)
     if numbered and kind not in _WITH_RESPONSE:
         return Place(int(numbered[1]))
     event = _object(data)
     number = event.get("sequence_number")
-    return Place(number if type(number) is int else None, text_at(as_object(event.get("response")), "id") or None)
+    usable = type(number) is int and 0 <= number <= _MOST_NUMBER
+    return Place(number if usable else None, usable_id(as_object(event.get("response")).get("id"), redact))
 
 
 def _object(data: bytes) -> JsonObject:

@@ -1,0 +1,361 @@
+"""What no API and no server of ours says: in replies, in the file of runs, and about the file itself.
+
+A run ends with a word on it, other runs go on, and the answer that was paid for is told.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.errors import BadArgument, UpstreamError
+from responses_mcp.research.outcome import RunView
+from responses_mcp.research.runs_file import FILE, RunsFileUnusable
+from responses_mcp.research.service import Research, open_research
+from responses_mcp.settings.model import LimitSettings
+from responses_mcp.testing import Error, Json, Sse, as_stream, bodies
+from responses_mcp.usage.meter import Meter
+from tests.research.upstream import KEY, Upstream, at_once, researching, settings_for, slow
+
+WAIT = 5_000.0
+CREATED = {"type": "response.created", "sequence_number": 0, "response": {"id": "resp_1", "status": "in_progress"}}
+
+
+def created(**response: Any) -> dict[str, Any]:
+    return {**CREATED, "response": {**CREATED["response"], **response}}  # type: ignore[dict-item]
+
+
+def completed(**response: Any) -> dict[str, Any]:
+    return {"type": "response.completed", "response": {**bodies.searched(), **response}}
+
+
+async def answered(upstream: Upstream, folder: Path, **options: Any) -> tuple[RunView, list[str]]:
+    """Ask, and again afterwards; return how the first run ended, and the states of all, the newest first."""
+    async with researching(upstream, folder, **options) as research:
+        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        upstream.script.clear()
+        assert (await research.result(await research.start("how?"), wait_seconds=WAIT)).status == "completed"
+        return view, [run["status"] for run in await research.list()]
+
+
+def in_file(folder: Path, sql: str, *given: Any) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
+        return connection.execute(sql, given).fetchall()
+
+
+def _all_bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+
+
+# Replies
+
+
+@pytest.mark.parametrize("number", [2**70, -5, True, 1.5, "7", None])
+async def test_the_number_of_an_event_may_be_anything(autojump_clock: MockClock, number: Any, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Sse([{**CREATED, "sequence_number": number}, completed(id="resp_1")])]
+    view, listed = await answered(upstream, tmp_path)
+    assert (view.status, listed) == ("completed", ["completed", "completed"])
+
+
+@pytest.mark.parametrize("named", ["..", ".", "a/../../x?y=1#z", "\ud800x", "z" * 200_000, "", 7, ["x"], KEY])
+async def test_an_id_that_cannot_stand_in_an_address_is_none_and_is_written_nowhere(
+    autojump_clock: MockClock, named: Any, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Sse([created(id=named)], ending="cut")]
+    view, _ = await answered(upstream, tmp_path)
+    assert (view.status, view.maybe_paid, upstream.kinds[:2]) == ("failed", True, ["ask", "ask"])
+    upstream.script = [Sse([created(id=named), completed(id=named)])]
+    view, _ = await answered(upstream, tmp_path)
+    assert view.status == "completed"
+    assert KEY.encode() not in _all_bytes(tmp_path)
+    assert in_file(tmp_path, "SELECT count(*) FROM run WHERE length(response_id) > 1000") == [(0,)]
+
+
+@pytest.mark.parametrize("status", [["completed"], {"a": 1}, 5, None, "dreaming"])
+async def test_a_status_may_be_anything(autojump_clock: MockClock, status: Any, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Sse([CREATED], ending="cut"), Error(500), Json({**bodies.searched(), "status": status})]
+    if status == "dreaming":  # which may come to an end
+        upstream.script.append(Json(bodies.searched()))
+    view, listed = await answered(upstream, tmp_path, max_retries=0)
+    assert (view.status, listed) == ("completed", ["completed", "completed"])
+
+
+async def test_an_error_in_the_stream_says_nothing_of_the_response_which_is_looked_up(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    error = {"type": "error", "code": "server_error", "message": "a hiccup"}
+    upstream.script = [Sse([CREATED, error]), Sse([error]), Json(bodies.searched())]
+    view, _ = await answered(upstream, tmp_path)
+    assert (view.status, upstream.kinds[:3]) == ("completed", ["ask", "stream", "look"])
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+async def test_data_that_cannot_be_written_as_json_again_is_no_answer_and_can_be_told(
+    autojump_clock: MockClock, number: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    body = json.dumps(bodies.unsearched()).replace(
+        json.dumps(bodies.unsearched()["output"][-1]["content"][0]["text"]), json.dumps(f'{{"a": {number}}}')
+    )
+    upstream.script = [as_stream(json.loads(body))]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?", output_schema={"type": "object"})
+        view = await research.result(run, wait_seconds=WAIT)
+    assert (view.status, view.maybe_paid) == ("failed", True)
+    assert "no JSON object" in str(json.dumps(view.as_json(), allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ("Vector store with id 'vs_gone' not found.", "tools[1].vector_store_ids"),
+        ("Vector store with id 'vs_gone' not found.", None),
+        ("Invalid schema for response_format 'answer': In context=('properties', 'store'), 'type' is missing.", None),
+        ("Invalid value at 'background'.", "input"),
+    ],
+)
+async def test_a_refusal_of_something_else_is_none_of_background_mode(
+    autojump_clock: MockClock, message: str, param: str | None, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, message, param=param)]
+    async with researching(upstream, tmp_path) as research:
+        first = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        second = await research.result(await research.start("how?"), wait_seconds=WAIT)
+    assert (first.status, first.maybe_paid) == ("failed", False)
+    assert (second.status, second.durable) == ("completed", True)
+
+
+async def test_a_cancel_that_fails_is_sent_again_as_often_as_said_and_no_more(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        upstream.script = [Error(500) for _ in range(99)]
+        view = await research.cancel(run)
+    assert (view.confirmed, view.maybe_paid, upstream.kinds) == (False, True, ["ask", "cancel", "cancel", "cancel"])
+
+
+async def test_a_look_at_an_ended_run_that_fails_once_is_not_what_is_remembered(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await research.result(run, wait_seconds=WAIT)
+    async with researching(upstream, tmp_path) as research:
+        upstream.script = [Json({**bodies.searched(), "status": "in_progress", "output": []})]
+        with pytest.raises(UpstreamError, match="ask for it later"):
+            await research.result(run)
+        assert (await research.result(run)).status == "completed"
+
+
+# Money
+
+
+async def spent_by(upstream: Upstream, folder: Path, use: Callable[[Research], Any]) -> Meter:
+    settings = replace(settings_for(folder), limits=LimitSettings(session_cost_usd=9))
+    meter = Meter(settings)
+    async with open_research(
+        settings, api=upstream.api(), meter=meter, in_thread=at_once, clock=lambda: 1e9 + trio.current_time()
+    ) as research:
+        await use(research)
+    return meter
+
+
+async def test_a_run_that_was_cancelled_counts_as_what_it_had_reserved(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def use(research: Research) -> None:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        assert (await research.cancel(run)).confirmed
+
+    meter = await spent_by(slow(), tmp_path, use)
+    assert meter.caps.spent.usd > 0
+    assert meter.caps.reserved.usd == 0
+
+
+async def test_a_run_whose_stream_ends_in_an_error_without_an_id_counts_as_what_it_had_reserved(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def use(research: Research) -> None:
+        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        assert (view.status, view.maybe_paid) == ("failed", True)
+
+    upstream = slow()
+    upstream.script = [Sse([{"type": "error", "code": "server_error", "message": "a hiccup"}])]
+    meter = await spent_by(upstream, tmp_path, use)
+    assert meter.caps.spent.usd > 0
+
+
+async def test_who_gives_up_before_a_run_is_begun_is_not_made_to_wait_and_nothing_is_asked(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def slowly(work: Callable[[], Any]) -> Any:
+        await trio.sleep(2)
+        return await at_once(work)
+
+    upstream = slow()
+    async with researching(upstream, tmp_path, in_thread=slowly) as research:
+        for seconds in (0, 0.5):
+            with trio.move_on_after(seconds) as call:
+                await research.start(f"why {seconds}?")
+            assert call.cancelled_caught
+            assert trio.current_time() <= seconds
+        await trio.sleep(100)
+        assert [run["status"] for run in await research.list()] == ["cancelled"]
+    assert upstream.asked == []
+
+
+@pytest.mark.parametrize("on_exit", ["keep", "cancel"])
+async def test_a_run_that_waits_at_the_end_of_its_server_was_never_asked_for_and_says_so(
+    autojump_clock: MockClock, on_exit: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    options: dict[str, Any] = {"api": upstream.api(), "in_thread": at_once, "clock": trio.current_time}
+    settings = replace(settings_for(tmp_path, on_exit=on_exit), limits=LimitSettings(session_cost_usd=0.3))
+    async with open_research(settings, **options) as research:
+        await research.start("one?")
+        await trio.sleep(1)
+        waiting = await research.start("two?")
+        await trio.sleep(6)  # a heartbeat, too
+        assert "waiting" in (await research.result(waiting)).phase
+    async with open_research(settings, **options) as research:
+        view = await research.result(waiting, wait_seconds=WAIT)
+        assert (view.running, view.maybe_paid) == (False, False), view
+    assert [asked.json["input"][:4] for asked in upstream.of("ask")] == ["one?"]
+
+
+@pytest.mark.parametrize("on_exit", ["keep", "cancel"])
+async def test_a_run_that_was_refused_for_now_at_the_end_of_its_server_cost_nothing_and_says_so(
+    autojump_clock: MockClock, on_exit: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, headers={"retry-after": "30"})]
+    async with researching(upstream, tmp_path, on_exit=on_exit) as research:
+        run = await research.start("why?")
+        await trio.sleep(6)
+    async with researching(upstream, tmp_path) as research:
+        view = await research.result(run, wait_seconds=WAIT)
+    assert (view.running, view.maybe_paid, upstream.kinds) == (False, False, ["ask"]), view
+
+
+# Rows
+
+
+HOSTILE: list[tuple[str, Any]] = [
+    *(("usage", each) for each in ("hello", "[" * 100_000, '{"cost_usd":"abc"}', '{"cost_usd":NaN}', '{"a":[]}', 5)),
+    *(("created", each) for each in ("abc", None, -1e30, 1e300, float("inf"), b"x")),
+    *(("state", each) for each in ("weird", None, 5)),
+    *(("status", each) for each in ("weird", 5)),
+    *(("response_id", each) for each in (5, b"\xff", "..", "a/b", "z" * 5000)),
+    *(("cursor", each) for each in ("abc", None, -7, 2**62)),
+    *(("model", each) for each in (None, 3)),
+    *(("question", each) for each in (7, b"\xff\xfe")),
+    *(("reason", b"\xff"), ("ended", "zz"), ("leased_until", "zz"), ("owner", b"x"), ("durable", "perhaps")),
+]
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize(("column", "value"), HOSTILE)
+async def test_a_row_that_is_not_ours_is_not_there_and_in_nobodys_way(
+    autojump_clock: MockClock, column: str, value: Any, running: bool, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        bad = await research.start("why?")
+        await research.result(bad, wait_seconds=WAIT)
+    if running:
+        in_file(tmp_path, "UPDATE run SET status = NULL, state = 'following', ended = NULL, owner = NULL")
+    in_file(tmp_path, f"UPDATE run SET {column} = ?", value)
+    async with researching(upstream, tmp_path) as research:
+        good = await research.start("how?")
+        assert (await research.result(good, wait_seconds=WAIT)).status == "completed"
+        assert [run["run_id"] for run in await research.list()] == [good]
+        json.dumps(list(await research.list()), allow_nan=False)
+        with pytest.raises(BadArgument, match="no run with that id"):
+            await research.result(bad)
+        await trio.sleep(100)  # somebody looks for what has no owner, again and again
+
+
+@pytest.mark.parametrize("run_id", ["\ud800", "run_é", "x" * 100_000])
+async def test_what_cannot_be_the_id_of_a_run_is_the_id_of_none(
+    autojump_clock: MockClock, run_id: str, tmp_path: Path
+) -> None:
+    async with researching(slow(), tmp_path) as research:
+        with pytest.raises(BadArgument, match="no run with that id"):
+            await research.result(run_id)
+        with pytest.raises(BadArgument, match="continue_from"):
+            await research.start("why?", continue_from=run_id)
+
+
+# The file
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_told(
+    autojump_clock: MockClock, how: str, tmp_path: Path
+) -> None:
+    async with researching(slow(), tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(2)
+        _empty(tmp_path)
+        if how == "replaced":
+            (tmp_path / FILE).write_bytes(b"something else" * 1000)
+        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+        assert [each["status"] for each in await research.list()] == ["completed"]
+
+
+@pytest.mark.parametrize("store", [True, False])
+async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
+    autojump_clock: MockClock, store: bool, tmp_path: Path
+) -> None:
+    locked = False
+
+    async def in_thread(work: Callable[[], Any]) -> Any:
+        await trio.lowlevel.checkpoint()
+        if locked:
+            raise RunsFileUnusable("another process holds its lock")
+        return await at_once(work)
+
+    async with researching(slow(), tmp_path, in_thread=in_thread, store=store) as research:
+        run = await research.start("why?")
+        await trio.sleep(2)
+        locked = True
+        view = await research.result(run, wait_seconds=WAIT)
+        assert view.status == "completed"
+        await trio.sleep(40)
+        locked = False
+        await trio.sleep(60)
+        assert await research.result(run) == view
+        assert [each["status"] for each in await research.list()] == ["completed"]
+
+
+async def test_what_is_asked_of_research_that_is_closed_is_refused_and_written_nowhere(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with researching(slow(), tmp_path) as research:
+        await research.list()
+    for use in (research.start("why?"), research.list(), research.result("run_1")):
+        with pytest.raises(RuntimeError, match="is closed"):
+            await use
+    assert in_file(tmp_path, "SELECT count(*) FROM run") == [(0,)]
