@@ -45,7 +45,7 @@ T = TypeVar("T")
 Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
 """Reserves what a run may cost and gives its bill; its argument is told, in words, what it waits for."""
 
-HEARTBEAT: Final = LEASE_SECONDS / 4
+HEARTBEAT: Final[float] = LEASE_SECONDS / 4
 WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
 CANCEL_TRIES: Final = 3
 CANCEL_TRY: Final = 5.0  # seconds

@@ -28,7 +28,7 @@ from responses_mcp.responses_api.response.streaming import decode, usable_id
 from responses_mcp.state_file import StateFile
 
 FILE: Final = "runs.sqlite3"
-LEASE_SECONDS: Final = 20.0
+LEASE_SECONDS: Final[float] = 20.0
 APPLICATION_ID: Final = 0x6F726D72  # "ormr"
 VERSION: Final = 1
 
@@ -118,11 +118,10 @@ class RunsFile:
         """Return the last runs of an account, the newest first."""
         return self._select("account = ? ORDER BY created DESC, id LIMIT ?", (account, limit))
 
-    def orphans(self, account: str) -> list[str]:
-        """Return the ids of runs of an account that go on and have no living owner."""
+    def orphans(self, account: str) -> list[Row]:
+        """Return the runs of an account that go on and whose lease is over."""
         now = self._clock()
-        rows = self._select(f"account = ? AND status IS NULL AND {_FREE} ORDER BY created", (account, *_free(now)))
-        return [row.id for row in rows]
+        return self._select(f"account = ? AND status IS NULL AND {_FREE} ORDER BY created", (account, *_free(now)))
 
     def claim(self, run_id: str, owner: str) -> Row | None:
         """Take over a run without a living owner, and return it; None if it has one or has ended."""
@@ -208,6 +207,12 @@ _FREE: Final = "(owner IS NULL OR leased_until <= ? OR leased_until > ?)"
 
 def _free(now: float) -> tuple[float, float]:
     return now, now + 10 * LEASE_SECONDS
+
+
+def is_free(row: Row, now: float) -> bool:
+    """Tell whether a run may be claimed, as far as its lease goes."""
+    over, ahead = _free(now)
+    return row.owner is None or row.leased_until <= over or row.leased_until > ahead
 
 
 def shortened(question: str) -> str:

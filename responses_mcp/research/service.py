@@ -29,8 +29,8 @@ from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
-from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, NEVER_ASKED, Keeper, Run, Terms
-from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, shortened
+from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, HEARTBEAT, NEVER_ASKED, Keeper, Run, Terms
+from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.credentials import credential_headers
@@ -54,6 +54,7 @@ Turn = Callable[[Run], Awaitable[None]]
 
 _LOOK: Final = 1.0  # seconds between two looks at a run that another server owns
 _LOOK_AFTER: Final = LEASE_SECONDS  # seconds between two looks for runs without an owner
+_SURE: Final[float] = 2 * HEARTBEAT  # seconds of ours for which an owner whose lease is over may still show itself
 _EXIT: Final = 1.0  # seconds for all that is to be done at the end
 _CANCEL_SECONDS: Final = (CANCEL_TRIES + 1) * (CANCEL_TRY + 1)
 _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
@@ -102,6 +103,7 @@ class Research:
         self._turns = trio.CapacityLimiter(settings.research.max_running)
         self._line: dict[str, None] = {}  # ids that wait for their turn, in order
         self._left: Runs = []  # at the end, without having ended
+        self._lapsed: dict[str, tuple[float, float]] = {}  # leases that are over, and since when we know
         self._looking_after = False
         self._closed = False
 
@@ -428,20 +430,41 @@ class Research:
         """Take over runs that nobody owns, now and then, and forget old ones."""
         while True:
             try:
-                for run_id in await keeper.use(lambda file: file.orphans(self._account)):
-                    await self._take_over(run_id, keeper)
+                orphans = await keeper.use(lambda file: file.orphans(self._account))
+                found = {row.id for row in orphans}
+                self._lapsed = {run_id: lease for run_id, lease in self._lapsed.items() if run_id in found}
+                for row in orphans:
+                    await self._take_over(row, keeper)
                 await keeper.use(lambda file: file.forget(self._settings.research.keep_days))
             except RunsFileUnusable as error:
                 log.debug("research: %s", error)
-            await trio.sleep(_LOOK_AFTER)
+            await trio.sleep(_SURE if self._lapsed else _LOOK_AFTER)
 
-    async def _take_over(self, run_id: str, keeper: Keeper) -> bool:
-        if run_id in self._done:  # by us, and its end could not be written
+    async def _take_over(self, row: Row, keeper: Keeper) -> bool:
+        """Take over a run whose owner is gone; tell whether it is ours now."""
+        # The former has been done by us, and its end could not be written.
+        if row.id in self._done or not self._is_lost(row):
             return False
-        row = await keeper.use(lambda file: file.claim(run_id, keeper.owner))
-        if row is not None and run_id not in self._runs:
-            self._own(Run(row, None, self._api, keeper, self._terms), self._turn)
-        return run_id in self._runs
+        claimed = await keeper.use(lambda file: file.claim(row.id, keeper.owner))
+        self._lapsed.pop(row.id, None)
+        if claimed is not None and row.id not in self._runs:
+            self._own(Run(claimed, None, self._api, keeper, self._terms), self._turn)
+        return row.id in self._runs
+
+    def _is_lost(self, row: Row) -> bool:
+        """Tell whether the owner of a run is gone: it has given it up, or its lease is over and stays so for a while.
+
+        Leases are in the time of day. When that jumps, as it does after a suspend, an owner that lives renews its own.
+        """
+        if row.owner is None:
+            return True
+        if not is_free(row, self._clock()):
+            return False
+        lease, since = self._lapsed.get(row.id, (0.0, 0.0))
+        if lease != row.leased_until:
+            self._lapsed[row.id] = (row.leased_until, trio.current_time())
+            return False
+        return trio.current_time() - since >= _SURE
 
     async def _elsewhere(self, run_id: str, keeper: Keeper) -> RunView:
         """Return what is known of a run that is not on its way here; one without an owner is taken over."""
@@ -451,7 +474,7 @@ class Research:
         if row is None:
             days = self._settings.research.keep_days
             raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
-        if row.status is None and await self._take_over(run_id, keeper):
+        if row.status is None and await self._take_over(row, keeper):
             return self._runs[run_id].view
         if row.status not in WITH_ANSWER or row.response_id is None:
             now = self._clock()

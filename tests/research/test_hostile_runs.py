@@ -311,6 +311,31 @@ async def test_what_cannot_be_the_id_of_a_run_is_the_id_of_none(
 # The file
 
 
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("jump", [60.0, -300.0, 86_400.0])
+async def test_a_clock_that_jumps_takes_no_run_from_an_owner_that_lives(
+    autojump_clock: MockClock, jump: float, store: bool, tmp_path: Path
+) -> None:
+    jumped = 0.0
+
+    def clock() -> float:
+        return 1e9 + trio.current_time() + jumped
+
+    upstream = slow(10.0)
+    settings = settings_for(tmp_path, store=store)
+    async with (
+        open_research(settings, api=upstream.api(), in_thread=at_once, clock=clock) as one,
+        open_research(settings, api=upstream.api(), in_thread=at_once, clock=clock) as two,
+    ):
+        run = await one.start("why?")
+        await trio.sleep(7)
+        jumped = jump
+        await two.result(run, wait_seconds=40)
+        assert (await one.result(run, wait_seconds=WAIT)).status == "completed"
+    assert upstream.kinds[:1] == ["ask"]
+    assert "stream" not in upstream.kinds
+
+
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_told(
     autojump_clock: MockClock, how: str, tmp_path: Path

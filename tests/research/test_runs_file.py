@@ -89,7 +89,7 @@ def test_a_run_is_claimed_once_its_lease_is_over_and_by_one_alone(file: RunsFile
     file.add(row(), join=True)
     assert (file.orphans("mine"), file.claim("run_1", "two")) == ([], None)
     clock.now += LEASE_SECONDS
-    assert file.orphans("mine") == ["run_1"]
+    assert [each.id for each in file.orphans("mine")] == ["run_1"]
     claimed = file.claim("run_1", "two")
     assert claimed is not None
     assert (claimed.owner, claimed.leased_until) == ("two", clock.now + LEASE_SECONDS)
@@ -131,13 +131,13 @@ def test_runs_that_are_released_can_be_claimed_at_once(file: RunsFile) -> None:
     file.add(row(), join=True)
     file.add(row("run_2", owner="two"), join=False)
     file.release("one")
-    assert file.orphans("mine") == ["run_1"]
+    assert [each.id for each in file.orphans("mine")] == ["run_1"]
 
 
 def test_a_clock_that_was_set_back_leaves_no_run_owned_for_ever(file: RunsFile, clock: Clock) -> None:
     file.add(row(), join=True)
     clock.now -= 86_400
-    assert file.orphans("mine") == ["run_1"]
+    assert [each.id for each in file.orphans("mine")] == ["run_1"]
 
 
 def test_old_runs_are_forgotten_unless_somebody_owns_them(file: RunsFile, clock: Clock) -> None:
