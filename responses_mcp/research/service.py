@@ -335,9 +335,11 @@ class Research:
         now = self._clock()
         shown: Shown = []
         for row in rows:
+            run = self._runs.get(row.id)
+            ended = self._done.get(row.id) if run is None else run.done  # which may not be written yet
             entry: JsonObject = {
                 "run_id": row.id,
-                "status": row.status or "running",
+                "status": row.status or (ended.status if ended is not None else "running"),
                 "seconds_ago": round(max(0.0, now - row.created), 1),
                 "model": row.model,
             }

@@ -370,6 +370,7 @@ async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
         assert view.status == "completed"
         await trio.sleep(40)
         locked = False
+        assert [each["status"] for each in await research.list()] == ["completed"]
         await trio.sleep(60)
         assert await research.result(run) == view
         assert [each["status"] for each in await research.list()] == ["completed"]
