@@ -83,7 +83,7 @@ class StateFile:
             return False
         if program == self.application_id and version > self.version:
             raise sqlite3.DatabaseError("it is of a newer version of this program")
-        if (program, version) != (self.application_id, self.version):
+        if (program, version) != (self.application_id, self.version) or tables < len(self.tables):
             error = sqlite3.DatabaseError("it belongs to another program")
             error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
             raise error

@@ -185,8 +185,21 @@ def of_another_version(path: Path) -> None:
         other.execute("CREATE TABLE run (x)")
 
 
+def without_tables(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA application_id = {runs_file.APPLICATION_ID}")
+        other.execute(f"PRAGMA user_version = {runs_file.VERSION}")
+
+
 @pytest.mark.parametrize(
-    "damage", [spoilt, foreign, of_another_version, lambda path: path.write_text("text" * 2000, encoding="utf-8")]
+    "damage",
+    [
+        spoilt,
+        foreign,
+        of_another_version,
+        without_tables,
+        lambda path: path.write_text("text" * 2000, encoding="utf-8"),
+    ],
 )
 def test_a_file_that_is_not_ours_is_moved_aside_whole_and_told_of(
     damage: Callable[[Path], Any], file: RunsFile, caplog: pytest.LogCaptureFixture
