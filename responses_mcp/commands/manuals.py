@@ -440,7 +440,8 @@ def _settings(options: argparse.Namespace) -> Settings:
     if options.root is not None:
         root = os.path.abspath(os.path.expanduser(options.root))  # noqa: PTH100, PTH111  # Path raises where there is no home
         if not options.root.strip() or (not os.path.isdir(root) and not _forgets(options)):  # noqa: PTH112
-            raise Stop(f"--root: there is no folder {options.root!r}; correct the path.", code=WRONG)
+            what = "no folder, but a file, is at" if os.path.isfile(root) else "there is no folder"  # noqa: PTH113
+            raise Stop(f"--root: {what} {options.root!r}; correct the path.", code=WRONG)
         environ["MANUALS_ROOT"] = root
     settings = configured(environ, options.config, silent=("manuals.root",) if _forgets(options) else ())
     folder = settings.manuals.root
