@@ -51,7 +51,8 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
         tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
         proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
     except OSError as error:  # ssl.SSLError is one
-        why = exhausted(error) or f"correct what names them: {_certificates() or 'SSL_CERT_FILE and SSL_CERT_DIR are not set'}."
+        named = _certificates() or "SSL_CERT_FILE and SSL_CERT_DIR are not set"
+        why = exhausted(error) or f"correct what names them: {named}."
         raise ConnectionFailed(f"The CA certificates cannot be read ({type(error).__name__}); {why}") from error
     certificates_from = _certificates() if trust_env else None
     route = Route(None if proxy is None else _proxy_variable(urlsplit(url).scheme), certificates_from)
