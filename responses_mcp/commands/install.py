@@ -106,8 +106,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     put = (_write if options.write else _show)(client, options.name, entry, path, redact)
     for finding in () if manuals is None else check_manuals(manuals):
-        if finding.cure is not None:
-            remark(f"{finding.found}; {finding.cure}.")
+        if finding.fix is not None:
+            remark(f"{finding.found}; {finding.fix}.")
     root = (as_table(put.get(client.members.variables)) or {}).get("MANUALS_ROOT") or settings.manuals.root
     if root and "manuals" not in settings.toolsets:
         remark(f"The manuals in {root} are not offered: the list of toolsets lacks manuals; add it to --toolsets.")

@@ -186,8 +186,8 @@ async def test_json_has_the_same_as_data_and_nothing_else_on_stdout(examine: Doc
     assert (report.code, document["ok"]) == (1, False)
     [key] = [each for each in document["checks"] if each["check"] == "key"]
     assert (key["status"], key["found"]) == ("FAIL", "OPENAI_API_KEY is not set")
-    assert key["cure"].startswith("set it where your client is started")
-    assert all(("cure" in each) == (each["status"] in ("warn", "FAIL")) for each in document["checks"])
+    assert key["fix"].startswith("set it where your client is started")
+    assert all(("fix" in each) == (each["status"] in ("warn", "FAIL")) for each in document["checks"])
 
 
 async def test_the_real_server_shakes_hands_with_the_configuration_that_was_given(
@@ -237,34 +237,34 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
 @pytest.mark.parametrize(
     ("environ", "config", "line"),
     [
-        ({"OPENAI_API_KEY": None}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Cure: set it where your client")),
-        ({"OPENAI_API_KEY": ""}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Cure: set it where your client")),
-        ({"OPENAI_API_KEY": "  "}, None, ("FAIL", "key", "OPENAI_API_KEY is empty", "Cure: set it where your client")),
-        ({"OPENAI_API_KEY": f" {KEY}\r\n"}, None, ("warn", "config", "blanks or a line break", "Cure: set it without")),
-        ({"OPENAI_API_KEY": "YOUR_KEY"}, None, ("FAIL", "key", "holds an example, not a key", "Cure: put a key of your")),
+        ({"OPENAI_API_KEY": None}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Fix: set it where your client")),
+        ({"OPENAI_API_KEY": ""}, None, ("FAIL", "key", "OPENAI_API_KEY is not set", "Fix: set it where your client")),
+        ({"OPENAI_API_KEY": "  "}, None, ("FAIL", "key", "OPENAI_API_KEY is empty", "Fix: set it where your client")),
+        ({"OPENAI_API_KEY": f" {KEY}\r\n"}, None, ("warn", "config", "blanks or a line break", "Fix: set it without")),
+        ({"OPENAI_API_KEY": "YOUR_KEY"}, None, ("FAIL", "key", "holds an example, not a key", "Fix: put a key of your")),
         ({"OPENAI_API_KEY": "sk-..."}, None, ("FAIL", "key", "holds an example, not a key")),
         ({"OPENAI_API_KEY": "<your-key>"}, None, ("FAIL", "key", "holds an example, not a key")),
         ({"OPENAI_API_KEY": "sk-your-api-key"}, None, ("FAIL", "key", "holds an example, not a key")),
         ({"OPENAI_API_KEY": "sk-xxxxxxxxxxxx"}, None, ("FAIL", "key", "holds an example, not a key")),
         ({"OPENAI_API_KEY": "sk-yourube1K.yours"}, None, ("ok", "key", "is set and well formed")),
-        ({"OPENAI_API_KEY": f"{KEY} {KEY}"}, None, ("FAIL", "key", "has white space", "Cure: remove it")),
-        ({"OPENAI_API_KEY": "${KEY}"}, None, ("FAIL", "key", "an unexpanded placeholder", "Cure: set it where your client")),
-        ({"OPENAI_API_KEY": f'"{KEY}"'}, None, ("FAIL", "key", "has quotation marks around it", "Cure: remove them")),
-        ({"OPENAI_API_KEY": f"{KEY}é"}, None, ("FAIL", "key", "characters that no API key has", "Cure: copy the key")),
-        ({}, "request:\n  timeout_ms: [1\n", ("FAIL", "config", "valid YAML", "c.yaml line 3", "Cure: correct the file.")),
-        ({}, "request: {timeout: 5}\n", ("warn", "config", "unknown key", "Cure: did you mean request.timeout_ms?")),
+        ({"OPENAI_API_KEY": f"{KEY} {KEY}"}, None, ("FAIL", "key", "has white space", "Fix: remove it")),
+        ({"OPENAI_API_KEY": "${KEY}"}, None, ("FAIL", "key", "an unexpanded placeholder", "Fix: set it where your client")),
+        ({"OPENAI_API_KEY": f'"{KEY}"'}, None, ("FAIL", "key", "has quotation marks around it", "Fix: remove them")),
+        ({"OPENAI_API_KEY": f"{KEY}é"}, None, ("FAIL", "key", "characters that no API key has", "Fix: copy the key")),
+        ({}, "request:\n  timeout_ms: [1\n", ("FAIL", "config", "valid YAML", "c.yaml line 3", "Fix: correct the file.")),
+        ({}, "request: {timeout: 5}\n", ("warn", "config", "unknown key", "Fix: did you mean request.timeout_ms?")),
         (
             {"OPENAI_API_TIMEOUT": "soon"},
             None,
-            ("FAIL", "config", 'timeout_ms: expected an integer from 1 to 86400000, got "soon" (from env OPENAI', "Cure:"),
+            ("FAIL", "config", 'timeout_ms: expected an integer from 1 to 86400000, got "soon" (from env OPENAI', "Fix:"),
         ),
         (
             {"OPENAI_BASE_URL": "http://gateway.example/v1"},
             "openai: {allow_http: true}",
-            ("warn", "base_url", "not encrypted", "Cure: use https."),
+            ("warn", "base_url", "not encrypted", "Fix: use https."),
         ),
-        ({"MANUALS_ROOT": "/nowhere"}, None, ("warn", "manuals", "no such folder", "Cure: create it or correct the path.")),
-        ({"MODEL_ANSWER": "o4-mini"}, None, ("FAIL", "models", "ended on 2026-10-23", "Cure: set model_profiles.answer")),
+        ({"MANUALS_ROOT": "/nowhere"}, None, ("warn", "manuals", "no such folder", "Fix: create it or correct the path.")),
+        ({"MODEL_ANSWER": "o4-mini"}, None, ("FAIL", "models", "ended on 2026-10-23", "Fix: set model_profiles.answer")),
         (
             {"ALL_PROXY": "http://127.0.0.1:1", "SSL_CERT_FILE": "/nowhere"},
             "request: {trust_env: false}",
@@ -274,7 +274,7 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
         (
             {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "api.openai.com,*.example.com,10.0.0.0/8"},
             None,
-            ("warn", "proxy", "match nothing: *.example.com, 10.0.0.0/8.", "Cure: list host names"),
+            ("warn", "proxy", "match nothing: *.example.com, 10.0.0.0/8.", "Fix: list host names"),
         ),
         (
             {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "*, [::1], a;b"},
@@ -302,7 +302,7 @@ async def test_extra_headers_are_named_and_their_values_are_not(examine: Doctor)
     config = "openai:\n  headers_env:\n    api-key: GATEWAY_KEY\n    x-more: NOT_SET\n"
     report = await examine("--offline", config=config, GATEWAY_KEY="hidden-0123456789")
     assert "hidden" not in report.line("ok", "headers", "api-key (from GATEWAY_KEY)")
-    report.line("FAIL", "headers", "x-more", "Cure: set NOT_SET where the server is started")
+    report.line("FAIL", "headers", "x-more", "Fix: set NOT_SET where the server is started")
 
 
 def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> None:
@@ -330,8 +330,8 @@ async def test_a_folder_without_manuals_and_an_index_that_cannot_be_kept_are_tol
     (tmp_path / "none").mkdir()
     in_the_way = write(tmp_path / "file", "in the way")
     report = await examine("--offline", MANUALS_ROOT=str(tmp_path / "none"), MANUALS_INDEX_DIR=in_the_way)
-    report.line("warn", "manuals", "has no manuals", "Cure: make a folder in it for each manual")
-    report.line("warn", "index", "cannot be written to", "Cure: make it a folder")
+    report.line("warn", "manuals", "has no manuals", "Fix: make a folder in it for each manual")
+    report.line("warn", "index", "cannot be written to", "Fix: make it a folder")
 
 
 async def test_what_embeddings_send_and_where_is_told(
@@ -362,7 +362,7 @@ def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, 
         _, found = check_program()
         assert (found.status, str(script) in found.found) == (status, True)
     assert "temporary" in found.found
-    assert "uv tool install" in str(found.cure)
+    assert "uv tool install" in str(found.fix)
 
 
 # Models
@@ -396,7 +396,7 @@ def test_the_announced_end_of_a_model(
     [finding] = check_models({"answer": Profile(model=model)}, silent, today)
     assert finding.status == status
     assert found in finding.found
-    assert (finding.cure is None) == (status == "ok")
+    assert (finding.fix is None) == (status == "ok")
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ async def test_the_end_in_the_list_of_the_api_is_warned_of(examine: Doctor) -> N
     near = str(datetime.now(UTC).date() + timedelta(days=30))
     report = await examine(reply=Json({"data": [{"id": "gpt-5.2", "shutdown_date": near}]}))
     report.line(
-        "warn", "models", f"gpt-5.2 (model_profiles.answer) ends on {near}", "Cure: set model_profiles.answer to"
+        "warn", "models", f"gpt-5.2 (model_profiles.answer) ends on {near}", "Fix: set model_profiles.answer to"
     )
 
 
@@ -463,7 +463,7 @@ async def test_a_proxy_that_cannot_be_used_is_told_and_nothing_is_tried(
     examine: Doctor, value: str, found: str, cure: str
 ) -> None:
     report = await examine(HTTPS_PROXY=value)
-    report.line("FAIL", "proxy", "HTTPS_PROXY", found, f"Cure: {cure}")
+    report.line("FAIL", "proxy", "HTTPS_PROXY", found, f"Fix: {cure}")
     report.line("skip", "network")
 
 
@@ -471,7 +471,7 @@ async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
     examine: Doctor, closed_port: int
 ) -> None:
     report = await examine(HTTPS_PROXY=f"http://user:hunter22@127.0.0.1:{closed_port}")
-    cure = "Cure: correct HTTPS_PROXY, unset it, or name the API's host in NO_PROXY"
+    cure = "Fix: correct HTTPS_PROXY, unset it, or name the API's host in NO_PROXY"
     report.line("FAIL", "tcp", "(HTTPS_PROXY)", "connection refused", cure)
     assert report.failed == ["tcp"]
 
@@ -480,7 +480,7 @@ async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
     async with open_proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n") as proxy:
         report = await examine(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
     report.line("ok", "tcp")
-    report.line("FAIL", "http", "407", "Cure: check HTTPS_PROXY")
+    report.line("FAIL", "http", "407", "Fix: check HTTPS_PROXY")
 
 
 @pytest.mark.usefixtures("no_names")
@@ -489,11 +489,11 @@ async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
     [
         (
             {"OPENAI_BASE_URL": "https://nowhere.invalid/v1"},
-            ("the name nowhere.invalid cannot be resolved", "Cure: correct host and port in openai.base_url"),
+            ("the name nowhere.invalid cannot be resolved", "Fix: correct host and port in openai.base_url"),
         ),
         (
             {"ALL_PROXY": "http://nowhere.invalid:3128"},
-            ("nowhere.invalid:3128 (ALL_PROXY) cannot be resolved", "Cure: correct ALL_PROXY"),
+            ("nowhere.invalid:3128 (ALL_PROXY) cannot be resolved", "Fix: correct ALL_PROXY"),
         ),
     ],
 )
@@ -506,13 +506,13 @@ async def test_a_name_that_is_unknown_is_told(examine: Doctor, environ: dict[str
 async def test_a_wrong_port_is_told(examine: Doctor, closed_port: int) -> None:
     report = await examine(OPENAI_BASE_URL=f"http://127.0.0.1:{closed_port}/v1")
     found = f"127.0.0.1:{closed_port} cannot be reached (connection refused)"
-    report.line("FAIL", "tcp", found, "Cure: correct host and port")
+    report.line("FAIL", "tcp", found, "Fix: correct host and port")
 
 
 async def test_https_where_http_is_spoken_is_told(examine: Doctor) -> None:
     async with open_fake_api() as api:
         report = await examine(OPENAI_BASE_URL=api.base_url.replace("http:", "https:"))
-    report.line("FAIL", "tls", "no TLS connection", "Cure: check the scheme, host and port of openai.base_url")
+    report.line("FAIL", "tls", "no TLS connection", "Fix: check the scheme, host and port of openai.base_url")
 
 
 async def test_an_untrusted_certificate_is_told_with_the_variable_that_cures_it(
@@ -521,14 +521,14 @@ async def test_an_untrusted_certificate_is_told_with_the_variable_that_cures_it(
     ours, theirs = trustme.CA(), trustme.CA()
     async with open_fake_api() as api, tls_front(api.base_url, theirs) as url:
         report = await examine(OPENAI_BASE_URL=url)
-        line = report.line("FAIL", "tls", "is not trusted", "Cure: set SSL_CERT_FILE to a PEM file")
+        line = report.line("FAIL", "tls", "is not trusted", "Fix: set SSL_CERT_FILE to a PEM file")
         assert "REQUESTS_CA_BUNDLE" not in line
         report = await examine(REQUESTS_CA_BUNDLE="company.pem")
         report.line("FAIL", "tls", "for instance to that of REQUESTS_CA_BUNDLE")
         assert (report.failed, api.requests) == (["tls"], [])
         trust(monkeypatch, ours, tmp_path / "ours.pem")
         report = await examine()
-        report.line("FAIL", "tls", "Cure: add the CA certificate of your company or gateway to the file")
+        report.line("FAIL", "tls", "Fix: add the CA certificate of your company or gateway to the file")
         trust(monkeypatch, theirs, tmp_path / "theirs.pem")
         report = await examine()
     report.line("ok", "tls", "localhost is trusted")
@@ -542,7 +542,7 @@ async def test_a_certificate_file_that_cannot_be_used_is_told(
     if content is not None:
         write(tmp_path / "ca.pem", content)
     report = await examine(SSL_CERT_FILE=str(tmp_path / "ca.pem"))
-    report.line("FAIL", "certificates", "SSL_CERT_FILE", "ca.pem", "Cure: let it name a file of CA certificates")
+    report.line("FAIL", "certificates", "SSL_CERT_FILE", "ca.pem", "Fix: let it name a file of CA certificates")
     report.line("skip", "network")
 
 
@@ -555,7 +555,7 @@ async def test_a_certificate_file_that_would_never_end_is_not_read(examine: Doct
 
 async def test_a_certificate_folder_without_hashed_names_is_told(examine: Doctor, tmp_path: Path) -> None:
     report = await examine("--offline", SSL_CERT_DIR=str(tmp_path))
-    report.line("FAIL", "certificates", "SSL_CERT_DIR", 'Cure: run "openssl rehash')
+    report.line("FAIL", "certificates", "SSL_CERT_DIR", 'Fix: run "openssl rehash')
     write(tmp_path / "0123abcd.0", "")
     report = await examine("--offline")
     report.line("ok", "certificates", "SSL_CERT_DIR")
@@ -580,7 +580,7 @@ async def test_an_api_that_does_not_answer_is_told_within_a_bound(
             await gone(api)
     last = found[-1]
     assert (last.check, last.status, last.found) == (line[0], "FAIL", line[1].format(api.base_url))
-    assert last.cure
+    assert last.fix
 
 
 @pytest.mark.parametrize(
@@ -602,7 +602,7 @@ async def test_what_the_api_answers_is_told_with_its_meaning(
 ) -> None:
     found, cure = said
     report = await examine(reply=reply)
-    assert KEY[:8] not in report.line(status, "http", found, f"Cure: {cure}")
+    assert KEY[:8] not in report.line(status, "http", found, f"Fix: {cure}")
 
 
 async def test_a_page_of_a_captive_portal_is_no_list_of_models(examine: Doctor) -> None:
@@ -613,7 +613,7 @@ async def test_a_page_of_a_captive_portal_is_no_list_of_models(examine: Doctor) 
 
     async with listening(portal) as port:
         report = await examine(OPENAI_BASE_URL=f"http://127.0.0.1:{port}/v1")
-    report.line("FAIL", "http", "not a JSON object", "Cure: check that openai.base_url is a Responses API")
+    report.line("FAIL", "http", "not a JSON object", "Fix: check that openai.base_url is a Responses API")
 
 
 async def test_a_machine_of_ones_own_needs_no_key(examine: Doctor) -> None:
@@ -647,17 +647,17 @@ async def test_without_a_usable_key_the_way_is_tried_without_one(
         ),
         (
             server(f"print('Welcome! ' + '.' * 90 + ' {KEY}')"),
-            [("FAIL", "stdout", "Welcome!", "Cure: find what prints there")],
+            [("FAIL", "stdout", "Welcome!", "Fix: find what prints there")],
         ),
         (server(after="print('Bye!')"), [("FAIL", "stdout", "Bye!")]),
         (
             server(f"import sys\nsys.exit('no module for {KEY}')"),
-            [("FAIL", "start", "ended with code 1", "no module for [redacted]", "Cure: run")],
+            [("FAIL", "start", "ended with code 1", "no module for [redacted]", "Fix: run")],
         ),
         (["/nowhere/python"], [("FAIL", "start", "cannot be started")]),
         (
             server(small=SMALL.replace('"tools":', '"no":'), after="sys.exit(3)"),
-            [("FAIL", "start", "not tools/list"), ("FAIL", "exit", "code 3", "Cure: run it with --debug PATH")],
+            [("FAIL", "start", "not tools/list"), ("FAIL", "exit", "code 3", "Fix: run it with --debug PATH")],
         ),
     ],
     ids=["slow", "noise", "noise at the end", "ends at once", "is not there", "no tools"],
@@ -707,14 +707,14 @@ def test_a_call_that_may_take_longer_than_clients_wait_is_told_with_what_to_set(
     finding = check_time_outs(300_000, list(CLIENT_LIMITS.values()))
     assert finding.status == "warn"
     assert "Codex (60 s)" in finding.found
-    assert "OPENAI_API_TIMEOUT" in str(finding.cure)
+    assert "OPENAI_API_TIMEOUT" in str(finding.fix)
     assert check_time_outs(55_000, list(CLIENT_LIMITS.values())).status == "ok"
 
 
 def test_install_writes_what_doctor_names() -> None:
     entry = CLIENTS["codex"].entry(Server(command=("x",), answer_ms=100_000))
     told = check_time_outs(100_000, [CLIENTS["codex"]])
-    assert f"tool_timeout_sec = {entry['tool_timeout_sec']} in" in str(told.cure)
+    assert f"tool_timeout_sec = {entry['tool_timeout_sec']} in" in str(told.fix)
 
 
 # What it looks like
@@ -723,7 +723,7 @@ def test_install_writes_what_doctor_names() -> None:
 async def test_lines_fit_a_terminal_but_for_what_is_copied_and_the_last_one_sums_up(examine: Doctor) -> None:
     report = await examine("--offline", OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
     assert [line for line in report.shown if len(line) > 80 and len(line.split()) > 1] == []
-    assert all(line.startswith(" " * 19 + "Cure: ") for line in report.shown if "Cure: " in line)
+    assert all(line.startswith(" " * 19 + "Fix: ") for line in report.shown if "Fix: " in line)
     last = report.lines[-1] if report.lines[-1][0].isdigit() else " ".join(report.lines[-2:])
     told = re.fullmatch(r"\d+ checks: 1 failed \(key\); \d to look at \((.*)\); not checked: network\.", last)
     assert told is not None, last

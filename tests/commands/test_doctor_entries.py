@@ -54,7 +54,7 @@ async def test_without_entries_nobody_s_time_limit_is_told_and_with_one_what_it_
     put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": 100})
     report = await examine("--offline")
     assert "Claude" not in report.line(
-        "warn", "time-outs", "Codex (100 s)", "Cure: for Codex set tool_timeout_sec = 330"
+        "warn", "time-outs", "Codex (100 s)", "Fix: for Codex set tool_timeout_sec = 330"
     )
     put("codex", tmp_path, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": "50000"}})
     report = await examine("--offline")
@@ -72,15 +72,13 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     report = await examine("--offline")
     report.line("ok", "clients", f"Cursor starts {tmp_path}/bin/openai-responses-mcp, by openai-responses in {cursor}.")
     gone = ("Gemini CLI is told to start /gone/openai-responses-mcp, which is not there", f"by mine in {gemini}.")
-    report.line("warn", "clients", *gone, 'Cure: run "openai-responses-mcp install gemini --write" again')
+    report.line("warn", "clients", *gone, 'Fix: run "openai-responses-mcp install gemini --write" again')
     assert report.code == 0
     report = await examine("--offline", "--client", "gemini")
     report.line("FAIL", "clients", *gone)
     assert (report.code, [line for line in report.lines if "Cursor" in line]) == (1, [])
     report = await examine("--offline", "--client", "codex")
-    report.line(
-        "warn", "clients", "Codex has no entry for this server", 'Cure: run "openai-responses-mcp install codex'
-    )
+    report.line("warn", "clients", "Codex has no entry for this server", 'Fix: run "openai-responses-mcp install codex')
 
 
 @posix_only
@@ -115,7 +113,7 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
 async def test_an_entry_that_is_turned_off_is_told(examine: Doctor, tmp_path: Path) -> None:
     put("goose", tmp_path, {"cmd": small_server(tmp_path), "args": ["--stdio"], "enabled": False})
     report = await examine("--offline")
-    report.line("warn", "clients", "Goose has it turned off, by openai-responses in", "Cure: set enabled to true there")
+    report.line("warn", "clients", "Goose has it turned off, by openai-responses in", "Fix: set enabled to true there")
 
 
 @posix_only
@@ -145,7 +143,7 @@ async def test_a_client_that_does_not_pass_the_key_on_is_told(
 ) -> None:
     put(client, tmp_path, {"command": sys.executable, "args": ["-m", "responses_mcp"], **entry})
     report = await examine("--offline")
-    report.line("warn", "clients", f"{CLIENTS[client].title} does not pass OPENAI_API_KEY on", "Cure: ")
+    report.line("warn", "clients", f"{CLIENTS[client].title} does not pass OPENAI_API_KEY on", "Fix: ")
     report = await examine("--offline", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     report.line("ok", "clients")
 
@@ -208,7 +206,7 @@ async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, t
     path = put("cursor", tmp_path, {})
     path.write_text("{", encoding="utf-8")
     report = await examine("--offline")
-    report.line("warn", "clients", f"{path} of Cursor was not read: it is not valid JSON (line 1", "Cure: correct that")
+    report.line("warn", "clients", f"{path} of Cursor was not read: it is not valid JSON (line 1", "Fix: correct that")
 
 
 async def test_every_client_that_install_knows_can_be_judged_for() -> None:
@@ -223,7 +221,7 @@ async def test_what_is_set_here_and_not_passed_on_is_told(
     monkeypatch.setenv("MODEL_ANSWER", "gpt-5.5")
     report = await examine("--offline", "--client", "codex")
     told = "Codex does not pass on MODEL_ANSWER, set here"
-    report.line("warn", "clients", told, 'Cure: run "openai-responses-mcp install codex --write" again')
+    report.line("warn", "clients", told, 'Fix: run "openai-responses-mcp install codex --write" again')
     put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY", "MODEL_ANSWER"]})
     assert not any(told in line for line in (await examine("--offline", "--client", "codex")).lines)
 
@@ -259,7 +257,7 @@ async def test_manuals_that_no_toolset_of_an_entry_shows_are_told(
     entry = {"command": small_server(tmp_path), "args": arguments, "env": variables}
     put("claude-code", tmp_path, entry)
     report = await examine("--offline", "--client", "claude-code")
-    report.line("warn", "manuals", f"does not offer those in {tmp_path / 'hb'}", "Cure: add manuals to that list")
+    report.line("warn", "manuals", f"does not offer those in {tmp_path / 'hb'}", "Fix: add manuals to that list")
     put("claude-code", tmp_path, {**entry, "args": ["--toolsets", "answer,manuals"]})
     report = await examine("--offline", "--client", "claude-code")
     assert not any("does not offer" in line for line in report.lines)
@@ -272,4 +270,4 @@ async def test_manuals_that_no_toolset_of_the_settings_shows_are_told(
     monkeypatch.setenv("MANUALS_ROOT", str(tmp_path / "hb"))
     monkeypatch.setenv("MCP_TOOLSETS", "answer,research")
     report = await examine("--offline")
-    report.line("warn", "manuals", "the list of toolsets lacks them", "Cure: add manuals to it")
+    report.line("warn", "manuals", "the list of toolsets lacks them", "Fix: add manuals to it")

@@ -61,7 +61,7 @@ def build_parser() -> Parser:
         "doctor",
         usage="%(prog)s [options]",
         description="Check all that an answer needs, from the key to the handshake. Each line says\n"
-        "ok, warn or FAIL, what was found, and the cure. The API is asked for its list of\n"
+        "ok, warn or FAIL, what was found, and the fix. The API is asked for its list of\n"
         "models, which is free of charge. The exit code is 0 when nothing failed.",
         epilog=_EXAMPLE,
     )
@@ -92,8 +92,8 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     findings: list[Finding] = []
 
     def tell(finding: Finding) -> None:
-        cure = None if finding.cure is None else redact(finding.cure)
-        shown = finding._replace(found=redact(finding.found), cure=cure)
+        fix = None if finding.fix is None else redact(finding.fix)
+        shown = finding._replace(found=redact(finding.found), fix=fix)
         findings.append(shown)
         if not options.json:
             _say(shown)
@@ -196,8 +196,8 @@ def _say(finding: Finding) -> None:
     write(f"\x1b[{_COLOURS[finding.status]}m{status}\x1b[0m" if _in_colour() else status)
     lines = _wrapped(f"{finding.found}.", indent=_INDENT)
     lines[0] = f" {finding.check + ':':<13} {lines[0][_INDENT:]}"
-    if finding.cure is not None:
-        lines += _wrapped(f"Cure: {finding.cure}.", indent=_INDENT)
+    if finding.fix is not None:
+        lines += _wrapped(f"Fix: {finding.fix}.", indent=_INDENT)
     for line in lines:
         say(line)
     show_now()

@@ -96,8 +96,8 @@ def check_key(openai: OpenAISettings) -> Finding:
         headers = credential_headers(openai)
     except KeyUnusable as error:
         found = f"{name} {error.cause.rstrip('.').rpartition(f'variable {name} ')[2]}"
-        cure = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
-        return fail("key", found, cure[0].lower() + cure[1:].rstrip("."))
+        fix = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
+        return fail("key", found, fix[0].lower() + fix[1:].rstrip("."))
     if openai.api_key and _EXAMPLE_KEY.search(openai.api_key):
         return fail("key", f"{name} holds an example, not a key", "put a key of your own into it")
     if "authorization" in headers and openai.api_key:

@@ -30,8 +30,8 @@ def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, c
     """
     openai = settings.openai
     if not found and client is not None and client in CLIENTS:
-        cure = f'run "{NAME} install {client} --write", and "{NAME} install --list" to see all'
-        yield warn("clients", f"{CLIENTS[client].title} has no entry for this server", cure)
+        fix = f'run "{NAME} install {client} --write", and "{NAME} install --list" to see all'
+        yield warn("clients", f"{CLIENTS[client].title} has no entry for this server", fix)
     elif not found:
         yield ok("clients", f'none has an entry for this server; "{NAME} install CLIENT --write" adds one')
     for each in found:
@@ -52,8 +52,8 @@ def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, c
             )
         elif _lacks_key(each, openai):
             name = openai.api_key_env
-            cure = f'add "{name}" with its value to "env" there' if CLIENTS[each.client].writes_values else again
-            yield warn("clients", f"{title} does not pass {name} on, {where}", cure)
+            fix = f'add "{name}" with its value to "env" there' if CLIENTS[each.client].writes_values else again
+            yield warn("clients", f"{title} does not pass {name} on, {where}", fix)
         else:
             unstarted = "; it is not started here, because that file is of this folder" if each.of_project else ""
             yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}")
@@ -75,8 +75,8 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
     if not root.strip() or root == settings.manuals.root:
         return
     if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
-        cure = f'run "{NAME} install {entry.client} --write --manuals DIR" with the folder in which your manuals are'
-        yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", cure)
+        fix = f'run "{NAME} install {entry.client} --write --manuals DIR" with the folder in which your manuals are'
+        yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", fix)
     else:
         yield from check_manuals(root)
 
@@ -108,8 +108,8 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
     seconds = timeout_ms / 1000
     within = f"a call may take {seconds:g} s (request.timeout_ms)"
     if seconds < 1:
-        cure = f"set it to milliseconds in which an answer comes, such as {_TIMEOUT}=300000"
-        return warn("time-outs", f"{within}, too short for most answers", cure)
+        fix = f"set it to milliseconds in which an answer comes, such as {_TIMEOUT}=300000"
+        return warn("time-outs", f"{within}, too short for most answers", fix)
     hasty = [(client, client.call) for client in clients if client.call is not None and client.call <= seconds]
     for each in entries:
         client, waits = CLIENTS[each.client], CLIENTS[each.client].waits(each.entry)
@@ -118,8 +118,8 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
     if not hasty:
         return ok("time-outs", within)
     told = ", ".join(f"{client.title} ({limit:g} s)" for client, limit in hasty)
-    cures = [client.call_cure.format(limit=client_limit(timeout_ms)) for client, _ in hasty]
-    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(filter(None, cures)) or _RAISE)
+    fixes = [client.call_cure.format(limit=client_limit(timeout_ms)) for client, _ in hasty]
+    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(filter(None, fixes)) or _RAISE)
 
 
 def _own_limit(entry: Installed, seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""What a check says: a status, what was found and, where it is not well, the cure."""
+"""What a check says: a status, what was found and, where it is not well, the fix."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Status: TypeAlias = Literal["ok", "warn", "FAIL", "skip"]
 
 
 class Finding(NamedTuple):
-    """One line. `cure` is a sentence without its full stop; no secret is in any of it."""
+    """One line. `fix` is a sentence without its full stop; no secret is in any of it."""
 
     check: str
     status: Status
     found: str
-    cure: str | None = None
+    fix: str | None = None
 
 
 Tell: TypeAlias = Callable[[Finding], None]
@@ -28,20 +28,20 @@ def ok(check: str, found: str) -> Finding:
     return Finding(check, "ok", found)
 
 
-def warn(check: str, found: str, cure: str) -> Finding:
+def warn(check: str, found: str, fix: str) -> Finding:
     """Return what works here, but may fail with some clients, or later."""
-    return Finding(check, "warn", found, cure)
+    return Finding(check, "warn", found, fix)
 
 
-def fail(check: str, found: str, cure: str) -> Finding:
+def fail(check: str, found: str, fix: str) -> Finding:
     """Return what keeps the server from answering."""
-    return Finding(check, "FAIL", found, cure)
+    return Finding(check, "FAIL", found, fix)
 
 
-def fail_by(error: Exception, check: str, found: str, cure: str) -> Finding:
+def fail_by(error: Exception, check: str, found: str, fix: str) -> Finding:
     """Return a failure of the system; if it has run out of something, that is named instead."""
     shortage = exhausted(error)
-    return fail(check, *with_cure(shortage)) if shortage else fail(check, found, cure)
+    return fail(check, *with_cure(shortage)) if shortage else fail(check, found, fix)
 
 
 def skip(check: str, why: str) -> Finding:
@@ -57,6 +57,6 @@ def with_cure(message: str) -> tuple[str, str]:
 
 
 def of_sentence(check: str, status: Status, sentence: str) -> Finding:
-    """Return a problem or warning of the configuration, which is worded "what (from where); cure."."""
-    what, _, cure = sentence.partition("); ")
-    return Finding(check, status, f"{what})", cure.rstrip(".")) if cure else Finding(check, status, sentence)
+    """Return a problem or warning of the configuration, which is worded "what (from where); fix."."""
+    what, _, fix = sentence.partition("); ")
+    return Finding(check, status, f"{what})", fix.rstrip(".")) if fix else Finding(check, status, sentence)

@@ -189,8 +189,8 @@ def _start(handshake: Handshake, clients: Sequence[ClientLimits], whose: str) ->
     if not hasty:
         return ok("start", found)
     waits = ", ".join(f"{client.title} (about {client.start:g} s)" for client in hasty)
-    cures = [*(client.start_cure for client in hasty), "give the client the installed executable, not uvx or a wrapper"]
-    return warn("start", f"{found}; too late for {waits}, where the tools are then missing", "; ".join(cures))
+    fixes = [*(client.start_cure for client in hasty), "give the client the installed executable, not uvx or a wrapper"]
+    return warn("start", f"{found}; too late for {waits}, where the tools are then missing", "; ".join(fixes))
 
 
 def _exit(code: int | None) -> Finding:

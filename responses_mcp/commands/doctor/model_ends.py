@@ -78,16 +78,16 @@ def _judged(model: str, keys: str, listed: Mapping[str, Announced] | None, today
         found = f"{model} ({keys}) is not among the {len(listed)} models that the API lists for this key"
         if end is not None and end < today:
             return fail("models", f"{found}; it ended on {end}", f"{change}, for instance {instead}")
-        cure = change + (f", for instance {' or '.join(near)}" if near else "")
+        fix = change + (f", for instance {' or '.join(near)}" if near else "")
         if all_listed:
-            return fail("models", found, f"{cure}, or give the key's project access to it")
-        return warn("models", found, f"check that a deployment has this name, or {cure}")
+            return fail("models", found, f"{fix}, or give the key's project access to it")
+        return warn("models", found, f"check that a deployment has this name, or {fix}")
     if end is None or end - today > _NEAR:
         told = "was not looked up; no end is announced for the next 60 days"
         return ok("models", f"{model} ({keys}) {told if listed is None else 'is listed by the API'}")
-    cure = f"set {keys} to a model that stays" + (f", for instance {instead}" if instead else "")
+    fix = f"set {keys} to a model that stays" + (f", for instance {instead}" if instead else "")
     if end >= today:
-        return warn("models", f"{model} ({keys}) ends on {end}", cure)
+        return warn("models", f"{model} ({keys}) ends on {end}", fix)
     if listed is not None:
-        return warn("models", f"{model} ({keys}) is past its announced end, {end}, and still listed", cure)
-    return fail("models", f"{model} ({keys}) ended on {end}", cure)
+        return warn("models", f"{model} ({keys}) is past its announced end, {end}, and still listed", fix)
+    return fail("models", f"{model} ({keys}) ended on {end}", fix)

@@ -43,7 +43,7 @@ _MEANINGS: Final = {
         'with "openai-responses-mcp ask"',
     ),
 }
-"""What a status means, and the cure."""
+"""What a status means, and the fix."""
 
 
 async def ask_for_models(
@@ -136,8 +136,8 @@ def _broken(error: ConnectionFailed, way: Way) -> Finding:
         return fail("tls", f"the certificate is not trusted: {tls.verify_message}", _trust(tls.verify_message))
     if tls is not None:
         return fail("tls", f"no TLS connection ({tls.reason or type(tls).__name__})", _who(way))
-    found, cure = with_cure(error.message)
-    return fail("http", found, cure if "proxy" in found.lower() else _who(way))
+    found, fix = with_cure(error.message)
+    return fail("http", found, fix if "proxy" in found.lower() else _who(way))
 
 
 def _trust(said: str) -> str:
@@ -149,8 +149,8 @@ def _trust(said: str) -> str:
     if os.environ.get("SSL_CERT_FILE"):
         return "add the CA certificate of your company or gateway to the file that SSL_CERT_FILE names"
     other = next((name for name in CA_VARIABLES_OF_OTHERS if os.environ.get(name)), None)
-    cure = "set SSL_CERT_FILE to a PEM file with the CA certificate of your company or gateway"
-    return f"{cure}, for instance to that of {other}" if other else cure
+    fix = "set SSL_CERT_FILE to a PEM file with the CA certificate of your company or gateway"
+    return f"{fix}, for instance to that of {other}" if other else fix
 
 
 def _read(
@@ -177,15 +177,15 @@ def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_cr
     if error.status in {401, 403} and not with_credentials:
         return ok("http", f"{path}: {code}; the API is there and wants a key")
     if error.status == 403 and "scope" in error.message:
-        cure = 'give the key the permission to read models, or try it with "openai-responses-mcp ask"'
-        return warn("http", f"{path}: {code}; the key may not list models", cure)
+        fix = 'give the key the permission to read models, or try it with "openai-responses-mcp ask"'
+        return warn("http", f"{path}: {code}; the key may not list models", fix)
     if error.status in _MEANINGS:
-        meaning, cure = _MEANINGS[error.status]
-        return fail("http", f"{path}: {code}; {meaning}", cure.format(key=openai.api_key_env))
+        meaning, fix = _MEANINGS[error.status]
+        return fail("http", f"{path}: {code}; {meaning}", fix.format(key=openai.api_key_env))
     if isinstance(error, RateLimited):
         return warn("http", f"{path}: {code}; the API limits the rate of requests", "wait a while")
-    found, cure = with_cure(error.message)
-    return fail("http", f"{path}: {found}", cure)
+    found, fix = with_cure(error.message)
+    return fail("http", f"{path}: {found}", fix)
 
 
 # Windows says them in sentences, in its own language.
