@@ -54,9 +54,10 @@ Turn = Callable[[Run], Awaitable[None]]
 
 _LOOK: Final = 1.0  # seconds between two looks at a run that another server owns
 _LOOK_AFTER: Final = LEASE_SECONDS  # seconds between two looks for runs without an owner
-_SURE: Final[float] = 2 * HEARTBEAT  # seconds of ours for which an owner whose lease is over may still show itself
+_SURE: Final[float] = 1.5 * HEARTBEAT  # seconds of ours for which an owner whose lease is over may still show itself
+# For a cancel: also of a run whose owner was just lost, until it is taken over, and its tries.
+_CANCEL_SECONDS: Final[float] = LEASE_SECONDS + _SURE + CANCEL_TRIES * (CANCEL_TRY + 1)
 _EXIT: Final = 1.0  # seconds for all that is to be done at the end
-_CANCEL_SECONDS: Final = (CANCEL_TRIES + 1) * (CANCEL_TRY + 1)
 _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
 _LONGEST_ID: Final = 64
 _MOST_LISTED: Final = 100
@@ -308,7 +309,7 @@ class Research:
     async def cancel(self, run_id: str) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
 
-        Takes at most half a minute. Cancelling this leaves the cancel on its way. Raises as `result` does.
+        Takes at most 50 seconds. Cancelling this leaves the cancel on its way. Raises as `result` does.
         """
         keeper = self._ready()
         view = await self.result(run_id)
