@@ -11,7 +11,6 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
-from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 import trio
@@ -31,6 +30,7 @@ from responses_mcp.responses_api.background import (
     is_repeatable,
     is_unpaid,
     is_without_background,
+    note_without_background,
     wait_before_look,
 )
 from responses_mcp.responses_api.response.streaming import Place
@@ -47,10 +47,10 @@ Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
 
 HEARTBEAT: Final[float] = LEASE_SECONDS / 4
 WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
-CANCEL_TRIES: Final = 3
+CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get through is given up
 CANCEL_TRY: Final = 5.0  # seconds
 
-_WRITES_FOR: Final = 600.0  # seconds, for which the end of a run is tried to be written
+_LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
 
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
 INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
@@ -73,7 +73,7 @@ class Keeper:
     clock: Callable[[], float]
 
     async def use(self, work: Callable[[RunsFile], T]) -> T:
-        """Do something with the file, which is done all the same if this is cancelled. Raises `RunsFileUnusable`."""
+        """Do something with the file; cancelling this leaves what has begun. Raises `RunsFileUnusable`."""
         with trio.move_on_after(LEASE_SECONDS / 4):
             done: T = await self.in_thread(lambda: work(self.file))
             return done
@@ -142,6 +142,7 @@ class Run:
         self._late = False
         self._waits = 0
         self._stops = 0
+        self._stops_until = math.inf
         self._not_found = 0
         if body is None:
             self._overtaken = self._happens(Trigger.FOUND)
@@ -167,9 +168,14 @@ class Run:
         return conversation_of(self._body, self._response, self._api.redact.known)
 
     @property
-    def unsent(self) -> bool:
-        """Tell whether nothing of it has reached the API: it waits, or what was sent was refused."""
-        return self._state is State.QUEUED or (self._state is State.ASKING and not self._sent)
+    def cancelled(self) -> bool:
+        """Tell whether it was cancelled, or takes too long, though it may not have ended."""
+        return self._cancelled
+
+    @property
+    def costs_less_than_said(self) -> bool:
+        """Tell whether its row says that it may have been paid for, though what was sent was refused."""
+        return self._state is State.ASKING and self._asked and not self._sent
 
     async def news(self) -> None:
         """Wait until there is another phase, or an end, or another owner."""
@@ -246,18 +252,20 @@ class Run:
             except LimitReached as error:
                 self._error = error
                 return Trigger.REFUSED
+        refused: int | None = None
         if self.row.durable and self.row.model not in self._api.without_background:
             trigger = await self._ask_once()
             if trigger is not Trigger.REFUSED or self._cancelled or not is_without_background(self._error):
                 return trigger
-            if isinstance(self._error, UpstreamError) and self._error.status != HTTPStatus.NOT_FOUND:
-                self._api.without_background.add(self.row.model)
-                log.warning("research: the API has no background mode, so a run ends with the server that began it")
+            refused = self._error.status if isinstance(self._error, UpstreamError) else None
         if self.row.durable:
             self.row = replace(self.row, durable=False)
             given = self._body or {}
             self._body = {key: value for key, value in given.items() if key not in ("background", "store")}
-        return await self._ask_once()
+        trigger = await self._ask_once()
+        if trigger is not Trigger.REFUSED:
+            note_without_background(self._api, self.row.model, refused)
+        return trigger
 
     async def _ask_once(self) -> Trigger:
         """Ask the API: the only place where something that is paid for begins."""
@@ -329,14 +337,19 @@ class Run:
 
     async def _stop(self) -> Trigger:
         self._tell("cancelling")
-        if self._stops >= CANCEL_TRIES:
-            return Trigger.UNCONFIRMED
-        if self._stops:
-            await trio.sleep(1)
+        if not self._stops:
+            self._stops_until = trio.current_time() + CANCELS_FOR
+        else:
+            left = self._stops_until - trio.current_time()
+            if left <= 0:
+                return Trigger.UNCONFIRMED
+            asked = self._error.retry_after if isinstance(self._error, UpstreamError) else None
+            await trio.sleep(min(max(asked or 0.0, backoff(self._stops - 1, 0.0)), left))
         self._stops += 1
+        self._error = None
         try:
             with trio.move_on_after(CANCEL_TRY):
-                once = RetryPolicy(max_retries=0, wait=backoff)  # there are several of these
+                once = RetryPolicy(max_retries=0, wait=backoff)  # these are the retries
                 self._response = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
                 return self._seen()
         except UpstreamError as error:
@@ -354,7 +367,7 @@ class Run:
         self._idle.deadline = trio.current_time() + IDLE
 
     def _may_repeat(self, error: UpstreamError) -> bool:
-        self._sent = False
+        self._sent = not is_unpaid(error)
         self._idle.deadline = math.inf
         return is_repeatable(error)
 
@@ -364,12 +377,15 @@ class Run:
             return Trigger.LOST  # an event about the stream, which does not tell what became of the response
         if self.row.response_id is None and self.row.durable:
             self.row = replace(self.row, response_id=self._response.get("id"))
-        if self._response.get("status", "completed") in ENDED:
+        asking = self._state in (State.ASKING, State.WITHDRAWING)
+        # A reply to the question that has no status is an answer; others may say nothing of the response.
+        whole = "completed" if asking or self._response.get("output") else None
+        if self._response.get("status", whole) in ENDED:
             return Trigger.FINISHED
         if self.row.response_id is None:
             self._error = None
             return Trigger.LOST
-        if self._state is State.ASKING:
+        if asking:
             self._happens(Trigger.PLACED)
         return Trigger.UNFINISHED
 
@@ -408,6 +424,10 @@ class Run:
             self._phase = phase
             self.announce()
 
+    def when_over(self, callback: Callable[[], object]) -> None:
+        """Have something called when it has ended, before that is written down."""
+        self._paying.callback(callback)
+
     def wait_in_line(self, place: Callable[[], int | None] | None) -> None:
         """Have it told how many runs begin before it; None when its turn has come."""
         self._place = place
@@ -427,7 +447,8 @@ class Run:
             row = replace(row, usage=self._bill.usage.as_json())
         match action:
             case Action.CLOSE:
-                row = replace(row, usage=self._taken())
+                # Without an id that can be used, it cannot be had again.
+                row = replace(row, usage=self._taken(), durable=row.durable and row.response_id is not None)
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
                 paid, sure = view.maybe_paid, view.confirmed
@@ -491,15 +512,15 @@ class Run:
         row = replace(row, state=State.ENDED, ended=self._keeper.clock())
         self.row = row
         view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row)
-        told = False
-        with trio.move_on_after(_WRITES_FOR):
-            while not await self._is_written():
-                if not told:
-                    log.warning("research: the end of a run cannot be written yet")
-                    told, self.done = True, view
-                    self.announce()
-                    await self._paying.aclose()  # others may be asked meanwhile
-                await trio.sleep(1)
+        tries = 0
+        while not await self._is_written():
+            if not tries:
+                log.warning("research: the end of a run cannot be written yet")
+                self.done = view
+                self.announce()
+                await self._paying.aclose()  # others may be asked meanwhile
+            tries += 1
+            await trio.sleep(min(tries, _LONGEST_REST))
         if self.owned:
             self.done = view
         self.announce()
@@ -515,6 +536,7 @@ class Run:
     # The row
 
     async def _keep(self, everything: trio.CancelScope) -> None:
+        told = False
         while self.owned:
             with trio.move_on_after(HEARTBEAT):
                 await self._dirty.wait()
@@ -523,9 +545,13 @@ class Run:
                 return  # the end is written by itself
             try:
                 await self._write()
+                told = False
             except RunsFileUnusable as error:
-                log.warning("research: a run goes on, but cannot be kept: %s", error)
-                await trio.sleep(HEARTBEAT)
+                if not told:
+                    log.warning("research: a run goes on, but cannot be kept: %s", error)
+                told = True
+                self._dirty.set()
+                await trio.sleep(1)  # before others take its owner for lost
         everything.cancel(reason="another server owns the run")
         self.announce()
 
@@ -539,17 +565,14 @@ class Run:
             if row.state is State.ASKING and not self._asked:  # it waits for its limits: nothing can have been paid for
                 row = replace(row, state=State.QUEUED)
             self._end_written = ends
-            changes = {name: getattr(row, name) for name in _KEPT}
             try:
-                found = await self._keeper.use(
-                    lambda file: file.keep(row.id, self._keeper.owner, changes) or file.restore(row)
-                )
+                cancel_asked = await self._keeper.use(lambda file: file.keep(row))
             except BaseException:
                 self._end_written = False
                 raise
-        if found is None:
+        if cancel_asked is None:
             self.owned = False
-        elif found.cancel_asked and not self._cancelled and row.status is None:
+        elif cancel_asked and not self._cancelled and row.status is None:
             self.cancel()
 
     async def _watch_time(self) -> None:
@@ -558,10 +581,5 @@ class Run:
         self.cancel()
 
     def _seconds_left(self) -> float:
-        return max(0.0, self.row.created + self._terms.seconds - self._keeper.clock())
-
-
-_KEPT: Final = (
-    *("state", "response_id", "cursor", "status", "reason", "maybe_paid", "confirmed"),
-    *("durable", "usage", "ended"),
-)
+        left = self.row.created + self._terms.seconds - self._keeper.clock()
+        return min(max(0.0, left), self._terms.seconds)  # the clock may have been set back since

@@ -14,7 +14,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Container, Generator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -72,6 +72,10 @@ class Row:
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(Row))
+_KEPT: Final = (
+    *("state", "response_id", "cursor", "status", "reason", "maybe_paid", "confirmed"),
+    *("durable", "usage", "ended", "leased_until"),
+)
 _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
     "CREATE INDEX run_created ON run (account, created)",
@@ -94,17 +98,17 @@ class RunsFile:
             clock=clock,
         )
 
-    def add(self, row: Row, *, join: bool) -> Row:
-        """Add a run and return it, or, with `join`, one of the same account and digest that goes on."""
+    def add(self, row: Row, *, join: bool, besides: Container[str] = ()) -> Row:
+        """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
+
+        `besides` are ids of runs that do not go on, whatever the file says.
+        """
         with self._writing() as connection:
             if join:
-                found = connection.execute(
-                    f"SELECT {', '.join(_COLUMNS)} FROM run WHERE account = ? AND digest = ? AND status IS NULL "  # noqa: S608
-                    "AND NOT cancel_asked ORDER BY created LIMIT 1",
-                    (row.account, row.digest),
-                ).fetchone()
-                if found is not None and (joined := _row(found)) is not None:
-                    return joined
+                same = "account = ? AND digest = ? AND status IS NULL AND NOT cancel_asked ORDER BY created"
+                for found in _select(connection, same, (row.account, row.digest)):
+                    if found.id not in besides:
+                        return found
             given = _written(row)
             connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
             return row
@@ -133,26 +137,25 @@ class RunsFile:
             )
             return next(iter(_select(connection, "id = ?", (run_id,))), None) if taken.rowcount else None
 
-    def keep(self, run_id: str, owner: str, changes: Mapping[str, Any]) -> Row | None:
-        """Write what changed, and that the owner is there; return the row, None if it has another owner by now.
+    def keep(self, row: Row) -> bool | None:
+        """Write how far a run is, and that its owner is there; tell whether somebody has asked for its cancel.
 
-        `cancel_asked` of the row may have been set by others.
+        None if it has another owner by now, or has ended. A row that has gone, with its file, is added again.
         """
-        new = {name: _value(value) for name, value in changes.items()}
-        names = ", ".join(f"{name} = ?" for name in (*new, "leased_until"))
+        row = replace(row, leased_until=self._clock() + LEASE_SECONDS)
+        names = ", ".join(f"{name} = ?" for name in _KEPT)
+        new = [_value(getattr(row, name)) for name in _KEPT]
+        given = _written(row)
         with self._writing() as connection:
             done = connection.execute(
                 f"UPDATE run SET {names} WHERE id = ? AND owner = ? AND status IS NULL",  # noqa: S608
-                (*new.values(), self._clock() + LEASE_SECONDS, run_id, owner),
+                (*new, row.id, row.owner),
             )
-            return next(iter(_select(connection, "id = ?", (run_id,))), None) if done.rowcount else None
-
-    def restore(self, row: Row) -> Row | None:
-        """Add a run again whose row has gone, with its file; None if it is there, as somebody else's by now."""
-        given = _written(replace(row, leased_until=self._clock() + LEASE_SECONDS))
-        with self._writing() as connection:
+            if done.rowcount:
+                (asked,) = connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()
+                return bool(asked)
             done = connection.execute(f"INSERT OR IGNORE INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
-            return row if done.rowcount else None
+            return row.cancel_asked if done.rowcount else None
 
     def ask_cancel(self, run_id: str) -> None:
         """Tell the owner of a run, wherever it is, that it should be cancelled."""
@@ -230,6 +233,7 @@ _TEXTS: Final = ("id", "account", "digest", "model")
 _TEXTS_IF_ANY: Final = ("reason", "response_id", "question", "owner")
 _TIMES: Final = ("created", "leased_until")
 _FLAGS: Final = ("maybe_paid", "confirmed", "has_schema", "durable", "cancel_asked")
+_WITH_ID: Final = frozenset(State) - {State.QUEUED, State.ASKING, State.WITHDRAWING}
 _LAST_TIME: Final = 1e11  # seconds since 1970: a date that can be told
 _MOST_EVENTS: Final = 2**53
 
@@ -255,8 +259,10 @@ def _row(values: tuple[Any, ...]) -> Row | None:
     )
     if not ours:
         return None
-    if named["state"] is State.ENDED and named["status"] is None:  # its end is not known
-        named["state"] = State.ASKING if named["response_id"] is None else State.POLLING
+    if named["status"] is None and named["response_id"] is None and named["state"] in _WITH_ID:
+        named["state"] = State.ASKING  # nobody can tell what became of it
+    elif named["status"] is None and named["state"] is State.ENDED:
+        named["state"] = State.POLLING
     for name in _FLAGS:
         named[name] = bool(named[name])
     return Row(**named)
@@ -268,7 +274,8 @@ def _usage(text: object) -> JsonObject:
     if not isinstance(usage, dict):
         raise ValueError("no usage at all")  # noqa: TRY004  # as what is no JSON is
     usage = as_object(usage)
-    numbers = [each for each in usage.values() if not isinstance(each, str)]
+    dated = {"prices_as_of": usage.get("prices_as_of") or ""}  # prices of one's own have no date
+    numbers = [each for each in (usage | dated).values() if not isinstance(each, str)]
     if not all(isinstance(each, int | float) and math.isfinite(each) for each in [*numbers, usage.get("cost_usd", 0)]):
         raise ValueError("no usage of ours")
     return usage

@@ -19,7 +19,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -29,7 +29,7 @@ from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
-from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, HEARTBEAT, NEVER_ASKED, Keeper, Run, Terms
+from responses_mcp.research.run import CANCEL_TRY, CANCELS_FOR, HEARTBEAT, NEVER_ASKED, Keeper, Run, Terms
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
@@ -51,12 +51,13 @@ Shown = list[JsonObject]
 Runs = list[Run]
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 Turn = Callable[[Run], Awaitable[None]]
+T = TypeVar("T")
 
 _LOOK: Final = 1.0  # seconds between two looks at a run that another server owns
 _LOOK_AFTER: Final = LEASE_SECONDS  # seconds between two looks for runs without an owner
 _SURE: Final[float] = 1.5 * HEARTBEAT  # seconds of ours for which an owner whose lease is over may still show itself
 # For a cancel: also of a run whose owner was just lost, until it is taken over, and its tries.
-_CANCEL_SECONDS: Final[float] = LEASE_SECONDS + _SURE + CANCEL_TRIES * (CANCEL_TRY + 1)
+_CANCEL_SECONDS: Final[float] = LEASE_SECONDS + _SURE + CANCELS_FOR + CANCEL_TRY
 _EXIT: Final = 1.0  # seconds for all that is to be done at the end
 _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
 _LONGEST_ID: Final = 64
@@ -103,6 +104,7 @@ class Research:
         self._questions: OrderedDict[str, str] = OrderedDict()  # of this process, for the list
         self._turns = trio.CapacityLimiter(settings.research.max_running)
         self._line: dict[str, None] = {}  # ids that wait for their turn, in order
+        self._beginning: dict[str, bool] = {}  # ids of runs that are being added, and whether nobody wants them now
         self._left: Runs = []  # at the end, without having ended
         self._lapsed: dict[str, tuple[float, float]] = {}  # leases that are over, and since when we know
         self._looking_after = False
@@ -227,46 +229,68 @@ class Research:
     ) -> str:
         """Begin a run and return its id, or, with `join`, that of one that goes on about the same."""
         keeper = self._ready()
-        begun: list[str] = []
-        failed: list[Exception] = []
-        given_up = False
-        over = trio.Event()
 
         def billed(tell: Callable[[str], None]) -> AbstractAsyncContextManager[Bill]:
             return self._meter.call(caller, profile, on_phase=tell)
 
-        async def begin() -> None:
+        def add(file: RunsFile, besides: set[str]) -> Row | None:
+            return None if self._beginning[new.id] else file.add(new, join=join, besides=besides)
+
+        async def begin() -> str:
             try:
-                row = await keeper.use(lambda file: file.add(new, join=join))
-                if row.id == new.id:
+                row = await keeper.use(partial(add, besides=self._over()))
+                while row is not None and row.id != new.id and row.id in (over := self._over()):  # by now
+                    row = await keeper.use(partial(add, besides=over))
+                if row is not None and row.id == new.id:
                     self._questions[row.id] = shortened(query)
                     while len(self._questions) > _MOST_LISTED:
                         self._questions.popitem(last=False)
                     run = Run(row, body, self._api, keeper, self._terms, billed=billed)
                     self._own(run, self._turn if in_line else _at_once)
-                    if given_up:
+                    if self._beginning[new.id]:
                         run.cancel()
-                begun.append(row.id)
+                return new.id if row is None else row.id
+            finally:
+                del self._beginning[new.id]
+
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._beginning[new.id] = False
+        try:
+            return await self._seen_through(begin)
+        except trio.Cancelled:  # a run that nobody wants is never asked for
+            if (run := self._runs.get(new.id)) is not None:
+                run.cancel()
+            elif new.id in self._beginning:
+                self._beginning[new.id] = True
+            raise
+
+    def _over(self) -> set[str]:
+        """Return the runs that have ended, or soon will, though the file need not say so."""
+        unwanted = {run_id for run_id, given_up in self._beginning.items() if given_up}
+        ended = {run_id for run_id, run in self._runs.items() if run.cancelled or run.done is not None}
+        return unwanted | ended | set(self._done)
+
+    async def _seen_through(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something in a task of its own, which whoever gives up waiting for it leaves to go on."""
+        done: list[T] = []
+        failed: list[Exception] = []
+        over = trio.Event()
+
+        async def see_through() -> None:
+            try:
+                done.append(await work())
             except Exception as error:  # noqa: BLE001  # raised where it is waited for
                 failed.append(error)
             finally:
                 over.set()
 
-        await trio.lowlevel.checkpoint_if_cancelled()
-        # A task, so that whoever gives up need not wait for the file, and a run that nobody wants is never asked for.
-        self._nursery.start_soon(begin)
-        try:
-            await over.wait()
-        except trio.Cancelled:
-            given_up = True
-            if (run := self._runs.get(new.id)) is not None:
-                run.cancel()
-            raise
+        self._nursery.start_soon(see_through)
+        await over.wait()
         if failed:
             raise failed.pop()
-        if not begun:
+        if not done:
             raise RuntimeError(_CLOSED)
-        return begun[0]
+        return done[0]
 
     async def result(
         self, run_id: str, *, wait_seconds: float = 0.0, on_phase: Callable[[str], None] | None = None
@@ -277,12 +301,13 @@ class Research:
         words for a person. Raises `BadArgument` for an id that is not known, and `UpstreamError` where a run has ended
         and its answer cannot be had now.
         """
-        keeper = self._ready()
+        self._ready()
         if read_word("run_id", run_id) is None:
             raise BadArgument("run_id is empty; pass the one that a run was begun with.")
         end = trio.current_time() + wait_seconds
         told = None
         while True:
+            keeper = self._ready()  # it may have been closed meanwhile
             run = self._runs.get(run_id)
             view = run.view if run is not None else await self._elsewhere(run_id, keeper)
             if on_phase is not None and view.running and view.phase != told:
@@ -309,7 +334,7 @@ class Research:
     async def cancel(self, run_id: str) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
 
-        Takes at most 50 seconds. Cancelling this leaves the cancel on its way. Raises as `result` does.
+        Takes a minute at most. Cancelling this leaves the cancel on its way. Raises as `result` does.
         """
         keeper = self._ready()
         view = await self.result(run_id)
@@ -405,8 +430,6 @@ class Research:
             if run.done is None and run.owned:
                 self._left.append(run)
             self._line.pop(run_id, None)
-            with suppress(RuntimeError):  # it never had its turn
-                self._turns.release_on_behalf_of(run)
             del self._runs[run_id]
             run.announce()  # whoever waits looks where it is now
 
@@ -419,6 +442,7 @@ class Research:
             await self._turns.acquire_on_behalf_of(run)
         finally:
             del self._line[run.row.id]
+        run.when_over(partial(self._turns.release_on_behalf_of, run))
         run.wait_in_line(None)
 
     def _place_of(self, run_id: str) -> int | None:
@@ -445,14 +469,17 @@ class Research:
 
     async def _take_over(self, row: Row, keeper: Keeper) -> bool:
         """Take over a run whose owner is gone; tell whether it is ours now."""
-        # The former has been done by us, and its end could not be written.
-        if row.id in self._done or not self._is_lost(row):
+        if row.id in self._runs or not self._is_lost(row):  # the former still has its end to write
             return False
-        claimed = await keeper.use(lambda file: file.claim(row.id, keeper.owner))
-        self._lapsed.pop(row.id, None)
-        if claimed is not None and row.id not in self._runs:
-            self._own(Run(claimed, None, self._api, keeper, self._terms), self._turn)
-        return row.id in self._runs
+
+        async def claim() -> bool:
+            claimed = await keeper.use(lambda file: file.claim(row.id, keeper.owner))
+            self._lapsed.pop(row.id, None)
+            if claimed is not None and row.id not in self._runs:
+                self._own(Run(claimed, None, self._api, keeper, self._terms), self._turn)
+            return row.id in self._runs
+
+        return await self._seen_through(claim)  # or a run would be ours, and nobody would go on with it
 
     def _is_lost(self, row: Row) -> bool:
         """Tell whether the owner of a run is gone: it has given it up, or its lease is over and stays so for a while.
@@ -478,7 +505,8 @@ class Research:
             days = self._settings.research.keep_days
             raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
         if row.status is None and await self._take_over(row, keeper):
-            return self._runs[run_id].view
+            run = self._runs.get(run_id)
+            return run.view if run is not None else await self._elsewhere(run_id, keeper)
         if row.status not in WITH_ANSWER or row.response_id is None:
             now = self._clock()
             view = view_of_row(row)
@@ -531,27 +559,27 @@ class Research:
         if self._keeper is None or not self._looking_after:
             return
         keeper = self._keeper
+        cancelled = [run.row for run in self._left if self._settings.research.on_exit == "cancel"]
+        refused = [replace(run.row, state=State.QUEUED) for run in self._left if run.costs_less_than_said]
+
+        def give_up(file: RunsFile) -> None:
+            for row in refused:  # what was to be asked goes with us
+                file.keep(row)
+            for row in cancelled:  # should the API not be told in time, the next server tells it
+                file.ask_cancel(row.id)
+            file.release(keeper.owner)
+
         with trio.move_on_after(_EXIT, shield=True):
-            for run in self._left:
-                if run.unsent:  # what was to be asked goes with us
-                    with suppress(RunsFileUnusable):
-                        await keeper.use(partial(_never_asked, run.row.id, keeper.owner))
-            if self._settings.research.on_exit == "cancel":
-                async with trio.open_nursery() as nursery:
-                    for run in self._left:
-                        nursery.start_soon(self._cancel_at_exit, run.row, keeper)
-            with suppress(RunsFileUnusable):
-                await keeper.use(lambda file: file.release(keeper.owner))
+            async with trio.open_nursery() as nursery:  # neither waits for the other
+                for row in cancelled:
+                    nursery.start_soon(self._cancel_at_exit, row)
+                with suppress(RunsFileUnusable):
+                    await keeper.use(give_up)
 
-    async def _cancel_at_exit(self, row: Row, keeper: Keeper) -> None:
-        with suppress(UpstreamError, RunsFileUnusable):
-            await keeper.use(lambda file: file.ask_cancel(row.id))
-            if row.response_id is not None:
+    async def _cancel_at_exit(self, row: Row) -> None:
+        if row.response_id is not None:
+            with suppress(UpstreamError):
                 await self._api.cancel_run(row.response_id, seconds=_EXIT)
-
-
-def _never_asked(run_id: str, owner: str, file: RunsFile) -> None:
-    file.keep(run_id, owner, {"state": State.QUEUED})
 
 
 def _may_be(run_id: str) -> bool:

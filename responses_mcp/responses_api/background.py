@@ -36,11 +36,7 @@ IDLE: Final = 180.0  # seconds without an event, after which a stream is given u
 MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
-# In a message that names no parameter, and is not about a schema, which may have anything in it.
-_ABOUT_IT: Final = re.compile(
-    r"\A(?!.*\bschema\b).*(?:\bbackground\b|(['\"`])store\1|\b(?:parameter|field|argument)s?:? store\b|\Astore\b)",
-    re.IGNORECASE | re.DOTALL,
-)
+_ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
 
 
@@ -67,7 +63,7 @@ def is_repeatable(error: UpstreamError) -> bool:
 def is_without_background(error: BaseException | None) -> bool:
     """Tell whether a server may have refused the request because it has no background mode, or keeps nothing.
 
-    With 404 it can mean the address as well; asking without costs nothing then.
+    Whether it did, shows when it is asked without, which costs nothing where something else was meant.
     """
     if not isinstance(error, UpstreamError) or error.status not in (400, 404, 422):
         return False
@@ -76,6 +72,13 @@ def is_without_background(error: BaseException | None) -> bool:
     if error.param:  # names what it is about: a vector store, or a member of a schema, has a longer name
         return error.param.removeprefix("body.") in ("background", "store")
     return _ABOUT_IT.search(error.message) is not None
+
+
+def note_without_background(api: ResponsesApi, model: str, status: int | None) -> None:
+    """Remember that a model was refused with background mode, and not without; `status` is that of the refusal."""
+    if status is not None and status != HTTPStatus.NOT_FOUND:  # which a gateway may give for a moment
+        api.without_background.add(model)
+        log.warning("the API has no background mode for %s, so it is asked without", model)
 
 
 async def create_in_background(
@@ -94,6 +97,7 @@ async def create_in_background(
     which the id of one that was just asked for may still come. `on_text` is told a text from its beginning again where
     the stream broke. Raises `UpstreamError`.
     """
+    refused: int | None = None
     if body["model"] not in api.without_background:
         asking = _Asking(api, body, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
         try:
@@ -102,16 +106,16 @@ async def create_in_background(
         except UpstreamError as error:
             if not is_without_background(error):
                 raise
-            if error.status != HTTPStatus.NOT_FOUND:
-                api.without_background.add(body["model"])
-                log.warning("the API has no background mode for %s, so it is asked without", body["model"])
+            refused = error.status
         else:
             raise DeadlineExceeded(
                 f"No answer within {api.timeout_ms / 1000:g} s, and it was cancelled; raise request.timeout_ms "
                 "(OPENAI_API_TIMEOUT), lower reasoning_effort in the profile, or ask for less.",
                 code="timeout",
             )
-    return await api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+    answer = await api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+    note_without_background(api, body["model"], refused)
+    return answer
 
 
 class _Asking:
@@ -263,7 +267,7 @@ class _Asking:
         self._idle.deadline = trio.current_time() + IDLE
 
     def _may_repeat(self, error: UpstreamError) -> bool:
-        self._sent = False
+        self._sent = not is_unpaid(error)
         self._idle.deadline = math.inf
         return is_repeatable(error)
 

@@ -158,7 +158,7 @@ class ParameterFallback:
         """Return the fallback to try next, after `error` for `self.fit(body)`; None if there is none."""
         sent = self.fit(body)
         refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)}
-        if not refused:
+        if not refused or ("store" in refused and "background" in sent):  # which has to be stored
             return None
         if "reasoning" in refused and sent["reasoning"] == body["reasoning"]:
             asked = str(sent["reasoning"].get("effort"))

@@ -682,9 +682,9 @@ async def test_a_run_whose_id_never_came_may_have_been_paid_for_also_where_it_is
     upstream = slow()
     upstream.latency = 60.0
     run_id = await left_going_on(upstream, tmp_path, seconds=1)
+    in_file(tmp_path, "UPDATE run SET cancel_asked = 1")
     async with researching(upstream, tmp_path) as research:
-        await research.result(run_id)
-        view = await research.cancel(run_id)
+        view = await ended(research, run_id)
         assert (view.status, view.maybe_paid) == ("cancelled", True)
         assert "before its id was known" in str(view.error)
     assert upstream.kinds == ["ask"]

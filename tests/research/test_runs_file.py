@@ -81,7 +81,7 @@ def test_the_same_question_joins_a_run_that_goes_on_unless_it_is_cancelled_ended
     assert file.add(row("run_3", digest="other"), join=True).id == "run_3"
     assert file.add(row("run_4"), join=False).id == "run_4"
     file.ask_cancel("run_1")
-    file.keep("run_4", "one", {"status": "completed"})
+    file.keep(row("run_4", status="completed"))
     assert file.add(row("run_5"), join=True).id == "run_5"
 
 
@@ -100,8 +100,9 @@ def test_who_has_lost_a_run_can_write_nothing_more(file: RunsFile, clock: Clock)
     file.add(row(), join=True)
     clock.now += LEASE_SECONDS
     file.claim("run_1", "two")
-    assert file.keep("run_1", "one", {"state": State.ASKING}) is None
-    kept = file.keep("run_1", "two", {"state": State.FOLLOWING, "response_id": "resp_1"})
+    assert file.keep(row(state=State.ASKING)) is None
+    assert file.keep(row(owner="two", state=State.FOLLOWING, response_id="resp_1")) is False
+    kept = file.get("run_1", "mine")
     assert kept is not None
     assert (kept.state, kept.response_id) == (State.FOLLOWING, "resp_1")
 
@@ -110,16 +111,17 @@ def test_writing_keeps_the_lease_and_tells_of_a_cancel(file: RunsFile, clock: Cl
     file.add(row(), join=True)
     clock.now += LEASE_SECONDS - 1
     file.ask_cancel("run_1")
-    kept = file.keep("run_1", "one", {})
+    assert file.keep(row()) is True
+    kept = file.get("run_1", "mine")
     assert kept is not None
     assert (kept.cancel_asked, kept.leased_until) == (True, clock.now + LEASE_SECONDS)
 
 
 def test_what_has_ended_stays_as_it_is(file: RunsFile, clock: Clock) -> None:
     file.add(row(), join=True)
-    file.keep("run_1", "one", {"status": "completed", "state": State.ENDED})
+    file.keep(row(status="completed", state=State.ENDED))
     file.ask_cancel("run_1")
-    assert file.keep("run_1", "one", {"status": "failed"}) is None
+    assert file.keep(row(status="failed")) is None
     clock.now += 1000
     assert (file.orphans("mine"), file.claim("run_1", "two")) == ([], None)
     found = file.get("run_1", "mine")
@@ -238,18 +240,18 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
     with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(RunsFileUnusable, match="another process holds its lock"):
-            file.keep("run_1", "one", {})
+            file.keep(row())
         other.execute("ROLLBACK")
-    assert file.keep("run_1", "one", {}) is not None
+    assert file.keep(row()) is not None
 
 
 def test_a_file_that_is_deleted_meanwhile_is_made_anew(file: RunsFile) -> None:
     file.add(row(), join=True)
     for path in file.path.parent.iterdir():
         path.unlink()
-    assert file.keep("run_1", "one", {}) is None
-    file.add(row("run_2"), join=True)
-    assert [each.id for each in file.recent("mine", 5)] == ["run_2"]
+    assert file.keep(row()) is False
+    assert file.add(row("run_2"), join=True).id == "run_1"
+    assert [each.id for each in file.recent("mine", 5)] == ["run_1"]
 
 
 def test_a_question_is_kept_on_one_line_and_short() -> None:

@@ -194,11 +194,10 @@ async def test_an_api_without_background_mode_is_asked_without_and_the_next_time
     autojump_clock: MockClock,
 ) -> None:
     upstream = slow()
-    upstream.script = [WITHOUT, Error(401), Error(401)]
+    upstream.script = [WITHOUT]
     answers = asking(upstream)
     with trio.fail_after(LONG):
         for _ in range(2):
-            with pytest.raises(UpstreamError):
-                await answers.answer("why?")
+            await answers.answer("why?")
     assert ["background" in asked.json for asked in upstream.asked] == [True, False, False]
     assert "store" not in upstream.asked[1].json

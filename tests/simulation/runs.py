@@ -31,7 +31,7 @@ from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, UpstreamError
 from responses_mcp.research.outcome import RunView
-from responses_mcp.research.run import CANCEL_TRIES, CANCEL_TRY, INTERNAL
+from responses_mcp.research.run import CANCEL_TRY, CANCELS_FOR, INTERNAL, WITHDRAW
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
@@ -395,7 +395,7 @@ class _World:
                 return  # nobody waits for what a server says that has ended
             if view.running and not any(each.lost for each in self.servers):
                 self.record.violated(Rule.PROMPT, f"{run_id} was cancelled and goes on ({view.phase})")
-            if trio.current_time() > began + (CANCEL_TRIES + 2) * (CANCEL_TRY + 1) + 25.0:
+            if trio.current_time() > began + WITHDRAW + CANCELS_FOR + CANCEL_TRY + 25.0:
                 self.record.violated(Rule.PROMPT, f"a cancel took {trio.current_time() - began:.1f} s")
 
     async def settle(self, nursery: trio.Nursery) -> None:

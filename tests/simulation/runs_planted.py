@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -50,7 +50,10 @@ def _writes_late() -> AbstractContextManager[object]:
 
 
 def _claims_all() -> AbstractContextManager[object]:
-    return patch.multiple(runs_file, _FREE="(? + ? > 0)")
+    stack = ExitStack()  # two places see to it
+    stack.enter_context(patch.multiple(runs_file, _FREE="(? + ? > 0)"))
+    stack.enter_context(patch.object(Research, "_is_lost", lambda self, row: True))
+    return stack
 
 
 def _ignores_cancels() -> AbstractContextManager[object]:
@@ -70,8 +73,9 @@ def _forgets_early_cancels() -> AbstractContextManager[object]:
 def _keeps_nothing(name: str) -> Callable[[], AbstractContextManager[object]]:
     real = RunsFile.keep
 
-    def keep(self: RunsFile, run_id: str, owner: str, changes: Mapping[str, Any]) -> Any:
-        return real(self, run_id, owner, {key: value for key, value in changes.items() if key != name})
+    def keep(self: RunsFile, row: Row) -> Any:
+        before = self.get(row.id, row.account)
+        return real(self, row if before is None else replace(row, **{name: getattr(before, name)}))
 
     return lambda: patch.object(RunsFile, "keep", keep)
 
