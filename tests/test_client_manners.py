@@ -265,7 +265,7 @@ async def test_a_key_that_is_there_but_cannot_be_sent_is_told_alike_to_every_cli
     async with connected_client(settings) as client:
         await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
         answer = json.dumps(await call(client, {"query": "q"}))
-    assert "has quotation marks around it. Remove them. Then restart the server." in answer
+    assert "has quotation marks around it. Remove them. Then restart the client." in answer
 
 
 # End

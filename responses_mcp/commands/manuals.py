@@ -551,7 +551,7 @@ def build_parser() -> Parser:
         "read MANUAL PATH",
         _read,
         "show a section of a manual",
-        "A JSON file is shown from the line on.",
+        "JSON is shown from --line on, or from its start.",
         _READ_EXAMPLE,
         "read guide/auth/tokens.md:57",
         "read guide errors.json",
@@ -559,7 +559,7 @@ def build_parser() -> Parser:
     read.add_argument("manual", metavar="MANUAL", type=_manual, help="which manual, or a place as 'find' shows it")
     read.add_argument("path", metavar="PATH", nargs="?", help="a file of it")
     read.add_argument("--line", metavar="N", type=_positive, help="a line of the section (default: the first section)")
-    read.add_argument("--all", action="store_true", help="the whole file, or all from the line on")
+    read.add_argument("--all", action="store_true", help="all of the file, or from --line on")
     listing = command(
         "ls [MANUAL [FOLDER]]",
         _ls,

@@ -28,7 +28,7 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
     if not isinstance(error, KeyUnusable):
         return str(error)
     if error.remedy is not None:
-        return f"{error.cause} {error.remedy} Then restart the server."
+        return f"{error.cause} {error.remedy} Then restart the client."
     if client in _PASS_IT_ON:
         title = _PASS_IT_ON[client]
         return (
@@ -37,5 +37,5 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
         )
     return (
         f"{error.cause} Set it in the `env` of this server's entry in your MCP client's configuration, then restart "
-        "the server."
+        "the client."
     )

@@ -209,7 +209,7 @@ async def test_a_missing_key_names_the_variable_and_the_cure() -> None:
     harness = Harness(settings=Settings(openai=OpenAISettings(api_key_env="MY_KEY")))
     message = (await harness.fail())["message"]
     assert "MY_KEY is not set" in message
-    assert "restart the server" in message
+    assert "restart the client" in message
 
 
 # How they fail

@@ -207,7 +207,7 @@ async def test_a_key_that_cannot_work_is_refused_with_the_cure_and_nothing_is_se
     assert (error.code, error.message) == (-32001, "Authentication Error")
     assert error.data is not None
     assert says in error.data["details"]
-    assert "restart the server" in error.data["details"]
+    assert "restart the client" in error.data["details"]
     assert harness.stub.sent == []
 
 
