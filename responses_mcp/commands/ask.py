@@ -17,12 +17,11 @@ from responses_mcp.commands.asking import (
     call,
     for_reading,
     question,
-    run_asking,
     tell_usage,
     with_usage,
 )
 from responses_mcp.commands.parser import Parser, whole_number
-from responses_mcp.commands.terminal import configured, on_terminal, parser_of, say_json, say_text
+from responses_mcp.commands.terminal import configured, on_terminal, parser_of, run_command, say_json, say_text
 from responses_mcp.commands.written_answer import WrittenAnswer
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import EFFORTS, Settings
@@ -65,7 +64,7 @@ def build_parser() -> Parser:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     options = build_parser().parse_words(argv)
-    return run_asking(lambda: _ask(options), as_json=options.json)
+    return run_command(lambda: _ask(options), as_json=options.json)
 
 
 def _ask(options: argparse.Namespace) -> None:

@@ -20,7 +20,6 @@ import trio
 from responses_mcp.commands.terminal import (
     FAILED,
     NAME,
-    OK,
     WRONG,
     StatusLine,
     Stop,
@@ -28,8 +27,6 @@ from responses_mcp.commands.terminal import (
     counted,
     on_terminal,
     remark,
-    run_command,
-    say_json,
 )
 from responses_mcp.debuglog import configure
 from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError
@@ -68,20 +65,6 @@ def question(words: Sequence[str]) -> str:
     if not text:
         raise Stop("There is nothing to ask; give it in quotation marks, or on stdin.", code=WRONG)
     return text
-
-
-def run_asking(work: Callable[[], None], *, as_json: bool) -> int:
-    """Do the work of `ask` or `search` and return the exit code; with `as_json` a failure is a JSON document, too."""
-
-    def told() -> None:
-        try:
-            work()
-        except Stop as stop:
-            if as_json and stop.code != OK:
-                say_json({"error": {"message": " ".join(stop.sentences), **stop.details}})
-            raise
-
-    return run_command(told)
 
 
 def call(settings: Settings, ask: Callable[[Watch], Awaitable[T]]) -> T:

@@ -42,8 +42,11 @@ async def embed(
     if free:
         _tell(f"{what}; wordllama makes them on this machine.", options)
     else:
-        cost = "for a price not known here" if dollars is None else f"about ${dollars:.2f} at OpenAI's list price"
-        _tell(f"{what} for {settings.model}, {cost}. Their texts are sent to the endpoint.", options)
+        cost = "for a price not known here"
+        if dollars is not None:
+            about = f"about ${dollars:.2f}" if dollars >= 0.01 else "less than $0.01"  # a cent
+            cost = f"{about} at OpenAI's list price"
+        _tell(f"{what} for {settings.model}, {cost}. Their texts are sent to {options.vectors_from}.", options)
         if not options.yes and not await _agreed(options):
             return document
     for name, lacking in wanted.items():

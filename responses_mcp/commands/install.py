@@ -105,7 +105,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     path = Path(_file(options, client, machine))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     put = (_write if options.write else _show)(client, options.name, entry, path, redact)
-    for finding in () if manuals is None else check_manuals(manuals):
+    for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
         if finding.fix is not None:
             remark(f"{finding.found}; {finding.fix}.")
     root = (as_table(put.get(client.members.variables)) or {}).get("MANUALS_ROOT") or settings.manuals.root

@@ -39,7 +39,14 @@ from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.provider import open_embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.manuals.files.unserved import in_words, loose_files, names_in_words, other_kinds
+from responses_mcp.manuals.files.unserved import (
+    SET_ROOT,
+    in_words,
+    loose_files,
+    names_in_words,
+    other_kinds,
+    root_of_one,
+)
 from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
 from responses_mcp.manuals.requests.paths import file_type, parts_of
@@ -70,7 +77,7 @@ _COMMANDS: Final = ("index", "find", "read", "ls")
 _INDEX_EXAMPLE: Final = "index --root ~/manuals"
 _FIND_EXAMPLE: Final = 'find "How long is a token valid?"'
 _LS_EXAMPLE: Final = "ls guide auth"
-_ONLY_PARTS: Final = "These have none of the words themselves, only parts of longer ones:"
+_ONLY_PARTS: Final = "In these, the words are only parts of longer words:"
 _READ_EXAMPLE: Final = "read guide auth/tokens.md --line 57"
 
 
@@ -88,12 +95,15 @@ def run(argv: Sequence[str]) -> int:
         options.own.refuse(rest)
     if options.command == "read":
         _take_apart(options, options.own)
+    if options.command == "ls" and options.manual and not options.path:
+        options.manual, _, options.path = options.manual.partition("/")
     options.rest = rest  # words of a query that stand behind an option
-    return run_command(lambda: _run(options))
+    return run_command(lambda: _run(options), as_json=options.json)
 
 
 def _run(options: argparse.Namespace) -> None:
     settings = _settings(options)
+    options.vectors_from = settings.manuals.embeddings.base_url or settings.openai.base_url
     if _forgets(options):
         _forget(settings.manuals, options)
         return
@@ -132,7 +142,7 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
         kinds.append(await _in_thread(other_kinds, settings.root or "", report.manual_id))
         if not options.json:
             _say_report(report, kinds[-1])
-    await _remark_loose(settings, options)
+    await _remark_loose(settings, options, len(names))
     why = reports[0].in_memory or _why_in_memory(settings)
     filled = {} if not options.embed else {"embeddings": await embed(manuals, settings.embeddings, names, options)}
     if options.json:
@@ -214,17 +224,25 @@ def _index_file(settings: ManualsSettings) -> str:
 
 
 async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    query = " ".join([*options.query, *options.rest])
+    if not query.strip():
+        raise Stop("QUERY is blank; say what to look for.", code=WRONG)
     names = [] if options.manual else await _names(manuals, settings, options)
-    asked = parse_search({"query": " ".join([*options.query, *options.rest]), "path_prefix": options.path})
+    asked = parse_search({"query": query, "path_prefix": options.path})
     manual_ids = tuple(options.manual or ())
     request = replace(asked, limit=options.limit, manual_ids=manual_ids, time_ms=options.budget_ms)
     with StatusLine() as status:
         found = await manuals.search(request, on_phase=status.show)
     if not options.manual:
-        await _remark_loose(settings, options)
+        await _remark_loose(settings, options, len(names))
     if options.json:
         unsearched = [asdict(each) for each in found.unsearched]
         say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
+    if found.no_such_path is not None:
+        manual_id, _, path = found.no_such_path.partition("/")
+        meant = f" Did you mean --manual {manual_id}{f' --path {path}' if path else ''}?" if manual_id in names else ""
+        raise Stop(f"{found.note}{meant}", told=options.json)
+    if options.json:
         return
     if not options.manual:
         found = replace(found, loose=())  # the remark has said it
@@ -238,9 +256,6 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         _say_row(rank, row)
     if found.note:
         say(found.note)
-    manual_id, _, path = (found.no_such_path or "").partition("/")
-    if manual_id in names:
-        say(f"Did you mean --manual {manual_id}{f' --path {path}' if path else ''}?")
     if found.unsearched:
         say()
     for each in found.unsearched:
@@ -293,7 +308,7 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
     for each in shown:
         name, others = each["manual_id"], in_words(each["not_served"])
         say(f"{name}{' ' * (wide - columns(name))}  {counted(each['files'], 'file')}{f'; {others}' if others else ''}")
-    await _remark_loose(settings, options)
+    await _remark_loose(settings, options, len(shown))
 
 
 async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -> None:
@@ -340,6 +355,9 @@ def _take_apart(options: argparse.Namespace, parser: Parser) -> None:
     """Take a place as `find` shows it, such as guide/auth/tokens.md:57, apart."""
     if options.path is None:
         options.manual, _, options.path = options.manual.partition("/")
+    if not options.manual or file_type(options.manual) is not None:
+        given = options.manual or f"/{options.path}"
+        parser.error(f"pass MANUAL and PATH, or a place as 'manuals find' shows it, not {given!r} alone")
     if not options.path:
         parser.error(f"PATH is missing; 'manuals ls {options.manual}' lists the files of {options.manual}")
     path, _, line = options.path.rpartition(":")
@@ -390,7 +408,7 @@ async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:
 def _say_read(text: str, replaced: int) -> None:
     say_text(text if text.endswith("\n") or not text else f"{text}\n")
     if replaced:
-        remark(f"the file is not all UTF-8; what is not was replaced, in {counted(replaced, 'place')}.")
+        remark(f"the file is not all valid UTF-8; {counted(replaced, 'place')} of it had to be replaced.")
 
 
 # What all of them need
@@ -408,27 +426,29 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
         return names
     loose = await _in_thread(loose_files, settings.root or "")
     if not loose:
-        raise Stop("There are no manuals; each is a folder of .md and .json files in the folder of manuals.")
+        raise Stop(
+            f"There are no manuals in {settings.root}; put each, as .md and .json files, into its own folder there."
+        )
     raise Stop(
         f"There are no manuals in {settings.root}, only {names_in_words(loose)}: a manual is a folder in it. "
-        f"If that is a manual itself, {_root_above(settings, options)}."
+        f"If {settings.root} is a manual itself, {_as_a_manual(settings, options)}."
     )
 
 
-async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace) -> None:
-    """Say which files are not in any manual: the root may be a manual itself."""
+async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace, manuals: int) -> None:
+    """Say which files are not in any of so many manuals: where they are many, the root may be a manual itself."""
     loose = await _in_thread(loose_files, settings.root or "")
     if loose:
-        are = "is" if len(loose) == 1 else "are"
+        are, them = ("is", "it") if len(loose) == 1 else ("are", "them")
         remark(
-            f"{names_in_words(loose)} {are} not in any manual: a manual is a folder in {settings.root}. "
-            f"If that is a manual itself, {_root_above(settings, options)}."
+            f"{names_in_words(loose)} {are} not in any manual, and so not searched; put {them} into a folder of "
+            f"{settings.root}."
+            + (f" If that is a manual itself, {_as_a_manual(settings, options)}." if len(loose) >= manuals else "")
         )
 
 
-def _root_above(settings: ManualsSettings, options: argparse.Namespace) -> str:
-    above = Path(settings.root or "").parent
-    return f"pass --root {above}" if options.root is not None else f"set manuals.root (MANUALS_ROOT) to {above}"
+def _as_a_manual(settings: ManualsSettings, options: argparse.Namespace) -> str:
+    return root_of_one(settings.root or "", "pass --root" if options.root is not None else SET_ROOT)
 
 
 async def _in_thread(work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:
@@ -440,8 +460,9 @@ def _settings(options: argparse.Namespace) -> Settings:
     if options.root is not None:
         root = os.path.abspath(os.path.expanduser(options.root))  # noqa: PTH100, PTH111  # Path raises where there is no home
         if not options.root.strip() or (not os.path.isdir(root) and not _forgets(options)):  # noqa: PTH112
-            what = "no folder, but a file, is at" if os.path.isfile(root) else "there is no folder"  # noqa: PTH113
-            raise Stop(f"--root: {what} {options.root!r}; correct the path.", code=WRONG)
+            is_file = os.path.isfile(root)  # noqa: PTH113
+            what = f"{options.root!r} is a file, not a folder" if is_file else f"there is no folder {options.root!r}"
+            raise Stop(f"--root: {what}; correct the path.", code=WRONG)
         environ["MANUALS_ROOT"] = root
     settings = configured(environ, options.config, silent=("manuals.root",) if _forgets(options) else ())
     folder = settings.manuals.root

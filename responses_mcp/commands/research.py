@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import trio
 
-from responses_mcp.commands.asking import Watch, call, for_reading, question, run_asking
+from responses_mcp.commands.asking import Watch, call, for_reading, question
 from responses_mcp.commands.parser import Parser, no_command
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -30,6 +30,7 @@ from responses_mcp.commands.terminal import (
     on_terminal,
     parser_of,
     remark,
+    run_command,
     say,
     say_json,
     say_text,
@@ -114,7 +115,7 @@ def run(argv: Sequence[str]) -> int:
         nonlocal code
         code = work(options, _settings(options))
 
-    return run_asking(told, as_json=options.json) or code
+    return run_command(told, as_json=options.json) or code
 
 
 def _settings(options: argparse.Namespace) -> Settings:

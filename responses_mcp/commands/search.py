@@ -13,12 +13,11 @@ from responses_mcp.commands.asking import (
     call,
     for_reading,
     question,
-    run_asking,
     tell_usage,
     with_usage,
 )
 from responses_mcp.commands.parser import Parser, whole_number
-from responses_mcp.commands.terminal import configured, parser_of, remark, say, say_json, say_text
+from responses_mcp.commands.terminal import configured, parser_of, remark, run_command, say, say_json, say_text
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.websearch import SearchResults, open_search
 
@@ -59,7 +58,7 @@ def build_parser() -> Parser:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     options = build_parser().parse_words(argv)
-    return run_asking(lambda: _search(options), as_json=options.json)
+    return run_command(lambda: _search(options), as_json=options.json)
 
 
 def _search(options: argparse.Namespace) -> None:

@@ -39,14 +39,17 @@ _USUAL_WIDTH: Final = 80
 class Stop(Exception):  # not always an error
     """Ends a command: the sentences go to stderr, and `code` is the exit code.
 
-    `details` are what programs may want to know of it, JSON.
+    `details` are what programs may want to know of it, JSON; nothing more is to be said to them if it is `told`.
     """
 
-    def __init__(self, *sentences: str, code: int = FAILED, details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, *sentences: str, code: int = FAILED, details: Mapping[str, Any] | None = None, told: bool = False
+    ) -> None:
         super().__init__(*sentences)
         self.sentences = sentences
         self.code = code
         self.details = details or {}
+        self.told = told
 
 
 def parser_of(command: str, *, description: str, epilog: str, usage: str | None = None, width: int = 20) -> Parser:
@@ -60,15 +63,18 @@ def parser_of(command: str, *, description: str, epilog: str, usage: str | None 
     )
 
 
-def run_command(work: Callable[[], None]) -> int:
-    """Do the work of a command and return the exit code; warnings that are logged meanwhile go to stderr."""
+def run_command(work: Callable[[], None], *, as_json: bool = False) -> int:
+    """Do the work of a command and return the exit code; warnings that are logged meanwhile go to stderr.
+
+    With `as_json`, what stops it is a JSON document on stdout, too: `{"error": {"message": …}}`.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
     with _warnings_told():
         try:
             write("")  # a stdout that is closed is told before anything is paid for, or changed
-            _out_of_groups(work)
+            _out_of_groups(lambda: _told_as_json(work) if as_json else work())
             _flush()
         except Stop as stop:
             for sentence in stop.sentences:
@@ -78,6 +84,15 @@ def run_command(work: Callable[[], None]) -> int:
             remark("interrupted.", begin="\r" if on_terminal(sys.stderr) else "")  # over what it shows of Ctrl-C
             return INTERRUPTED
     return OK
+
+
+def _told_as_json(work: Callable[[], None]) -> None:
+    try:
+        _out_of_groups(work)
+    except Stop as stop:
+        if stop.code != OK and not stop.told:
+            say_json({"error": {"message": " ".join(stop.sentences), **stop.details}})
+        raise
 
 
 def _out_of_groups(work: Callable[[], None]) -> None:

@@ -323,8 +323,8 @@ class Library:
                 store.close()
                 self.unused = str(error)
                 log.warning(
-                    "manuals: the index is kept in memory, because its folder cannot be used (%s); "
-                    "set manuals.index_dir to a folder that can be written to.",
+                    "manuals: the index is kept in memory, because its folder cannot be used (%s); set "
+                    "manuals.index_dir (MANUALS_INDEX_DIR) to a folder that can be written to.",
                     error,
                 )
                 return self._renewed(Store(None))

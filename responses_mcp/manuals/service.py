@@ -142,8 +142,8 @@ class Manuals:
         shown = page(payload, request, compact=True)
         rows = page(payload, replace(request, kind="integrated_top"), compact=False)["items"]
         wanted = [
-            Wanted(row["ref"]["manual_id"], row["path"], row["start_line"], row["title"], row["token_hits"])
-            for row in rows
+            Wanted(row["ref"]["manual_id"], row["path"], row["start_line"], row["title"], sought)
+            for row, sought in zip(rows, payload["sought"][request.offset :], strict=False)
         ]
         return placed(shown, await self._passages(wanted))
 
@@ -166,13 +166,16 @@ class Manuals:
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
         texts = await self._passages(
-            [Wanted(each.manual_id, each.path, each.line, each.title, each.words) for each in found.ranked]
+            [Wanted(each.manual_id, each.path, each.line, each.title, each.sought) for each in found.ranked]
         )
         results = _results(found, texts, why)
-        if results.rows or results.no_such_path is not None or request.manual_ids:
+        if results.rows or results.no_such_path is not None or results.unsearched:
             return results
+        no_files = await self._threads.run(partial(_has_no_files, names))
+        if request.manual_ids:
+            return replace(results, no_files=no_files)
         loose = await self._threads.run(lambda library, _: loose_files(str(library.folder.root)))
-        return replace(results, loose=tuple(loose))
+        return replace(results, loose=tuple(loose), no_files=no_files)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).
@@ -332,6 +335,10 @@ def _names(library: Library, _: CancellationCheck) -> tuple[list[str], str | Non
     """Return the ids of all manuals; or none, and why there are none."""
     names = library.folder.manuals()
     return names, None if names else why_there_is_none(library.folder.root)
+
+
+def _has_no_files(manual_ids: Sequence[str], library: Library, check: CancellationCheck) -> bool:
+    return not any(True for each in manual_ids for _ in library.folder.walk(each, check, {}))
 
 
 def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str:

@@ -70,6 +70,8 @@ def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:
 
     The reason never shows more than scheme and host: keys get pasted into paths, queries and user parts.
     """
+    if text[:1] in ("'", '"'):
+        return BadValue(("a URL in quotation marks (not shown)",), cure="remove the quotation marks")
     if "\\" in text or "@" in text.partition("?")[0]:
         return BadValue(
             ("a URL with credentials or a backslash (not shown)",),
@@ -81,7 +83,8 @@ def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:
     except ValueError:
         return BadValue(("a URL that cannot be read (not shown)",))
     if parts.scheme not in {"http", "https"}:
-        cure = "" if "://" in text else "begin it with https://"
+        host = re.split(r"[:/]", text, maxsplit=1)[0]
+        cure = "" if "://" in text else f"begin it with {'http' if is_loopback(host) else 'https'}://"
         return BadValue(("no http or https URL (not shown)",), cure=cure)
     if port == 0 or not _usable_host(host):
         return BadValue(("a URL without a usable host (not shown)",))

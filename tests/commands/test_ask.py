@@ -61,11 +61,13 @@ async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywher
     [
         (
             lambda url: url.removesuffix("/v1"),
-            "openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?",
+            "openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?",
         ),
-        (lambda url: url.removeprefix("http://"), "begin it with https://."),
+        (lambda url: url.removeprefix("http://"), "begin it with http://."),
+        (lambda url: "api.example.com/v1", "begin it with https://."),
+        (lambda url: f'"{url}"', "a URL in quotation marks (not shown)"),
     ],
-    ids=["no version", "no scheme"],
+    ids=["no version", "no scheme on this machine", "no scheme", "quotation marks"],
 )
 async def test_an_address_that_lacks_a_part_is_told_which(
     cut: Callable[[str], str],

@@ -306,7 +306,7 @@ async def test_extra_headers_are_named_and_their_values_are_not(examine: Doctor)
 
 
 def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> None:
-    root = tmp_path / "manuals"
+    root = tmp_path / "all" / "manuals"
     for name in ("guide/a.md", "guide/b.pdf", "guide/c.pdf", "loose.md", "d.png"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x", encoding="utf-8")
@@ -314,12 +314,12 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
         each for each in check_configuration(load_settings({"MANUALS_ROOT": str(root)})) if each.check == "manuals"
     ]
     assert found == [
-        ("manuals", "ok", f"{root} has 1 manual; not served are 2 files of other kinds (2 .pdf)", None),
+        ("manuals", "ok", f"{root} has 1 manual; 2 files of other kinds are not served (2 .pdf)", None),
         (
             "manuals",
             "warn",
             "loose.md is not in any manual",
-            f"put it into a folder of {root}; if that is a manual itself, set manuals.root (MANUALS_ROOT) to {tmp_path}",
+            f"put it into a folder of {root}; if that is a manual itself, set manuals.root (MANUALS_ROOT) to {root.parent}",
         ),
     ]
 
@@ -339,9 +339,7 @@ async def test_what_embeddings_send_and_where_is_told(
 ) -> None:
     given = {"MANUALS_ROOT": str(tmp_path), "MANUALS_EMBEDDINGS_PROVIDER": "api"}
     report = await examine("--offline", **given, MANUALS_EMBEDDINGS_BASE_URL="https://vectors.example/v1")
-    report.line(
-        "ok", "embeddings", "the question of each search, to https://vectors.example/v1/embeddings", "OPENAI_API_KEY"
-    )
+    report.line("ok", "embeddings", "each search are sent to https://vectors.example/v1/embeddings", "OPENAI_API_KEY")
     for there, line in (
         (None, ("warn", "embeddings", 'install "openai-responses-mcp[semantic]"')),
         (object(), ("ok", "embeddings", "on this machine; nothing is sent")),

@@ -53,8 +53,8 @@ async def test_without_yes_and_a_terminal_it_only_says_what_it_would_send_and_co
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[1] == (
-        "40 sections without vectors, about 1,057 tokens for text-embedding-3-small, about $0.00 at OpenAI's list "
-        "price. Their texts are sent to the endpoint."
+        "40 sections without vectors, about 1,057 tokens for text-embedding-3-small, less than $0.01 at OpenAI's "
+        f"list price. Their texts are sent to {api.base_url}."
     )
     assert lines[2] == "Nothing was sent; add --yes to go on."
     assert api.requests == []

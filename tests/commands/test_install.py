@@ -186,7 +186,7 @@ def test_a_folder_that_is_a_manual_itself_is_told_with_the_one_that_was_meant(in
     (tmp_path / "hb/pump/care.md").write_text("# Care\n", encoding="utf-8")
     done = install("codex", "--manuals", str(tmp_path / "hb/pump"))
     assert done.code == 0
-    assert f"set manuals.root (MANUALS_ROOT) to {tmp_path / 'hb'}." in done.err
+    assert f"pass --manuals {tmp_path / 'hb'}." in done.err
     assert "not in any manual" not in install("codex", "--manuals", str(tmp_path / "hb")).err
 
 

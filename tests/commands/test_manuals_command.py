@@ -165,7 +165,7 @@ def test_index_counts_files_of_other_kinds_and_names_the_kinds(manuals: Command,
     for name in ("a.pdf", "b.PDF", "auth/c.png", "Makefile", ".hidden.pdf", ".git/d.pdf"):
         write(root / "guide" / name, "x")
     first, second, _ = output(manuals("index")).splitlines()
-    assert first.endswith(" s; not served are 4 files of other kinds (2 .pdf, 1 .png, 1 without an ending)")
+    assert first.endswith(" s; 4 files of other kinds are not served (2 .pdf, 1 .png, 1 without an ending)")
     assert second.endswith(" s")
     shown = json.loads(output(manuals("index", "--json")))
     assert [each["not_served"] for each in shown["manuals"]] == [{".pdf": 2, ".png": 1, "": 1}, {}]
@@ -176,8 +176,8 @@ def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
 ) -> None:
     monkeypatch.delenv("MANUALS_ROOT")
     said = (
-        f"openai-responses-mcp: errors.json and logs.md are not in any manual: a manual is a folder in {root / 'guide'}. "
-        f"If that is a manual itself, pass --root {root}.\n"
+        f"openai-responses-mcp: errors.json and logs.md are not in any manual, and so not searched; put them "
+        f"into a folder of {root / 'guide'}. If that is a manual itself, pass --root {root}.\n"
     )
     for command in (["index"], ["ls"], ["find", "unicorns"], ["find", "token"], ["find", "token", "--json"]):
         code, _, err = manuals(*command, "--root", str(root / "guide"))
@@ -201,10 +201,10 @@ def test_a_folder_of_files_alone_is_told_to_be_a_manual(
         assert (code, out) == (1, "")
         assert err == (
             f"openai-responses-mcp: There are no manuals in {root / 'plant'}, only 電源.md: a manual is a folder in it. "
-            f"If that is a manual itself, pass --root {root}.\n"
+            f"If {root / 'plant'} is a manual itself, pass --root {root}.\n"
         )
     monkeypatch.setenv("MANUALS_ROOT", str(root / "plant"))
-    assert f"If that is a manual itself, set manuals.root (MANUALS_ROOT) to {root}.\n" in manuals("ls")[2]
+    assert f"is a manual itself, set manuals.root (MANUALS_ROOT) to {root}.\n" in manuals("ls")[2]
 
 
 # ls
@@ -212,7 +212,7 @@ def test_a_folder_of_files_alone_is_told_to_be_a_manual(
 
 def test_ls_lists_the_manuals_and_what_is_in_one(manuals: Command, root: Path) -> None:
     write(root / "plant/a.pdf", "x")
-    assert output(manuals("ls")) == "guide  3 files\nplant  1 file; not served is 1 file of another kind (1 .pdf)\n"
+    assert output(manuals("ls")) == "guide  3 files\nplant  1 file; 1 file of another kind is not served (1 .pdf)\n"
     assert output(manuals("ls", "guide/")) == "auth/\nerrors.json\nlogs.md\n"
     assert output(manuals("ls", "guide", "auth")) == "tokens.md\n"
     code, out, err = manuals("ls", "nowhere")
@@ -439,13 +439,13 @@ def test_hits_without_a_word_of_the_question_come_after_a_rule_that_says_so(manu
     write(root / "guide/names.md", "# Names\n\nThe AsyncGate opens.\n")
     write(root / "guide/gate.md", "# Gate\n\n" + "All the ways that lead to a place, and one gate on them. " * 9)
     lines = output(manuals("find", "gate")).splitlines()
-    rule = lines.index("These have none of the words themselves, only parts of longer ones:")
+    rule = lines.index("In these, the words are only parts of longer words:")
     assert [line for line in lines[:rule] if re.match(r" +\d+\. ", line)] == ["  1. Gate"]
     assert [line for line in lines[rule:] if re.match(r" +\d+\. ", line)] == ["  2. Names"]
     assert lines[rule - 1] == lines[rule + 1] == ""
     assert lines[-1].endswith("read guide gate.md --line 1")
-    only = output(manuals("find", "opengate", "--path", "nowhere")) + output(manuals("find", "async"))
-    assert only.splitlines()[1:3] == ["These have none of the words themselves, only parts of longer ones:", ""]
+    only = output(manuals("find", "async"))
+    assert only.splitlines()[:2] == ["In these, the words are only parts of longer words:", ""]
 
 
 def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
@@ -453,12 +453,74 @@ def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
     assert output(manuals("find", "?!")) == "Nothing in the manuals matches; try other words.\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["find", "x", "--manual", "gatway"], "There is no manual 'gatway'"),
+        (["read", "guide", "nowhere.md"], "nowhere.md"),
+        (["ls", "nowhere"], "There is no manual 'nowhere'"),
+        (["find", " "], "QUERY is blank"),
+    ],
+)
+def test_what_stops_a_command_is_a_json_document_too(manuals: Command, command: list[str], said: str) -> None:
+    code, out, err = manuals(*command, "--json")
+    assert code in (1, 2)
+    message = json.loads(out)["error"]["message"]
+    assert said in message
+    assert err == f"openai-responses-mcp: {message}\n"
+
+
+def test_a_search_where_there_is_no_file_to_search_does_not_blame_the_words(manuals: Command, root: Path) -> None:
+    for path in sorted(root.rglob("*.*")):
+        path.rename(path.with_suffix(".txt"))
+    for more in ([], ["--manual", "guide"]):
+        assert output(manuals("find", "token", *more)).startswith("There is no .md or .json file to search;")
+
+
+def test_an_empty_folder_of_manuals_is_named(manuals: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for command in (["ls"], ["index"], ["find", "x"]):
+        code, _, err = manuals(*command, "--root", str(tmp_path / "empty"))
+        assert (code, f"There are no manuals in {tmp_path / 'empty'};" in err) == (1, True)
+
+
+def test_one_loose_file_beside_manuals_does_not_make_the_folder_above_one(manuals: Command, root: Path) -> None:
+    write(root / "loose.md", "# Loose\n")
+    err = manuals("find", "token")[2]
+    assert err == (
+        f"openai-responses-mcp: loose.md is not in any manual, and so not searched; put it into a folder of {root}.\n"
+    )
+
+
+def test_nobody_is_told_to_take_the_home_folder_for_a_folder_of_manuals(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(root))
+    err = manuals("ls", "--root", str(root / "guide"))[2]
+    assert "put it into a new folder, and pass --root that folder" in err
+    assert f"--root {root}." not in err
+
+
+def test_ls_takes_a_manual_and_a_folder_in_one_word(manuals: Command) -> None:
+    assert output(manuals("ls", "guide/auth")) == output(manuals("ls", "guide", "auth"))
+
+
+@pytest.mark.parametrize("place", ["/somewhere/guide/auth/tokens.md", "loose.md"])
+def test_a_place_that_is_no_manual_and_path_is_told_as_it_was_given(manuals: Command, place: str) -> None:
+    code, out, err = manuals("read", place)
+    assert (code, out) == (2, "")
+    assert f"pass MANUAL and PATH, or a place as 'manuals find' shows it, not {place!r} alone" in err
+
+
 @pytest.mark.parametrize("path", ["nowhere", "auth/x.md", "日本/x.md"])
 def test_a_path_that_no_manual_has_is_told_and_not_blamed_on_the_words(manuals: Command, path: str) -> None:
-    assert output(manuals("find", "token", "--path", path)) == f"Nothing is at or below {path!r}; check the path.\n"
+    told = f"Nothing is at or below {path!r}; check the path."
+    assert manuals("find", "token", "--path", path) == (1, "", f"openai-responses-mcp: {told}\n")
+    code, out, err = manuals("find", "token", "--path", path, "--json")
+    assert (code, json.loads(out)["note"], err) == (1, told, f"openai-responses-mcp: {told}\n")
     assert "check the path" not in output(manuals("find", "token", "--path", "auth"))
-    missing = output(manuals("find", "token", "--path", "guide/auth")).splitlines()
-    assert missing[-1] == "Did you mean --manual guide --path auth?"
+    assert manuals("find", "token", "--path", "guide/auth")[2].endswith("Did you mean --manual guide --path auth?\n")
     assert output(manuals("find", "unicorns", "--path", "auth")) == "Nothing in the manuals matches; try other words.\n"
 
 
@@ -494,14 +556,14 @@ def test_find_as_json_has_the_rows_that_an_agent_gets_and_what_was_not_searched(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["find", " "], "query must be the question"),
+        (["find", " "], "QUERY is blank"),
         (["find", "x" * 20_000], "query must be the question"),
         (["find", "a", "--path", "../b"], "The path holds '..'"),
     ],
 )
 def test_a_find_that_cannot_be_meant_fails(manuals: Command, arguments: list[str], said: str) -> None:
     code, out, err = manuals(*arguments)
-    assert (code, out) == (2 if said.startswith("query") else 1, "")
+    assert (code, out) == (2 if "query" in said.lower() else 1, "")
     assert err.startswith("openai-responses-mcp: ")
     assert said in err
 
@@ -587,7 +649,7 @@ def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> Non
     for more in ([], ["--all"]):
         code, out, err = manuals("read", "guide", "latin.md", *more)
         assert (code, out) == (0, "# Caf\ufffd\n")
-        assert err == "openai-responses-mcp: the file is not all UTF-8; what is not was replaced, in 1 place.\n"
+        assert err == "openai-responses-mcp: the file is not all valid UTF-8; 1 place of it had to be replaced.\n"
 
 
 def test_text_of_a_manual_steers_no_terminal(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ async def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
         ({"query": "a", "manual_id": "nowhere"}, "There is no manual 'nowhere'; take an id from manual_ls."),
         ({"query": "a", "path_prefix": "../x"}, "The path holds '..'; pass a path relative to the manual, as manual_toc lists it."),
         ({"query": "a", "required_terms": ["a"]}, '"required_terms" is no argument of manual_search; leave it out. '
-         "Known are query, limit, manual_id, path_prefix."),
+         "It takes query, limit, manual_id, path_prefix."),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_asked_says_why(root: Path, arguments: dict[str, Any], message: str) -> None:
@@ -294,6 +294,49 @@ async def test_json_of_many_lines_is_read_from_the_line_of_the_match(tmp_path: P
         assert row["ref"] == {"tool": "manual_scan", "manual_id": "m", "path": "many.json", "start_line": line}
         page = await here.call("manual_scan", **row["ref"], max_chars=256)
         assert page["text"].lstrip().startswith('"text": "a blue gasket"')
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "name"),
+    [
+        ("many.json", "80040154", "0x80040154"),
+        ("many.json", "certificate", "renewBranchCertificate"),
+        ("long.md", "element", "getElementById"),
+        ("long.md", "certificates", "renewBranchCertificate"),
+    ],
+)
+async def test_a_match_that_is_a_part_of_a_name_is_read_at_its_place_too(
+    tmp_path: Path, path: str, asked: str, name: str
+) -> None:
+    lines = [*["lorem ipsum dolor sit amet"] * 400, f"call {name} here", *["lorem ipsum dolor sit amet"] * 400]
+    text = write(tmp_path, f"m/{path}", json.dumps(lines, indent=1) if ".json" in path else "\n".join(["# A", *lines]))
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, asked)
+        assert row["match_line"] == text[: text.index(name)].count("\n") + 1
+        assert name in row["snippet"]
+        ref = dict(row["ref"])
+        assert (
+            name
+            in (await here.call(ref.pop("tool"), **ref) if "tool" in ref else await here.call("manual_read", ref=ref))[
+                "text"
+            ]
+        )
+        found = await here.call("manual_find", query=asked, manual_id="m", required_terms=[asked], inline_hits={})
+        assert found["inline_hits"]["items"][0]["ref"]["match_line"] == row["match_line"]
+
+
+@pytest.mark.parametrize("path", ["many.json", "long.md"])
+async def test_a_hit_for_a_required_term_alone_is_read_at_the_place_of_that(tmp_path: Path, path: str) -> None:
+    lines = [*["lorem ipsum dolor sit amet"] * 400, "see E-104 here", *["lorem ipsum dolor sit amet"] * 400]
+    text = write(tmp_path, f"m/{path}", json.dumps(lines, indent=1) if ".json" in path else "\n".join(["# A", *lines]))
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        asked = {"query": "証明書の更新", "manual_id": "m", "required_terms": ["E-104"], "inline_hits": {}}
+        [hit] = (await here.call("manual_find", **asked))["inline_hits"]["items"]
+        assert hit["ref"]["match_line"] == text[: text.index("E-104")].count("\n") + 1
+        assert "E-104" in hit["ref"]["snippet"]
+        [again] = (await here.call("manual_find", **asked))["inline_hits"]["items"]
+        assert again == hit
 
 
 async def test_a_paragraph_on_one_long_line_is_read_at_the_match(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ async def test_the_arguments_in_the_schemas_are_those_that_are_taken(toolset: Ma
         with pytest.raises(ToolError) as caught:
             await tool.handler(CallContext(1), {"no such": 1})
         message = json.loads(caught.value.failure.text)["message"]
-        known = set(message.rpartition("Known are ")[2].rstrip(".").split(", "))
+        known = set(message.rpartition("It takes ")[2].rstrip(".").split(", "))
         assert known - {"scope"} == set(tool.input_schema["properties"])
 
 

@@ -23,7 +23,14 @@ from responses_mcp.errors import KeyUnusable
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
-from responses_mcp.manuals.files.unserved import in_words, loose_files, names_in_words, other_kinds
+from responses_mcp.manuals.files.unserved import (
+    SET_ROOT,
+    in_words,
+    loose_files,
+    names_in_words,
+    other_kinds,
+    root_of_one,
+)
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
@@ -117,8 +124,8 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
     return ok("base_url", found)
 
 
-def check_manuals(root: str) -> Iterator[Finding]:
-    """Look at a folder of manuals, which is there."""
+def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
+    """Look at a folder of manuals, which is there; `name_it` is how another one would be named."""
     try:
         names = Folder(Path(root)).manuals()
     except ManualsError as error:
@@ -134,8 +141,8 @@ def check_manuals(root: str) -> Iterator[Finding]:
         yield warn(
             "manuals",
             f"{names_in_words(loose)} {'is' if len(loose) == 1 else 'are'} not in any manual",
-            f"put {'it' if len(loose) == 1 else 'them'} into a folder of {root}; if that is a manual itself, "
-            f"set manuals.root (MANUALS_ROOT) to {os.path.dirname(root.rstrip(os.sep))}",  # noqa: PTH120  # as it is written
+            f"put {'it' if len(loose) == 1 else 'them'} into a folder of {root}"
+            + (f"; if that is a manual itself, {root_of_one(root, name_it)}" if len(loose) >= len(names) else ""),
         )
     elif not names:
         yield warn("manuals", f"{root} has no manuals", "make a folder in it for each manual, of .md and .json files")
@@ -164,7 +171,7 @@ def _embeddings(settings: Settings) -> Iterator[Finding]:
     provider = settings.manuals.embeddings.provider
     sent = what_is_sent(settings)
     if sent is not None:
-        yield ok("embeddings", f"sent are {sent}")
+        yield ok("embeddings", sent)
     elif provider == "wordllama" and find_spec("wordllama") is None:
         yield warn(
             "embeddings",

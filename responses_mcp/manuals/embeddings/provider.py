@@ -48,7 +48,7 @@ def what_is_sent(settings: Settings) -> str | None:
         return None
     openai = settings.openai
     return (
-        f"the texts of the manuals, when 'manuals index --embed' runs or a file has changed, and the question of each "
-        f"search, to {chosen.base_url or openai.base_url}/embeddings, for the model {chosen.model}, "
+        f"the texts of the manuals (when 'manuals index --embed' runs or a file has changed) and the question of each "
+        f"search are sent to {chosen.base_url or openai.base_url}/embeddings, for the model {chosen.model}, "
         f"with the key of {openai.api_key_env} if there is one"
     )

@@ -57,4 +57,7 @@ class Questions:
 
     def too_slow(self) -> EmbeddingFailed:
         """Return the error of a search that has no more patience."""
-        return EmbeddingFailed(f"The embeddings took longer than {self._patience:g} s.")
+        return EmbeddingFailed(
+            f"There were no embeddings within {self._patience:g} s; check manuals.embeddings.base_url and the network. "
+            "'openai-responses-mcp manuals index --embed' says more."
+        )

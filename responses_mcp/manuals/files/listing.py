@@ -81,7 +81,10 @@ def why_there_is_none(root: str) -> str:
             f"{where} has no folders, only {names_in_words(loose)}; a manual is a folder in it. If it is one itself, "
             f"set manuals.root (MANUALS_ROOT) to '{Path(root).parent}'."
         )
-    return f"{where} has no folders; a manual is a folder in it, or set manuals.root (MANUALS_ROOT) to another one."
+    return (
+        f"{where} has no folders. Make one in it for each manual, or set manuals.root (MANUALS_ROOT) to the folder "
+        "that has them."
+    )
 
 
 def _row(manual_id: str, path: str, name: str, kind: Kind) -> dict[str, Any]:

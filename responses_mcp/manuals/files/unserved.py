@@ -19,6 +19,9 @@ _DEEPEST: Final = 64  # levels of folders, as of what is served
 _MOST_KINDS: Final = 3  # that are named
 _MOST_NAMED: Final = 3
 
+SET_ROOT: Final = "set manuals.root (MANUALS_ROOT) to"
+"""How people name the folder of manuals, unless a command has been told."""
+
 
 def other_kinds(root: str, manual_id: str) -> dict[str, int]:
     """Count the files of a manual that are not served for their kind, by their endings.
@@ -68,6 +71,14 @@ def loose_files(root: str) -> list[str]:
         return []
 
 
+def root_of_one(manual: str, name_it: str) -> str:
+    """Say how to have a folder served that is a manual itself; `name_it` is how the folder above it is named."""
+    above = Path(manual).parent
+    if str(above) in (above.anchor, os.path.expanduser("~")):  # noqa: PTH111  # all that is there would be manuals
+        return f"put it into a new folder, and {name_it} that folder"
+    return f"{name_it} {above}"
+
+
 def in_words(kinds: Mapping[str, int]) -> str:
     """Say how many files of other kinds there are, the most frequent first; nothing if there are none."""
     if not kinds:
@@ -77,8 +88,8 @@ def in_words(kinds: Mapping[str, int]) -> str:
     if len(kinds) > _MOST_KINDS:
         named.append("and others")
     total = sum(kinds.values())
-    files = "is 1 file of another kind" if total == 1 else f"are {total:,} files of other kinds"
-    return f"not served {files} ({', '.join(named)})"
+    files = "1 file of another kind is" if total == 1 else f"{total:,} files of other kinds are"
+    return f"{files} not served ({', '.join(named)})"
 
 
 def names_in_words(names: Sequence[str]) -> str:

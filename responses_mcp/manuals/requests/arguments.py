@@ -33,7 +33,7 @@ class Arguments:
             if name not in names and name not in allowed:
                 raise ManualsError(
                     "invalid_parameter",
-                    f"{_shown(name)} is no argument of {tool}; leave it out. Known are {', '.join(names)}.",
+                    f"{_shown(name)} is no argument of {tool}; leave it out. It takes {', '.join(names)}.",
                     field=name[:_LONGEST_SHOWN],
                 )
         return cls(members)

@@ -139,13 +139,14 @@ class Summary(TypedDict):
 
 
 class Payload(TypedDict):
-    """All that a find keeps."""
+    """All that a find keeps. `sought` has what shows where in a candidate the match is."""
 
     query: str
     manual_id: str
     applied: Applied
     summary: Summary
     candidates: list[Hit]
+    sought: list[dict[str, int]]
     gaps: list[JsonObject]
     gate_runs: list[GateRun]
     fusion_debug: list[FusionRow]

@@ -29,6 +29,7 @@ _LOOSE: Final = (
     "Files beside the manuals were not searched: {}. A manual is a folder; if the one with these files is a manual "
     "itself, MANUALS_ROOT should name the folder above it."
 )
+_NO_FILES: Final = "There is no .md or .json file to search; put the manuals there as such files."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
@@ -122,7 +123,8 @@ class SearchResults:
 
     `no_such_path` is the path that was asked for, if nothing is at or below it. `not_by_meaning` says why they were
     not, or not all, compared by meaning, where there is a provider of vectors. `loose` are files in the folder of
-    manuals itself, and so in none of them; they are looked for where nothing fits.
+    manuals itself, and so in none of them; they are looked for where nothing fits. `no_files` tells that there are none
+    to search at all.
     """
 
     rows: tuple[SearchRow, ...]
@@ -130,6 +132,7 @@ class SearchResults:
     not_by_meaning: str | None = None
     no_such_path: str | None = None
     loose: tuple[str, ...] = ()
+    no_files: bool = False
 
     @property
     def complete(self) -> bool:
@@ -155,7 +158,9 @@ class SearchResults:
         """Return what is to be said when nothing was found, or nothing good, or not all was compared by meaning."""
         if self.no_such_path is not None:
             return _NO_PATH.format(repr(self.no_such_path))
-        fits = _NOTHING if not self.rows else _WEAK if self.rows[0].score < _DOUBTFUL else None
+        fits = _WEAK if self.rows and self.rows[0].score < _DOUBTFUL else None
+        if not self.rows:
+            fits = _NO_FILES if self.no_files else _NOTHING
         loose = _LOOSE.format(names_in_words(self.loose)) if self.loose else None
         return " ".join(filter(None, (fits, loose, self.not_by_meaning))) or None
 

@@ -15,7 +15,7 @@ from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Reader
 from responses_mcp.manuals.search.query import words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
-from responses_mcp.manuals.search.scoring import words_of
+from responses_mcp.manuals.search.scoring import sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
 
 if TYPE_CHECKING:
@@ -40,13 +40,17 @@ _BEST_BELOW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A section in the ranking of all manuals. `words` are those of the question as it has them, with their number."""
+    """A section in the ranking of all manuals.
+
+    `words` are those of the question as it has them, with their number; `sought` shows where in it the match is.
+    """
 
     manual_id: str
     path: str
     line: int
     title: str
     words: Mapping[str, int]
+    sought: Mapping[str, int]
     score: float
 
 
@@ -114,4 +118,5 @@ class Everywhere:
         manual_id, scored, score = self._found[key]
         path = key[0][len(manual_id) + 1 :]
         title = scored.row.title or path.rpartition("/")[2]
-        return Ranked(manual_id, path, key[1], title, words_of(scored, self._words), score)
+        matched = words_of(scored, self._words)
+        return Ranked(manual_id, path, key[1], title, matched, sought_in(scored, self._words, (), matched), score)

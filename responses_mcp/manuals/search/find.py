@@ -10,7 +10,7 @@ from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.search.candidates import frequency
 from responses_mcp.manuals.search.query import required_term, words
 from responses_mcp.manuals.search.ranking import RRF_K, TIME_BUDGET, Gate, Key, Ranking, Search, rank
-from responses_mcp.manuals.search.scoring import words_of
+from responses_mcp.manuals.search.scoring import sought_in, words_of
 from responses_mcp.manuals.search.selection import Selection, select
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def find(
     )
     asked = words(request.query)
     rows = [_hit(request.manual_id, ranking, key, score, asked) for key, score in selection.rows]
+    found = [ranking.scored[key] for key, _ in selection.rows]
     paths = [path for (path, _), _ in selection.rows]
     gaps = diagnosis.gap_rows(paths, unseen)
     cutoff = TIME_BUDGET if unfinished else ranking.cutoff or selection.cutoff
@@ -84,6 +85,7 @@ def find(
             paths, len(gaps), scanned_files=reader.manual.files, scanned_nodes=reader.manual.sections
         ),
         "candidates": rows,
+        "sought": [sought_in(each, asked, used, row["token_hits"]) for each, row in zip(found, rows, strict=True)],
         "gaps": gaps,
         "gate_runs": [_gate_run(gate, ranking, cutoff) for gate in (ranking.g0, ranking.g_req)],
         "fusion_debug": _fusion_debug(request.manual_id, ranking, selection, rows),

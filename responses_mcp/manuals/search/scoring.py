@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice, pairwise
@@ -347,6 +347,26 @@ def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:
             standing = [each for part in parts for text in texts for each in as_written(part, text)]
         counts.update(standing)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def sought_in(
+    found: Scored, words: Sequence[Term], required: Sequence[RequiredTerm], matched: Mapping[str, int]
+) -> dict[str, int]:
+    """Return what shows where in a row the match is, and how often it stands there.
+
+    That is the words that `matched`, as `words_of` has them, and the required terms that the row has; where it has none
+    of them, the words that are parts of names in it.
+    """
+    sought = dict(matched)
+    terms = [each for term, has in zip(required, found.required, strict=False) if has for each in term.spellings]
+    if not terms and sought:
+        return sought
+    text = found.row.text or found.row.body
+    for term in terms or words:
+        for standing in term.words(text) or [each for each in (term.text, term.root) if each in text][:1]:
+            if standing not in matched:
+                sought[standing] = sought.get(standing, 0) + 1
+    return sought
 
 
 def _part(number: float, least: float, most: float) -> float:

@@ -90,7 +90,7 @@ def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base
     )
     named = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
     if error.status == HTTPStatus.NOT_FOUND and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
-        named += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget it?"
+        named += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
     error.message = error.message[: max(0, _LONGEST_TOLD - len(named))] + named
 
 

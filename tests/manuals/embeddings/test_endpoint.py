@@ -238,7 +238,7 @@ async def test_what_is_sent_is_told_with_its_address_and_the_name_of_the_key() -
     told = what_is_sent(chosen(provider="api", model="m", base_url="https://host/v1"))
     assert told is not None
     assert "the texts of the manuals" in told
-    assert "the question of each search, to https://host/v1/embeddings, for the model m" in told
+    assert "the question of each search are sent to https://host/v1/embeddings, for the model m" in told
     assert told.endswith("with the key of OPENAI_API_KEY if there is one")
     assert what_is_sent(chosen(provider="wordllama")) is None
 
