@@ -86,6 +86,8 @@ def run(argv: Sequence[str]) -> int:
     0 is success, 1 a failure while running, 2 a wrong command line or configuration.
     """
     argv = command_first(argv)
+    if argv and argv[0] == "help":
+        argv = [*argv[1:2], "--help"]
     if argv and argv[0] in COMMANDS:
         command: Callable[[Sequence[str]], int] = import_module(COMMANDS[argv[0]]).run
         return command(argv[1:])
@@ -95,7 +97,7 @@ def run(argv: Sequence[str]) -> int:
         return 0
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        parser.error(_not_known(unknown, list(parser._option_string_actions)))  # noqa: SLF001  # it has no other name
+        parser.error(_before_command(argv) or _not_known(unknown, list(parser._option_string_actions)))  # noqa: SLF001  # it has no other name
     if not options.stdio and not options.show_config:
         parser.error(f"nothing to do; add --stdio to serve, or a command: {', '.join(COMMANDS)}")
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
@@ -115,6 +117,15 @@ def command_first(argv: Sequence[str]) -> list[str]:
     return list(argv)
 
 
+def _before_command(argv: Sequence[str]) -> str | None:
+    """Return what is wrong with options that stand before a command, None if none do."""
+    command = next((word for word in argv if word in COMMANDS), None)
+    if command is None or not argv[0].startswith("-"):
+        return None
+    leave = ", or leave it out" if argv[0] == "--stdio" else ""
+    return f"put {argv[0]} behind the command{leave}: openai-responses-mcp {command} …"
+
+
 def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
     """Return what is wrong with words that are neither a command nor an option, and what may have been meant."""
     from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
@@ -126,8 +137,10 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
         return no_option(word, options)
     if " " not in word and get_close_matches(word, COMMANDS, 1):
         return no_command(word, COMMANDS)
+    if word == "version":
+        return no_command(word, ["--version"])
     question = " ".join(words)
-    if " " in question:
+    if " " in question or question.endswith("?") or not question.isascii():
         return (
             f'to ask a question, write: openai-responses-mcp ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
         )

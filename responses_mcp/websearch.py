@@ -143,7 +143,7 @@ def retry_policy(search: SearchSettings) -> RetryPolicy:
         wait=lambda retries_done, _: min(2.0**retries_done, _LONGEST_WAIT),
         repeats=_worth_repeating,
         try_seconds=search.timeout_ms / 1000,
-        slow="raise search.timeout_ms (SEARCH_TIMEOUT_MS), or lower reasoning_effort in the profile",
+        slow="raise search.timeout_ms (SEARCH_TIMEOUT_MS, in milliseconds), or lower reasoning_effort in the profile",
     )
 
 

@@ -17,10 +17,11 @@ from responses_mcp.commands.asking import (
     call,
     for_reading,
     question,
+    tell_masked,
     tell_usage,
     with_usage,
 )
-from responses_mcp.commands.parser import Parser, whole_number
+from responses_mcp.commands.parser import Parser, whole_number, without_blanks
 from responses_mcp.commands.terminal import configured, on_terminal, parser_of, run_command, say_json, say_text
 from responses_mcp.commands.written_answer import WrittenAnswer
 from responses_mcp.responses_api.response.parser import Answer
@@ -48,7 +49,7 @@ def build_parser() -> Parser:
             f"--{name}", dest="profile", action="store_const", const=f"answer_{name}", default="answer", help=summary
         )
     profile.add_argument("--profile", metavar="NAME", help="the profile of that name, such as answer_quick")
-    parser.add_argument("--model", metavar="ID", help="another model than the profile's")
+    parser.add_argument("--model", metavar="ID", type=without_blanks, help="another model than the profile's")
     parser.add_argument("--effort", metavar="LEVEL", choices=EFFORTS, help="reasoning effort, such as low or high")
     parser.add_argument("--domains", metavar="A,B", action="append", help="sites to prefer")
     parser.add_argument(
@@ -97,9 +98,10 @@ def _ask(options: argparse.Namespace) -> None:
     if written is not None:
         written.end(answer.text)
     elif options.json:
-        say_json(with_usage(answer.as_json(), answer.usage))
+        say_json(with_usage(answer.as_json(), answer.usage, answer.masked))
     else:
         say_text(for_reading(answer.text))
+    tell_masked(answer.masked)
     tell_usage(answer.usage)
 
 

@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import Final, TypeVar
@@ -31,6 +31,7 @@ from responses_mcp.commands.terminal import (
 from responses_mcp.debuglog import configure
 from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError
 from responses_mcp.json_types import JsonObject
+from responses_mcp.outgoing import told
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.usage.bill import Usage
@@ -52,12 +53,12 @@ LIST_MARK: Final = re.compile(r"\s*(?:(?:[-*+•>]|[0-9]{1,3}[.)])\s+)?")  # of 
 
 
 def question(words: Sequence[str]) -> str:
-    """Return what is asked: the words, and stdin where `-` is one of them or where there are no words.
+    """Return what is asked: the words, and stdin where `-` is one of them or where there is no word, not even "".
 
     Nobody else's input is taken: a loop may read its questions from the same stdin. Raises Stop if there is nothing.
     """
     said = " ".join(word for word in words if word != _STDIN).strip()
-    asked_for = _STDIN in words or (not said and not _is_terminal())
+    asked_for = _STDIN in words or (not words and not _is_terminal())
     given = _read_stdin() if asked_for else ""
     if said and not asked_for and on_terminal(sys.stderr) and _is_pipe():
         remark("stdin was not read; add - to the question to pass it along.")
@@ -151,9 +152,16 @@ def tell_usage(usage: Usage | None) -> None:
     remark(", ".join(said))
 
 
-def with_usage(document: JsonObject, usage: Usage | None) -> JsonObject:
-    """Return the document of `--json`: what the tool returns, and what it used."""
-    return document if usage is None else {**document, "usage": usage.as_json()}
+def tell_masked(masked: Mapping[str, int]) -> None:
+    """Say which secrets in a question were not sent."""
+    if masked:
+        remark(f"Not sent, but masked in the question: {told(masked)}.")
+
+
+def with_usage(document: JsonObject, usage: Usage | None, masked: Mapping[str, int]) -> JsonObject:
+    """Return the document of `--json`: what the tool returns, what it used, and which secrets were masked."""
+    shown = document if usage is None else {**document, "usage": usage.as_json()}
+    return {**shown, "masked": dict(masked)} if masked else shown
 
 
 def _for_a_shell(error: KeyUnusable) -> str:
@@ -198,7 +206,10 @@ def _read_stdin() -> str:
     try:
         return data.decode("utf-8-sig").rstrip()
     except UnicodeDecodeError:
-        return data.decode(locale.getencoding(), "replace").rstrip()  # what programs of Windows write
+        try:
+            return data.decode(locale.getencoding()).rstrip()  # what programs of Windows write
+        except UnicodeDecodeError:
+            raise Stop("stdin is not text in UTF-8; convert it first, for instance with iconv.", code=WRONG) from None
 
 
 # Reading on a terminal

@@ -324,6 +324,8 @@ async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -
         return
     for name, kind in items:
         say(f"{name}/" if kind == "dir" else name)
+    if not items:
+        remark("There is no .md or .json file there.")
 
 
 def _is_file(folder: Folder, manual_id: str, path: str) -> bool:

@@ -67,6 +67,13 @@ def no_option(word: str, options: Iterable[str], cure: str | None = None) -> str
     return f"there is no option {word}" + (f"; {advice}" if advice else "")
 
 
+def without_blanks(text: str) -> str:
+    """Return an argument that is one word: an id, not a sentence."""
+    if not text or any(each.isspace() for each in text):
+        raise argparse.ArgumentTypeError(f"must be text without blanks, got {text!r}")
+    return text
+
+
 def whole_number(least: int, most: int) -> Callable[[str], int]:
     """Return the type of an argument that is a whole number."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -106,8 +107,11 @@ def run(argv: Sequence[str]) -> int:
         options, work = _parser_of_runs(argv[0]).parse_options(argv[1:]), _RUNS[argv[0]]
     else:
         parser = build_parser()
-        if argv and (len(argv) == 1 or argv[1].startswith("run_")) and get_close_matches(argv[0], _RUNS, 1):
-            parser.error(no_command(argv[0], _RUNS))  # not a question to pay for
+        if argv and argv[0].isascii() and argv[0].isalpha():  # perhaps not a question to pay for
+            if len(argv) > 1 and argv[1].startswith("run_"):
+                parser.error(no_command(argv[0], _RUNS))
+            if len(argv) == 1 and get_close_matches(argv[0], _RUNS, 1):
+                parser.error(f"{no_command(argv[0], _RUNS)} To ask it, put -- before it")
         options, work = parser.parse_words(argv), _research
     code = OK
 
@@ -182,11 +186,31 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
             return view
         watch.end()
         remark("Leaving the run. Press Ctrl-C again to cancel it.")
-        with trio.move_on_after(_SECOND_THOUGHT):
-            await anext(interrupts)
+        cancelled = await _interrupted(interrupts, _SECOND_THOUGHT)
+        if not cancelled and research.waits_for_id(run_id):
+            remark("The API has not told its id yet; waiting for that, so that the answer is not lost.")
+            async with trio.open_nursery() as nursery:
+
+                async def wait() -> None:
+                    await research.wait_for_id(run_id, _ID_COMES)
+                    nursery.cancel_scope.cancel(reason="the id has come, or will not")
+
+                nursery.start_soon(wait)
+                cancelled = await _interrupted(interrupts, math.inf)
+        if cancelled:
             return await research.cancel(run_id)
-        await research.wait_for_id(run_id, _ID_COMES)
+        if research.waits_for_id(run_id):
+            said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
+            raise Stop(said, code=INTERRUPTED)
     raise Stop(f"The run goes on without this command: {NAME} research show {run_id}", code=INTERRUPTED)
+
+
+async def _interrupted(interrupts: AsyncIterator[int], seconds: float) -> bool:
+    """Tell whether there was an interrupt within so many seconds."""
+    with trio.move_on_after(seconds):
+        await anext(interrupts)
+        return True
+    return False
 
 
 def _schema(name: str) -> Mapping[str, Any]:
@@ -241,6 +265,8 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
         say(f"{each['run_id']}  {each['status']:<10}  {ago:>7} ago  {cost:>8}  {each.get('question', '')}".rstrip())
     if not runs:
         remark(f"There are no runs of the last {settings.research.keep_days} days.")
+    elif on_terminal(sys.stderr) and not all("question" in each for each in runs):
+        remark("Questions are kept, and shown here, with research.keep_questions.")
     return OK
 
 

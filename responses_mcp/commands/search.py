@@ -13,6 +13,7 @@ from responses_mcp.commands.asking import (
     call,
     for_reading,
     question,
+    tell_masked,
     tell_usage,
     with_usage,
 )
@@ -78,9 +79,10 @@ def _search(options: argparse.Namespace) -> None:
 
     found = call(settings, ask)
     if options.json:
-        say_json(with_usage(found.as_json(), found.usage))
+        say_json(with_usage(found.as_json(), found.usage, found.masked))
     else:
         _say_found(found)
+    tell_masked(found.masked)
     tell_usage(found.usage)
 
 

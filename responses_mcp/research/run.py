@@ -477,8 +477,8 @@ class Run:
     def _why_cancelled(self) -> str:
         if self._late:
             return (
-                f"It took longer than {self._terms.seconds:g} s and was cancelled; raise research.timeout_ms, "
-                "or ask for less."
+                f"It took longer than {self._terms.seconds:g} s and was cancelled; raise research.timeout_ms "
+                "(RESEARCH_TIMEOUT_MS, in milliseconds), or ask for less."
             )
         return CANCELLED
 

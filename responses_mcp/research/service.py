@@ -379,8 +379,13 @@ class Research:
         Whoever leaves then loses what may have been paid for.
         """
         with trio.move_on_after(seconds):
-            while (run := self._runs.get(run_id)) is not None and run.row.state is State.ASKING:
-                await run.news()
+            while self.waits_for_id(run_id):
+                await self._runs[run_id].news()
+
+    def waits_for_id(self, run_id: str) -> bool:
+        """Tell whether a run of this process is asked for, and the API has not told an id of it."""
+        run = self._runs.get(run_id)
+        return run is not None and run.row.state is State.ASKING
 
     # The runs of this process
 
@@ -532,7 +537,7 @@ class Research:
         keeper = self._ready()
         row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
         if row is None or row.status not in WITH_ANSWER:
-            raise BadArgument("continue_from is not the id of a run that has an answer; research_list shows the runs.")
+            raise BadArgument("continue_from is not the id of a run that has an answer; list the runs to see them.")
         if row.durable and row.response_id is not None:
             return row.response_id
         run = self._runs.get(run_id)  # which may be about to leave

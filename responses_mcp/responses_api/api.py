@@ -435,7 +435,8 @@ def _last_words(error: UpstreamError, body: JsonObject, retries: int, *, repeate
     if error.maybe_paid and not repeated:
         message += " It was not repeated, as it may have been paid for."
     if retries:
-        message += f" ({retries + 1} requests were made.)"
+        what = "attempts" if isinstance(error, ConnectionFailed) and not error.maybe_paid else "requests"
+        message += f" ({retries + 1} {what} were made.)"
     return message
 
 

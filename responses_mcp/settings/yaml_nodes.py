@@ -173,7 +173,9 @@ class _Walk:
         from difflib import get_close_matches  # noqa: PLC0415 - only a mistake needs it
 
         names, last = [*BY_KEY, *SECTIONS], key.rpartition(".")[2]
+        within = key.rpartition(".")[0]
         near = [name for name in names if name.rpartition(".")[2] == last]
+        near += [name for name in names if name.rpartition(".")[0] == within and name.endswith(f"_{last}")]
         near += get_close_matches(key, names, n=1, cutoff=0.6)
         return f"did you mean {near[0]}?" if near else ""
 

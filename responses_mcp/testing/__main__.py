@@ -51,19 +51,23 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--port", type=_number(int, 0, 65_535), default=0, help="port to listen on (default: any free one)"
     )
     parser.add_argument(
-        "--latency", type=_number(float, 0, 86_400), default=0, metavar="SECONDS", help="silence before each reply"
+        "--latency",
+        type=_number(float, 0, 86_400),
+        default=0,
+        metavar="SECONDS",
+        help="silence before each reply to a plain call",
     )
     parser.add_argument(
         "--status",
         type=_number(int, 200, 599),
         default=200,
         metavar="N",
-        help="answer with this error status instead of an echo",
+        help="answer plain calls, not those in background mode, with this error status",
     )
     parser.add_argument(
         "--interval", type=float, default=0, metavar="SECONDS", help="time between events of background responses"
     )
-    parser.add_argument("--hang", action="store_true", help="never answer")
+    parser.add_argument("--hang", action="store_true", help="never answer plain calls")
     parser.add_argument(
         "--record",
         metavar="FILE",

@@ -152,6 +152,8 @@ def limit_reached(
     def say(number: float) -> str:
         return dollars(number) if shown == "$" else shown.format(number)
 
+    if limit <= 0:
+        return LimitReached(f"limits.{name} (LIMITS_{name.upper()}) is {limit:g}, so no request is made; raise it.")
     period = "today" if name.startswith("day_") else "in this session"
     others = f", {say(held)} are reserved for calls that are still running" if held > 0 else ""
     need = "" if name == "session_calls" or spent >= limit else f", and a call like this one may need {say(wanted)}"
@@ -159,7 +161,7 @@ def limit_reached(
     done = "were made" if name == "session_calls" else "were spent"
     return LimitReached(
         f"The limit of {say(limit)} (limits.{name}) is reached: {say(spent)} {done} {period}{others}{need}. "
-        f"No request was made; {cure}{'.' if name.startswith('day_') else ', or restart the server.'}"
+        f"No request was made; {cure}{'.' if name.startswith('day_') else ', or begin a new session.'}"
     )
 
 

@@ -187,7 +187,8 @@ class Ledger:
             try:
                 job(database)
             except Exception as error:  # noqa: BLE001  # whatever it is, the next rows may fare better
-                self._warn(str(error) if isinstance(error, sqlite3.Error) else type(error).__name__)
+                reason = getattr(error, "strerror", None) or type(error).__name__
+                self._warn(str(error) if isinstance(error, sqlite3.Error) else reason)
                 close()
 
     def _warn(self, why: str) -> None:

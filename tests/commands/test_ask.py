@@ -226,7 +226,7 @@ async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
     assert asked(api) == "天気は？"
 
 
-@pytest.mark.parametrize("arguments", [[], ["  "], [""]])
+@pytest.mark.parametrize("arguments", [[], ["-"]])
 @pytest.mark.parametrize(
     ("data", "code", "said"),
     [
@@ -244,10 +244,34 @@ async def test_stdin_that_cannot_be_sent_is_refused(  # noqa: PLR0917
     assert api.requests == []
 
 
+@pytest.mark.parametrize("blank", ["", "  "])
+async def test_a_question_that_is_blank_does_not_take_stdin_for_one(api: FakeApi, command: Command, blank: str) -> None:
+    said = "openai-responses-mcp: There is nothing to ask; give it in quotation marks, or on stdin.\n"
+    assert await command("ask", blank, stdin=b"the next line of a loop") == (2, "", said)
+    assert api.requests == []
+
+
+async def test_text_that_nobody_can_read_is_not_sent(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locale.getencoding", lambda: "utf-8")
+    said = "openai-responses-mcp: stdin is not text in UTF-8; convert it first, for instance with iconv.\n"
+    assert await command("ask", stdin="天気は？".encode("cp932")) == (2, "", said)
+    assert api.requests == []
+
+
+async def test_a_secret_that_was_masked_is_told(api: FakeApi, command: Command) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    code, out, err = await command("ask", f"Is {secret} a token?", "--json")
+    assert (code, json.loads(out)["masked"]) == (0, {"GitHub token": 1})
+    assert "Not sent, but masked in the question: GitHub token." in err
+    assert secret not in out + err + asked(api)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")
 @pytest.mark.parametrize("feed", ["cat questions |", ""])
 def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None:
-    (tmp_path / "questions").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    (tmp_path / "questions").write_text("one\ntwo\n\nthree\n", encoding="utf-8")
     loop = f'{feed} while read q; do {" ".join(COMMAND)} ask "$q"; done {"" if feed else "< questions"}'
     done = run(tmp_path, command=["/bin/sh", "-c", loop], OPENAI_API_KEY="${X}")  # which none of them can use
     assert done.stderr.count("OPENAI_API_KEY holds an unexpanded placeholder") == 3

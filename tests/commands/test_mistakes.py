@@ -1,5 +1,7 @@
 """Mistakes in the arguments of commands: what they tell, and that nothing is done."""
 
+from contextlib import suppress
+
 import pytest
 
 from responses_mcp import cli
@@ -17,7 +19,7 @@ from responses_mcp import cli
         ("install cursr", "; did you mean cursor?"),
         ("doctor --client codx", "; did you mean codex?"),
         ("completion bsh", "; did you mean bash?"),
-        ("research lst", "there is no command lst; did you mean list?"),
+        ("research lst", "there is no command lst; did you mean list? To ask it, put -- before it"),
         ("research shwo run_1", "there is no command shwo; did you mean show?"),
         ("research list --jsn", "research list: error: there is no option --jsn; did you mean --json?"),
         ("manuals", "manuals: error: COMMAND is missing; it is one of index, find, read, ls"),
@@ -25,15 +27,31 @@ from responses_mcp import cli
         ("manuals ls --rooot x", "manuals ls: error: there is no option --rooot; did you mean --root?"),
         ("manuals read guide", "manuals read: error: PATH is missing; 'manuals ls guide' lists the files of guide"),
         ("usage more", "usage: error: unrecognized arguments: more"),
+        ("research status run_1", "there is no command status; there are list, show, cancel"),
+        ("research delete run_1 --json", "there is no command delete; there are list, show, cancel"),
+        ("ask --model gpt5\u00a05 why", "argument --model: must be text without blanks, got 'gpt5\\xa05'"),
+        ("--json ask why", "put --json behind the command: openai-responses-mcp ask …"),
+        ("--debug ask why", "put --debug behind the command: openai-responses-mcp ask …"),
+        ("--stdio ask why", "put --stdio behind the command, or leave it out: openai-responses-mcp ask …"),
+        ("version", "there is no command version; did you mean --version?"),
+        ("日本の首都は？", 'to ask a question, write: openai-responses-mcp ask "日本の首都は？"'),
+        ("weather?", 'to ask a question, write: openai-responses-mcp ask "weather?"'),
     ],
 )
 def test_a_wrong_argument_is_told_with_what_was_meant(capsys: pytest.CaptureFixture[str], line: str, told: str) -> None:
     with pytest.raises(SystemExit, match="2"):
-        cli.run(line.split())
+        cli.run(line.split(" "))
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("usage: openai-responses-mcp ")
     assert shown.err.endswith(f"{told}\n")
+
+
+@pytest.mark.parametrize(("line", "told"), [("help", "commands:"), ("help ask", "usage: openai-responses-mcp ask ")])
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str], line: str, told: str) -> None:
+    with suppress(SystemExit):
+        assert cli.run(line.split()) == 0
+    assert told in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["ask", "search", "research"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from responses_mcp.testing import FakeApi, Faults
+from responses_mcp.testing import FakeApi, Faults, Hang
 from tests.commands.online import KEY, WAIT, Command, api, command, output
 from tests.processes import COMMAND, environment
 
@@ -164,3 +164,26 @@ async def test_a_second_interrupt_cancels_the_run(api: FakeApi, tmp_path: Path) 
         assert process.returncode == 1
         (response,) = api.stored.responses.values()
         assert response.cancelled is not None
+
+
+@POSIX
+@pytest.mark.parametrize("times", [1, 2])
+async def test_an_interrupt_before_the_id_has_come_says_what_may_be_lost(
+    api: FakeApi, command: Command, times: int, tmp_path: Path
+) -> None:
+    with trio.fail_after(WAIT):
+        api.script(Hang())
+        process = await started(api, tmp_path, "Why?")
+        await api.wait_requests(1)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        said = b""
+        while b"Press Ctrl-C again" not in said:
+            said += await process.stdout.receive_some()
+        if times == 2:
+            process.send_signal(signal.SIGINT)
+        rest = (said.decode()).partition("again")[2] + await rest_of(process)
+        assert "goes on without" not in rest
+        assert "may cost something" in rest
+        assert process.returncode == (130 if times == 1 else 1)
+        assert len(api.requests) == 1

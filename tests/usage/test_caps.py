@@ -65,8 +65,8 @@ def test_a_call_that_cannot_fit_is_refused_and_the_error_names_cap_spent_and_set
         reserve(caps)
     assert str(caught.value) == (
         "The limit of $1.00 (limits.session_cost_usd) is reached: $0.70 were spent in this session, and a call like this "
-        "one may need $0.70. No request was made; raise limits.session_cost_usd (LIMITS_SESSION_COST_USD), or restart "
-        "the server."
+        "one may need $0.70. No request was made; raise limits.session_cost_usd (LIMITS_SESSION_COST_USD), or begin "
+        "a new session."
     )
 
 

@@ -53,7 +53,8 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
     except OSError as error:  # ssl.SSLError is one
         named = _certificates() or "SSL_CERT_FILE and SSL_CERT_DIR are not set"
         why = exhausted(error) or f"correct what names them: {named}."
-        raise ConnectionFailed(f"The CA certificates cannot be read ({type(error).__name__}); {why}") from error
+        reason = error.strerror or type(error).__name__
+        raise ConnectionFailed(f"The CA certificates cannot be read ({reason}); {why}") from error
     certificates_from = _certificates() if trust_env else None
     route = Route(None if proxy is None else _proxy_variable(urlsplit(url).scheme), certificates_from)
     return ConnectionPool(partial(connection, tls, proxy, route), limit=limit)

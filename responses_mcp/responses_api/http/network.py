@@ -250,6 +250,9 @@ def _no_tls(error: trio.BrokenResourceError, host: str, route: Route) -> Connect
         )
     why = (tls.reason or type(tls).__name__) if tls is not None else "the connection was closed"
     cure = "check openai.base_url (OPENAI_BASE_URL), its port, and HTTPS_PROXY if you need a proxy."
+    if tls is not None and tls.reason == "WRONG_VERSION_NUMBER":  # what comes back is no TLS at all
+        why = "there is no TLS at that port"
+        cure = "write http:// in openai.base_url (OPENAI_BASE_URL) if it is a server of yours, or correct the port."
     if route.proxy_from is not None:
         cure = f"check openai.base_url (OPENAI_BASE_URL), and the proxy that {route.proxy_from} names."
     return ConnectionFailed(f"No TLS connection to {host} ({why}); {cure}", retryable=True)

@@ -137,7 +137,11 @@ def _meaning(status: int, kind: str | None, code: str | None) -> tuple[type[Upst
     if status == 404:
         return RequestRefused, "The API does not know what was asked for", "Check the model and openai.base_url."
     if status == 407:
-        return RequestRefused, "The proxy wants to know who asks", "Check HTTPS_PROXY and HTTP_PROXY."
+        return (
+            RequestRefused,
+            "The proxy wants to know who asks",
+            "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY.",
+        )
     if status == 429:
         return RateLimited, "The API limits the rate of requests", "Wait a while and ask again."
     if status >= 500 or status in (408, 409):
