@@ -156,7 +156,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets.base",
     },
     "commands": {
-        *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage"),
+        *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage", "outgoing"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.completion": {"answers", "cli", "commands.parser", "commands.terminal", "settings.setting"},

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from subprocess import DEVNULL
@@ -27,8 +28,10 @@ from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
+from responses_mcp.settings.model import LimitSettings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, Hang, Json, Reply, open_fake_api
+from responses_mcp.usage.meter import Caller, Meter
 from tests.processes import COMMAND, environment
 from tests.responses_api.http.network import (
     bare_environment,
@@ -347,6 +350,44 @@ async def test_what_embeddings_send_and_where_is_told(
         monkeypatch.setattr("responses_mcp.commands.doctor.configuration.find_spec", lambda _, there=there: there)
         report = await examine("--offline", **given | {"MANUALS_EMBEDDINGS_PROVIDER": "wordllama"})
         report.line(*line)
+
+
+async def test_a_server_of_embeddings_that_is_not_there_is_told(
+    examine: Doctor, closed_port: int, tmp_path: Path
+) -> None:
+    given = {"MANUALS_ROOT": str(tmp_path), "MANUALS_EMBEDDINGS_PROVIDER": "api"}
+    report = await examine(**given, MANUALS_EMBEDDINGS_BASE_URL=f"http://127.0.0.1:{closed_port}/v1")
+    report.line("warn", "embeddings", "cannot be reached", "correct manuals.embeddings.base_url, or start that server")
+
+
+@pytest.mark.parametrize("name", ["SESSION_CALLS", "SESSION_TOKENS", "SESSION_COST_USD", "DAY_COST_USD"])
+async def test_a_limit_that_leaves_nothing_is_a_failure(examine: Doctor, name: str) -> None:
+    report = await examine("--offline", **{f"LIMITS_{name}": "0"}, USAGE_LEDGER="1")
+    report.line("FAIL", "limits", f"(LIMITS_{name}) is 0", "raise it, or leave it out")
+    assert report.code == 1
+
+
+async def test_a_limit_of_the_day_that_is_used_up_is_a_failure(examine: Doctor, tmp_path: Path) -> None:
+    settings = load_settings(
+        {"LIMITS_DAY_COST_USD": "0.01", "USAGE_LEDGER": "1", "RESEARCH_STATE_DIR": str(tmp_path / "state")}
+    ).settings
+    meter = Meter(replace(settings, limits=LimitSettings(day_cost_usd=9.0)))
+    async with meter.call(Caller("answer"), settings.model_profiles["answer"]) as bill:
+        bill.sending()
+        bill.maybe_billed()
+    await meter.aclose()
+    given = {"LIMITS_DAY_COST_USD": "0.01", "USAGE_LEDGER": "1", "RESEARCH_STATE_DIR": str(tmp_path / "state")}
+    report = await examine("--offline", **given)
+    report.line("FAIL", "limits", "of $0.01 (limits.day_cost_usd) are spent today", "wait until 0:00 UTC")
+
+
+async def test_a_folder_of_runs_that_cannot_be_used_is_told_where_runs_are_wanted(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    state = str(tmp_path / "file" / "state")
+    report = await examine("--offline", MCP_TOOLSETS="answer,research", RESEARCH_STATE_DIR=state)
+    report.line("FAIL", "state", "cannot be written to", "RESEARCH_STATE_DIR")
 
 
 def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

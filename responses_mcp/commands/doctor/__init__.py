@@ -27,7 +27,7 @@ from responses_mcp.commands.doctor.entries import check_entries, check_time_outs
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail_by, skip
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
-from responses_mcp.commands.doctor.network import ask_for_models
+from responses_mcp.commands.doctor.network import ask_for_models, find_server
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
 from responses_mcp.commands.installed import Installed, Unreadable, find_installed
 from responses_mcp.commands.parser import Parser
@@ -187,8 +187,18 @@ async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapp
     elif way is None or certificates.status == "FAIL":
         tell(skip("network", "not tried, because it cannot work before that is corrected"))
     else:
+        await _embeddings(loaded, tell, trust_env=trust_env)
         return await ask_for_models(openai, way, tell, trust_env=trust_env)
     return None
+
+
+async def _embeddings(loaded: LoadedSettings, tell: Tell, *, trust_env: bool) -> None:
+    """Look whether the server of the embeddings is there, if it is another one."""
+    chosen = loaded.settings.manuals.embeddings
+    if chosen.provider == "api" and chosen.base_url is not None and loaded.settings.manuals.root is not None:
+        _, way = check_proxy(chosen.base_url, trust_env=trust_env)
+        if way is not None:
+            tell(await find_server(way, "embeddings", "correct manuals.embeddings.base_url, or start that server"))
 
 
 def _say(finding: Finding) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from responses_mcp import __version__
 from responses_mcp.commands.clients import this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
+from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import KeyUnusable
@@ -69,6 +70,7 @@ def check_configuration(loaded: LoadedSettings) -> Iterator[Finding]:
         yield ok("headers", f"also sent: {names}; the values are not shown")
     if not any(finding.check == "base_url" for finding in findings):
         yield _address(openai, loaded.sources.get("openai.base_url", "default"))
+    yield from check_spending(loaded.settings)
     root = loaded.settings.manuals.root
     if root is not None:
         if os.path.isdir(root):  # noqa: PTH112  # raises nothing; one that is missing is a warning of the configuration
@@ -153,10 +155,7 @@ def _index(settings: ManualsSettings) -> Iterator[Finding]:
     if settings.in_memory or settings.index_dir is None:
         yield ok("index", "kept in memory only")
         return
-    there = Path(settings.index_dir)
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+    if can_be_written(Path(settings.index_dir)):
         yield ok("index", f"kept in {settings.index_dir}")
     else:
         yield warn(

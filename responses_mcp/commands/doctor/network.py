@@ -92,6 +92,16 @@ async def _steps(
     return models
 
 
+async def find_server(way: Way, check: str, fix: str) -> Finding:
+    """Look whether a server that is not needed for answers can be reached."""
+    found = await _name(way)
+    if found.status == "ok":
+        found = await _connection(way)
+    if found.status == "ok":
+        return found._replace(check=check)
+    return warn(check, found.found, fix)
+
+
 async def _name(way: Way) -> Finding:
     name = f"the name {way.host}" if way.variable is None else f"the name of {way}"
     with trio.move_on_after(_STEP):
