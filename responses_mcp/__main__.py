@@ -20,6 +20,22 @@ def _is_piped() -> bool:
         return False
 
 
+def _end_interrupted() -> None:
+    """End with 130; on a terminal by the signal itself, which is 130 to a shell and ends a loop of commands, too.
+
+    A shell goes on with the loop where the command ended by an exit code of its own.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:  # noqa: SIM105  # without an import
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # closed
+            pass
+    if os.name == "posix" and os.isatty(2):
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        os.kill(os.getpid(), _signal.SIGINT)
+    os._exit(_INTERRUPTED)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     argv = sys.argv[1:] or (["--stdio"] if _is_piped() else [])
@@ -32,7 +48,8 @@ def main() -> None:
 
                 logging.shutdown()
         finally:
-            os._exit(0 if serving else _INTERRUPTED)  # whatever came of that: the log may have been half set up
+            # Whatever came of that: the log may have been half set up.
+            os._exit(0) if serving else _end_interrupted()
 
     interruptible = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler  # else started by nohup or so
     if serving:
@@ -66,6 +83,8 @@ def main() -> None:
     finally:
         if interruptible:
             _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the interpreter's end would print a traceback
+    if code == _INTERRUPTED and interruptible:
+        _end_interrupted()
     certificates = getattr(sys.modules.get("responses_mcp.responses_api.http.client"), "certificates", None)
     if certificates is not None and not certificates.acquire(timeout=PATIENCE):
         # From a disk that hangs, or a pipe. The interpreter's end would take OpenSSL down under the thread that loads

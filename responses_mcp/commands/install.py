@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Server, this_machine
-from responses_mcp.commands.doctor.configuration import check_manuals
+from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
 from responses_mcp.commands.installed import (
     Installed,
@@ -55,7 +55,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("client", metavar="CLIENT", nargs="?", choices=tuple(CLIENTS), help=argparse.SUPPRESS)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--write", action="store_true", help="change the file; all else in it stays, with a backup")
+    parser.add_argument("--write", action="store_true", help="change the file; all else in it stays, with a backup")
     what.add_argument("--remove", action="store_true", help="take the entry out of the file, with a backup")
     what.add_argument("--list", action="store_true", help="say which clients have an entry, and what it starts")
     parser.add_argument("--profiles", action="store_true", help="also write an example configuration, if there is none")
@@ -105,6 +105,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     path = Path(_file(options, client, machine))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     put = (_write if options.write else _show)(client, options.name, entry, path, redact)
+    if is_thrown_away(Path(machine.command[0]).resolve()):
+        remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
     for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
         if finding.fix is not None:
             remark(f"{finding.found}; {finding.fix}.")

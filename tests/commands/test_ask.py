@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -561,10 +562,38 @@ async def test_ctrl_c_at_a_terminal_leaves_one_clean_line(api: FakeApi, shell: d
         await api.wait_requests(1)
         os.write(leader, termios.tcgetattr(follower)[6][termios.VINTR])
         await api.wait_hang_ups(1)
-        assert await process.wait() == 130
+        assert await process.wait() == -signal.SIGINT  # which is 130 to a shell
     shown = os.read(leader, 4096).decode()
     os.close(follower)
     os.close(leader)
     assert re.match(r"\r +\d+ s  asking gpt-5\.2", shown)
     assert shown.endswith(" \r\ropenai-responses-mcp: interrupted.\r\n")
     assert shown.count("\n") == 1
+
+
+@POSIX
+async def test_ctrl_c_at_a_terminal_ends_a_loop_of_questions(
+    api: FakeApi, shell: dict[str, str], tmp_path: Path
+) -> None:
+    import pty
+    import termios
+
+    api.script(Hang())
+    leader, follower = pty.openpty()
+    loop = f"for q in one two three; do {shlex.join(COMMAND)} ask $q; done"
+    control = f"import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY); os.execvp('sh', ['sh', '-c', {loop!r}])"
+    with trio.fail_after(WAIT):
+        process = await trio.lowlevel.open_process(
+            [COMMAND[0], "-c", control],
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+            env=shell,
+            start_new_session=True,
+        )
+        await api.wait_requests(1)
+        os.write(leader, termios.tcgetattr(follower)[6][termios.VINTR])
+        assert await process.wait() in {-signal.SIGINT, 130}
+    os.close(follower)
+    os.close(leader)
+    assert len(api.requests) == 1

@@ -4,9 +4,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from responses_mcp.settings.schema import SETTINGS
 from tests.processes import COMMAND, MAIN, ROOT, WAIT, python, run
 
 
@@ -48,3 +50,16 @@ def test_a_server_that_ends_early_is_told_in_one_line(tmp_path: Path) -> None:
         1,
         "openai-responses-mcp: the server ended early; 'openai-responses-mcp doctor' says why.\n",
     )
+
+
+def test_the_demo_is_the_same_whatever_the_settings_of_the_user_are(tmp_path: Path) -> None:
+    given: dict[str, Any] = {setting.env: "0" for setting in SETTINGS if setting.env} | {
+        "SSL_CERT_FILE": str(tmp_path / "missing.pem"),
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "USAGE_LEDGER": "1",
+        "RESEARCH_STATE_DIR": str(tmp_path / "state"),
+    }
+    done = run(tmp_path, "demo", **given)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "used_search: true" in done.stdout
+    assert not (tmp_path / "state").exists()

@@ -322,7 +322,7 @@ def test_windows_paths_are_escaped(client: str, install: Install) -> None:
         ([], "CLIENT is missing"),
         (["--write"], "CLIENT is missing"),
         (["--remove"], "CLIENT is missing"),
-        (["codex", "--write", "--remove"], "not allowed with"),
+        (["codex", "--list", "--remove"], "not allowed with"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(
@@ -795,3 +795,9 @@ def test_the_command_line_knows_the_command(tmp_path: Path) -> None:
     )
     assert done.stdout == f"openai-responses was added in {tmp_path / '.codex/config.toml'}.\n"
     assert "OPENAI_API_KEY is not set here. Set it where Codex is started, then restart it." in done.stderr
+
+
+def test_an_entry_for_a_command_that_may_vanish_is_told_so(install: Install, machine: Machine) -> None:
+    command = str(Path(machine.home) / "uv" / "archive-v0" / "x" / "bin" / "openai-responses-mcp")
+    done = install("codex", command=command)
+    assert f"{command} is in a folder that may be emptied at any time; install it permanently" in done.err

@@ -46,6 +46,8 @@ _EXAMPLE_KEY: Final = re.compile(
 
 _SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"  # until it is on the package index
 
+TO_KEEP: Final = f'install it permanently, with "uv tool install {_SOURCE}" or "pipx install {_SOURCE}"'
+
 # Environments that uvx, `uv run --with` and `pipx run` throw away when they like.
 _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
@@ -189,20 +191,23 @@ def check_program() -> Iterator[Finding]:
 
 
 def _executable(path: Path | None) -> Finding:
-    keep = f'install it permanently, with "uv tool install {_SOURCE}" or "pipx install {_SOURCE}"'
     if path is None:
         return warn(
             "program",
             f"{NAME} {__version__}, which is not installed as a command",
-            f'{keep}, or give your client the command "{sys.executable}" with the arguments -m responses_mcp --stdio',
+            f'{TO_KEEP}, or give your client the command "{sys.executable}" with the arguments '
+            "-m responses_mcp --stdio",
         )
     what = f"{NAME} {__version__}; the path for your client's configuration is {path}"
     if _is_temporary(path.resolve()):
-        return warn("program", f"{what}, which is in a folder for temporary files", keep)
+        return warn("program", f"{what}, which is in a folder for temporary files", TO_KEEP)
     return ok("program", what)
 
 
 def _is_temporary(path: Path) -> bool:
-    return path.is_relative_to(Path(tempfile.gettempdir()).resolve()) or any(
-        name in path.parts for name in _THROWN_AWAY
-    )
+    return path.is_relative_to(Path(tempfile.gettempdir()).resolve()) or is_thrown_away(path)
+
+
+def is_thrown_away(path: Path) -> bool:
+    """Tell whether a program is in an environment that uv or pipx made for one use."""
+    return any(name in path.parts for name in _THROWN_AWAY)
