@@ -246,6 +246,8 @@ class Research:
                     while len(self._questions) > _MOST_LISTED:
                         self._questions.popitem(last=False)
                     run = Run(row, body, self._api, keeper, self._terms, billed=billed)
+                    if in_line:
+                        self._stand_in_line(run)  # so that whoever asks now is told
                     self._own(run, self._turn if in_line else _at_once)
                     if self._beginning[new.id]:
                         run.cancel()
@@ -440,15 +442,18 @@ class Research:
 
     async def _turn(self, run: Run) -> None:
         """Wait until fewer than `research.max_running` runs of this process are on their way."""
-        self._line[run.row.id] = None
-        if self._turns.available_tokens == 0:
-            run.wait_in_line(lambda: self._place_of(run.row.id))
+        self._stand_in_line(run)
         try:
             await self._turns.acquire_on_behalf_of(run)
         finally:
             del self._line[run.row.id]
         run.when_over(partial(self._turns.release_on_behalf_of, run))
         run.wait_in_line(None)
+
+    def _stand_in_line(self, run: Run) -> None:
+        self._line.setdefault(run.row.id)
+        if len(self._line) > self._turns.available_tokens:
+            run.wait_in_line(lambda: self._place_of(run.row.id))
 
     def _place_of(self, run_id: str) -> int | None:
         return next((place for place, waiting in enumerate(self._line) if waiting == run_id), None)

@@ -563,6 +563,14 @@ async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(
 # Cancelling
 
 
+async def test_a_run_that_waits_is_told_so_as_soon_as_it_is_begun(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async with researching(slow(60.0), tmp_path, max_running=1) as research:
+        await research.start("number 0?")
+        for number in range(1, 20):  # tasks are woken in any order
+            view = await research.result(await research.start(f"number {number}?"))
+            assert (view.phase, view.place is not None) == ("waiting for its turn", True), number
+
+
 async def test_a_cancel_is_told_to_the_api_which_confirms_it_and_nothing_is_asked_afterwards(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
