@@ -264,7 +264,8 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
         cost = dollars(each["cost"]["usd"]) if "cost" in each else ""
         say(f"{each['run_id']}  {each['status']:<10}  {ago:>7} ago  {cost:>8}  {each.get('question', '')}".rstrip())
     if not runs:
-        remark(f"There are no runs of the last {settings.research.keep_days} days.")
+        days = settings.research.keep_days
+        remark(f"There are no runs from the last {days} days with this key and address.")
     elif on_terminal(sys.stderr) and not all("question" in each for each in runs):
         remark("Questions are kept, and shown here, with research.keep_questions.")
     return OK
@@ -288,7 +289,7 @@ def _cancel(options: argparse.Namespace, settings: Settings) -> int:
         say(view.error or "The run was cancelled.")
     else:
         say(f"The run had ended already: {view.status}.")
-    return OK
+    return FAILED if view.status == "cancelled" and not view.confirmed else OK
 
 
 _RUNS: Final = {"list": _list, "show": _show_run, "cancel": _cancel}

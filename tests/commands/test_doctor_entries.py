@@ -271,3 +271,29 @@ async def test_manuals_that_no_toolset_of_the_settings_shows_are_told(
     monkeypatch.setenv("MCP_TOOLSETS", "answer,research")
     report = await examine("--offline")
     report.line("warn", "manuals", "the list of toolsets lacks them", "Fix: add manuals to it")
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("in_file", "in_shell", "status", "said"),
+    [
+        ("sk-canary-0123456789abcdef", None, "ok", "OPENAI_API_KEY is set and well formed"),
+        ("YOUR_KEY", "sk-canary-0123456789abcdef", "FAIL", "OPENAI_API_KEY holds an example, not a key"),
+        (None, "sk-canary-0123456789abcdef", "FAIL", "OPENAI_API_KEY is not set"),
+    ],
+)
+async def test_for_one_client_the_key_is_judged_that_its_entry_gives(  # noqa: PLR0917
+    examine: Doctor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    in_file: str | None,
+    in_shell: str | None,
+    status: str,
+    said: str,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    given = {} if in_shell is None else {"OPENAI_API_KEY": in_shell}
+    env = {} if in_file is None else {"env": {"OPENAI_API_KEY": in_file}}
+    put("claude-desktop", tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **env})
+    report = await examine("--offline", "--client", "claude-desktop", start=None, **given)
+    report.line(status, "key", said)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -99,7 +100,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
             _say(shown)
 
     shaking = partial(shake_hands, start.command, redact, environ=start.environ, folder=start.folder)
-    trio.run(_check, options, loaded, found, shaking, tell)
+    trio.run(_check, options, loaded, start.seen_by(loaded), found, shaking, tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
         checks = [{name: value for name, value in each._asdict().items() if value is not None} for each in findings]
@@ -118,6 +119,13 @@ class _Start(NamedTuple):
     environ: Mapping[str, str] | None = None
     key: str | None = None
     folder: Path | None = None
+
+    def seen_by(self, loaded: LoadedSettings) -> LoadedSettings:
+        """Return the settings with the key that the server gets, which an entry may have instead of this shell."""
+        if self.environ is None:
+            return loaded
+        openai = replace(loaded.settings.openai, api_key=self.key)
+        return replace(loaded, settings=replace(loaded.settings, openai=openai))
 
     @classmethod
     def of(
@@ -142,9 +150,10 @@ class _Start(NamedTuple):
         return cls([*command, *([] if options.config is None else ["--config", options.config])])
 
 
-async def _check(
+async def _check(  # noqa: PLR0917
     options: argparse.Namespace,
     loaded: LoadedSettings,
+    seen: LoadedSettings,
     found: Sequence[Installed | Unreadable],
     start: Callable[[], Awaitable[Handshake]],
     tell: Tell,
@@ -153,9 +162,9 @@ async def _check(
     entries = [each for each in found if isinstance(each, Installed)]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
-    for finding in (*check_program(), *check_configuration(loaded)):
+    for finding in (*check_program(), *check_configuration(seen)):
         tell(finding)
-    listed = await _network(loaded, tell, offline=options.offline)
+    listed = await _network(seen, tell, offline=options.offline)
     own_names = (urlsplit(settings.openai.base_url).hostname or "").endswith(_NAMES_OF_THE_USER)
     today = datetime.now(UTC).date()
     for finding in check_models(settings.model_profiles, listed, today, all_listed=not own_names):
