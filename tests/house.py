@@ -160,7 +160,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.completion": {"answers", "cli", "commands.parser", "commands.terminal", "settings.setting"},
-    "commands.demo": {"testing", "commands.parser", "commands.terminal", "settings.address", "settings.schema"},
+    "commands.demo": {"testing", "commands.parser", "commands.terminal", "settings.schema"},
     "cli": {
         "commands.parser",
         *(*BASE, "configured", "debuglog", "serving", "settings", "runtime.descriptors", "runtime.prologue"),

@@ -16,8 +16,7 @@ import trio
 
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import FAILED, Stop, parser_of, run_command, say
-from responses_mcp.settings.address import NETWORK_VARIABLES
-from responses_mcp.settings.schema import SETTINGS
+from responses_mcp.settings.schema import READ_BY_SERVER
 from responses_mcp.testing import FakeApi, Hang, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient
 
@@ -136,11 +135,7 @@ def _searched_answer() -> dict[str, Any]:
 
 def _environment(base_url: str) -> dict[str, str]:
     """Return our environment without what would change the demo: settings, proxies, certificates and the real key."""
-    ours = {*NETWORK_VARIABLES, *(setting.env for setting in SETTINGS)}
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ours and not name.startswith(("OPENAI_", "MCP_"))
-    }
+    others = {name: value for name, value in os.environ.items() if name not in READ_BY_SERVER}
+    kept = {name: value for name, value in others.items() if not name.startswith(("OPENAI_", "MCP_"))}
     folder = {"HOME": os.devnull, "APPDATA": os.devnull}  # no configuration file is found there
     return {**kept, **folder, "NO_PROXY": "127.0.0.1", "OPENAI_BASE_URL": base_url, "OPENAI_API_KEY": "demo-key"}

@@ -14,9 +14,8 @@ from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.commands.yaml_merge import YamlDocument
-from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import OpenAISettings
-from responses_mcp.settings.schema import SETTINGS
+from responses_mcp.settings.schema import READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
@@ -109,7 +108,7 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
 
 def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the variables of an environment that are not blank and that the server would read, with their values."""
-    for name in dict.fromkeys((*(setting.env for setting in SETTINGS if setting.env), *NETWORK_VARIABLES)):
+    for name in READ_BY_SERVER:
         value = environ.get(name, "")
         if value.strip() and name not in _OF_OTHERS_TOO:
             yield name, value

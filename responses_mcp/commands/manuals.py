@@ -36,11 +36,12 @@ from responses_mcp.commands.terminal import (
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
-from responses_mcp.manuals.embeddings.provider import open_embedder
+from responses_mcp.manuals.embeddings.provider import address_of, open_embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.unserved import (
     SET_ROOT,
+    about_loose,
     in_words,
     loose_files,
     names_in_words,
@@ -103,7 +104,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> None:
     settings = _settings(options)
-    options.vectors_from = settings.manuals.embeddings.base_url or settings.openai.base_url
+    options.vectors_from = address_of(settings)
     if _forgets(options):
         _forget(settings.manuals, options)
         return
@@ -433,24 +434,21 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
         )
     raise Stop(
         f"There are no manuals in {settings.root}, only {names_in_words(loose)}: a manual is a folder in it. "
-        f"If {settings.root} is a manual itself, {_as_a_manual(settings, options)}."
+        f"If {settings.root} is a manual itself, {root_of_one(settings.root or '', _name_it(options))}."
     )
 
 
 async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace, manuals: int) -> None:
     """Say which files are not in any of so many manuals: where they are many, the root may be a manual itself."""
-    loose = await _in_thread(loose_files, settings.root or "")
+    root = settings.root or ""
+    loose = await _in_thread(loose_files, root)
     if loose:
-        are, them = ("is", "it") if len(loose) == 1 else ("are", "them")
-        remark(
-            f"{names_in_words(loose)} {are} not in any manual, and so not searched; put {them} into a folder of "
-            f"{settings.root}."
-            + (f" If that is a manual itself, {_as_a_manual(settings, options)}." if len(loose) >= manuals else "")
-        )
+        found, cure, instead = about_loose(loose, root, manuals, _name_it(options))
+        remark(f"{found}, and so not searched; {cure}." + (f" {instead[0].upper()}{instead[1:]}." if instead else ""))
 
 
-def _as_a_manual(settings: ManualsSettings, options: argparse.Namespace) -> str:
-    return root_of_one(settings.root or "", "pass --root" if options.root is not None else SET_ROOT)
+def _name_it(options: argparse.Namespace) -> str:
+    return "pass --root" if options.root is not None else SET_ROOT
 
 
 async def _in_thread(work: Callable[[Unpack[Ts]], T], *given: *Ts) -> T:

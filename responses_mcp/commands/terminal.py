@@ -74,7 +74,7 @@ def run_command(work: Callable[[], None], *, as_json: bool = False) -> int:
     with _warnings_told():
         try:
             write("")  # a stdout that is closed is told before anything is paid for, or changed
-            _out_of_groups(lambda: _told_as_json(work) if as_json else work())
+            (_told_as_json if as_json else _out_of_groups)(work)
             _flush()
         except Stop as stop:
             for sentence in stop.sentences:

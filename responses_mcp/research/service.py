@@ -303,13 +303,12 @@ class Research:
         words for a person. Raises `BadArgument` for an id that is not known, and `UpstreamError` where a run has ended
         and its answer cannot be had now.
         """
-        self._ready()
+        keeper = self._ready()
         if read_word("run_id", run_id) is None:
             raise BadArgument("run_id is empty; pass the one that a run was begun with.")
         end = trio.current_time() + wait_seconds
         told = None
         while True:
-            keeper = self._ready()  # it may have been closed meanwhile
             run = self._runs.get(run_id)
             view = run.view if run is not None else await self._elsewhere(run_id, keeper)
             if on_phase is not None and view.running and view.phase != told:
@@ -318,6 +317,7 @@ class Research:
             if not view.running or trio.current_time() >= end:
                 return view
             await self._news(run_id, end)
+            self._ready()  # it may have been closed meanwhile
 
     async def events(self, run_id: str) -> AsyncGenerator[RunView]:  # noqa: ASYNC900  # it yields within no scope
         """Yield how far a run is, each time that there is news, and at last how it ended.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from responses_mcp.settings.address import NETWORK_VARIABLES
 from responses_mcp.settings.model import EFFORTS, SEARCH_EFFORT, SERVICE_TIERS, VERBOSITIES
 from responses_mcp.settings.setting import Setting, choice, integer, number, section, switch
 
@@ -394,6 +395,9 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         ),
     ),
 )
+
+READ_BY_SERVER: Final = tuple(dict.fromkeys((*(row.env for row in SETTINGS if row.env), *NETWORK_VARIABLES)))
+"""The variables that a server reads: those of settings, of proxies and of certificates."""
 
 BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
 

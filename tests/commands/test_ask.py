@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -542,58 +543,58 @@ async def test_a_signal_ends_it_and_the_api_sees_the_connection_close(
         await process.stdout.aclose()
 
 
-@POSIX
-async def test_ctrl_c_at_a_terminal_leaves_one_clean_line(api: FakeApi, shell: dict[str, str]) -> None:
+@asynccontextmanager
+async def at_a_terminal(shell: dict[str, str], *program: str) -> AsyncGenerator[tuple[trio.Process, int]]:
+    """Start a program on a terminal of its own; give it and the other end, to which Ctrl-C is written."""
     import pty
+
+    leader, follower = pty.openpty()
+    control = f"import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY); os.execvp({program[0]!r}, {[*program]!r})"
+    try:
+        yield (
+            await trio.lowlevel.open_process(
+                [COMMAND[0], "-c", control],
+                stdin=follower,
+                stdout=follower,
+                stderr=follower,
+                env=shell,
+                start_new_session=True,
+            ),
+            leader,
+        )
+    finally:
+        os.close(follower)
+        os.close(leader)
+
+
+def press_ctrl_c(terminal: int) -> None:
     import termios
 
+    os.write(terminal, termios.tcgetattr(terminal)[6][termios.VINTR])
+
+
+@POSIX
+async def test_ctrl_c_at_a_terminal_leaves_one_clean_line(api: FakeApi, shell: dict[str, str]) -> None:
     api.script(Hang())
-    leader, follower = pty.openpty()
-    control = f"import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY); os.execv({COMMAND[0]!r}, {[*COMMAND, 'ask', 'Why?']!r})"
     with trio.fail_after(WAIT):
-        process = await trio.lowlevel.open_process(
-            [COMMAND[0], "-c", control],
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            env=shell,
-            start_new_session=True,
-        )
-        await api.wait_requests(1)
-        os.write(leader, termios.tcgetattr(follower)[6][termios.VINTR])
-        await api.wait_hang_ups(1)
-        assert await process.wait() == -signal.SIGINT  # which is 130 to a shell
-    shown = os.read(leader, 4096).decode()
-    os.close(follower)
-    os.close(leader)
+        async with at_a_terminal(shell, *COMMAND, "ask", "Why?") as (process, terminal):
+            await api.wait_requests(1)
+            press_ctrl_c(terminal)
+            await api.wait_hang_ups(1)
+            assert await process.wait() == -signal.SIGINT  # which is 130 to a shell
+            shown = os.read(terminal, 4096).decode()
     assert re.match(r"\r +\d+ s  asking gpt-5\.2", shown)
     assert shown.endswith(" \r\ropenai-responses-mcp: interrupted.\r\n")
     assert shown.count("\n") == 1
 
 
 @POSIX
-async def test_ctrl_c_at_a_terminal_ends_a_loop_of_questions(
-    api: FakeApi, shell: dict[str, str], tmp_path: Path
-) -> None:
-    import pty
-    import termios
-
+async def test_ctrl_c_at_a_terminal_ends_a_loop_of_questions(api: FakeApi, shell: dict[str, str]) -> None:
     api.script(Hang())
-    leader, follower = pty.openpty()
     loop = f"for q in one two three; do {shlex.join(COMMAND)} ask $q; done"
-    control = f"import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY); os.execvp('sh', ['sh', '-c', {loop!r}])"
     with trio.fail_after(WAIT):
-        process = await trio.lowlevel.open_process(
-            [COMMAND[0], "-c", control],
-            stdin=follower,
-            stdout=follower,
-            stderr=follower,
-            env=shell,
-            start_new_session=True,
-        )
-        await api.wait_requests(1)
-        os.write(leader, termios.tcgetattr(follower)[6][termios.VINTR])
-        assert await process.wait() in {-signal.SIGINT, 130}
-    os.close(follower)
-    os.close(leader)
+        async with at_a_terminal(shell, "sh", "-c", loop) as (process, terminal):
+            await api.wait_requests(1)
+            press_ctrl_c(terminal)
+            assert await process.wait() in {-signal.SIGINT, 130}
     assert len(api.requests) == 1

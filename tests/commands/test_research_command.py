@@ -129,6 +129,16 @@ async def rest_of(process: trio.Process) -> str:
     return data.decode()
 
 
+async def interrupted(process: trio.Process) -> str:
+    """Press Ctrl-C, and return what has been said when another may follow."""
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    said = b""
+    while b"Press Ctrl-C again" not in said:
+        said += await process.stdout.receive_some()
+    return said.decode()
+
+
 @POSIX
 async def test_an_interrupt_leaves_the_run_and_prints_its_id_with_which_its_answer_is_had(
     api: FakeApi, command: Command, tmp_path: Path
@@ -154,11 +164,7 @@ async def test_a_second_interrupt_cancels_the_run(api: FakeApi, tmp_path: Path) 
         api.stored.interval = 30.0
         process = await started(api, tmp_path, "Why?")
         await api.wait_requests(1)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout is not None
-        said = b""
-        while b"Press Ctrl-C again" not in said:
-            said += await process.stdout.receive_some()
+        await interrupted(process)
         process.send_signal(signal.SIGINT)
         assert "The run was cancelled." in await rest_of(process)
         assert process.returncode == 1
@@ -175,14 +181,10 @@ async def test_an_interrupt_before_the_id_has_come_says_what_may_be_lost(
         api.script(Hang())
         process = await started(api, tmp_path, "Why?")
         await api.wait_requests(1)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout is not None
-        said = b""
-        while b"Press Ctrl-C again" not in said:
-            said += await process.stdout.receive_some()
+        said = await interrupted(process)
         if times == 2:
             process.send_signal(signal.SIGINT)
-        rest = (said.decode()).partition("again")[2] + await rest_of(process)
+        rest = said.partition("again")[2] + await rest_of(process)
         assert "goes on without" not in rest
         assert "may cost something" in rest
         assert process.returncode == (130 if times == 1 else 1)

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,20 @@ async def answered(upstream: Upstream, folder: Path, **options: Any) -> tuple[Ru
 def in_file(folder: Path, sql: str, *given: Any) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(folder / FILE)) as connection, connection:
         return connection.execute(sql, given).fetchall()
+
+
+@dataclass
+class File:
+    """The use of the file of runs, which another process may lock; that is told after `patience` seconds."""
+
+    patience: float = 0.0
+    locked: bool = False
+
+    async def __call__(self, work: Callable[[], Any]) -> Any:
+        if self.locked:
+            await trio.sleep(self.patience)
+            raise RunsFileUnusable("another process holds its lock")
+        return await at_once(work)
 
 
 def _all_bytes(folder: Path) -> bytes:
@@ -560,22 +574,15 @@ async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_to
 async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
     autojump_clock: MockClock, store: bool, tmp_path: Path
 ) -> None:
-    locked = False
-
-    async def in_thread(work: Callable[[], Any]) -> Any:
-        await trio.lowlevel.checkpoint()
-        if locked:
-            raise RunsFileUnusable("another process holds its lock")
-        return await at_once(work)
-
-    async with researching(slow(), tmp_path, in_thread=in_thread, store=store) as research:
+    file = File()
+    async with researching(slow(), tmp_path, in_thread=file, store=store) as research:
         run = await research.start("why?")
         await trio.sleep(2)
-        locked = True
+        file.locked = True
         view = await research.result(run, wait_seconds=WAIT)
         assert view.status == "completed"
         await trio.sleep(40)
-        locked = False
+        file.locked = False
         assert [each["status"] for each in await research.list()] == ["completed"]
         await trio.sleep(60)
         assert await research.result(run) == view
@@ -586,22 +593,15 @@ async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
 async def test_an_end_that_cannot_be_written_holds_up_no_other_run_and_is_not_joined(
     autojump_clock: MockClock, minutes: float, tmp_path: Path
 ) -> None:
-    locked = False
-
-    async def in_thread(work: Callable[[], Any]) -> Any:
-        await trio.lowlevel.checkpoint()
-        if locked:
-            raise RunsFileUnusable("another process holds its lock")
-        return await at_once(work)
-
+    file = File()
     upstream = slow()
-    async with researching(upstream, tmp_path, in_thread=in_thread, max_running=1) as research:
+    async with researching(upstream, tmp_path, in_thread=file, max_running=1) as research:
         run = await research.start("why?")
         await trio.sleep(2)
-        locked = True
+        file.locked = True
         assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
         await trio.sleep(60 * minutes)
-        locked = False
+        file.locked = False
         again = await research.start("why?")
         assert again != run
         before = trio.current_time()
@@ -615,20 +615,13 @@ async def test_an_end_that_cannot_be_written_holds_up_no_other_run_and_is_not_jo
 async def test_the_end_of_a_server_cancels_its_runs_also_where_their_file_is_locked(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    locked = False
-
-    async def in_thread(work: Callable[[], Any]) -> Any:
-        if locked:
-            await trio.sleep(3)
-            raise RunsFileUnusable("another process holds its lock")
-        return await at_once(work)
-
+    file = File(patience=3)
     upstream = slow(interval=60.0)
-    async with researching(upstream, tmp_path, in_thread=in_thread, on_exit="cancel") as research:
+    async with researching(upstream, tmp_path, in_thread=file, on_exit="cancel") as research:
         await research.start("why?")
         await research.start("how?")
         await trio.sleep(4)
-        locked = True
+        file.locked = True
     assert upstream.kinds == ["ask", "ask", "cancel", "cancel"]
 
 

@@ -315,12 +315,8 @@ async def test_a_match_that_is_a_part_of_a_name_is_read_at_its_place_too(
         assert row["match_line"] == text[: text.index(name)].count("\n") + 1
         assert name in row["snippet"]
         ref = dict(row["ref"])
-        assert (
-            name
-            in (await here.call(ref.pop("tool"), **ref) if "tool" in ref else await here.call("manual_read", ref=ref))[
-                "text"
-            ]
-        )
+        tool = ref.pop("tool", "manual_read")
+        assert name in (await here.call(tool, **(ref if tool == "manual_scan" else {"ref": ref})))["text"]
         found = await here.call("manual_find", query=asked, manual_id="m", required_terms=[asked], inline_hits={})
         assert found["inline_hits"]["items"][0]["ref"]["match_line"] == row["match_line"]
 

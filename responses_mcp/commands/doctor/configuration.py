@@ -26,11 +26,10 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.unserved import (
     SET_ROOT,
+    about_loose,
     in_words,
     loose_files,
-    names_in_words,
     other_kinds,
-    root_of_one,
 )
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
@@ -142,12 +141,8 @@ def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
         many = f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}"
         yield ok("manuals", f"{many}; {others}" if others else many)
     if loose:
-        yield warn(
-            "manuals",
-            f"{names_in_words(loose)} {'is' if len(loose) == 1 else 'are'} not in any manual",
-            f"put {'it' if len(loose) == 1 else 'them'} into a folder of {root}"
-            + (f"; if that is a manual itself, {root_of_one(root, name_it)}" if len(loose) >= len(names) else ""),
-        )
+        told, cure, instead = about_loose(loose, root, len(names), name_it)
+        yield warn("manuals", told, f"{cure}; {instead}" if instead else cure)
     elif not names:
         yield warn("manuals", f"{root} has no manuals", "make a folder in it for each manual, of .md and .json files")
 

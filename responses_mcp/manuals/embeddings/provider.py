@@ -33,12 +33,17 @@ def open_embedder(settings: Settings, api: Callable[[], ResponsesApi] | None = N
     def of_its_own() -> ResponsesApi:
         from responses_mcp.responses_api.api import ResponsesApi  # noqa: PLC0415
 
-        return ResponsesApi(replace(openai, base_url=chosen.base_url or openai.base_url), settings.request)
+        return ResponsesApi(replace(openai, base_url=address_of(settings)), settings.request)
 
     shared = chosen.base_url in (None, openai.base_url)
     outgoing = OutgoingText(settings)
     opening = api if shared and api is not None else of_its_own
     return EmbeddingsEndpoint(chosen, opening, lambda text: outgoing.masked(text).text)
+
+
+def address_of(settings: Settings) -> str:
+    """Return the base URL that the provider `api` asks: its own, or that of the answer tools."""
+    return settings.manuals.embeddings.base_url or settings.openai.base_url
 
 
 def what_is_sent(settings: Settings) -> str | None:
@@ -49,6 +54,6 @@ def what_is_sent(settings: Settings) -> str | None:
     openai = settings.openai
     return (
         f"the texts of the manuals (when 'manuals index --embed' runs or a file has changed) and the question of each "
-        f"search are sent to {chosen.base_url or openai.base_url}/embeddings, for the model {chosen.model}, "
+        f"search are sent to {address_of(settings)}/embeddings, for the model {chosen.model}, "
         f"with the key of {openai.api_key_env} if there is one"
     )

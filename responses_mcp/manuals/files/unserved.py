@@ -79,6 +79,16 @@ def root_of_one(manual: str, name_it: str) -> str:
     return f"{name_it} {above}"
 
 
+def about_loose(loose: Sequence[str], root: str, manuals: int, name_it: str) -> tuple[str, str, str]:
+    """Say of files beside so many manuals what they are, what to do, and what instead if `root` is a manual itself.
+
+    The last is "" where there are fewer files than manuals. See `root_of_one` for `name_it`.
+    """
+    are, them = ("is", "it") if len(loose) == 1 else ("are", "them")
+    instead = f"if that is a manual itself, {root_of_one(root, name_it)}" if len(loose) >= manuals else ""
+    return f"{names_in_words(loose)} {are} not in any manual", f"put {them} into a folder of {root}", instead
+
+
 def in_words(kinds: Mapping[str, int]) -> str:
     """Say how many files of other kinds there are, the most frequent first; nothing if there are none."""
     if not kinds:
