@@ -49,6 +49,7 @@ class StateFile:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             before = _identity(self.path)
             connection = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
+            connection.text_factory = _readable  # or one row would make the file unusable
             try:
                 self._prepare(connection)
             except BaseException as error:
@@ -99,6 +100,10 @@ class StateFile:
                 os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
         os.replace(self.path, aside)  # noqa: PTH105
         log.warning("%s was broken, or belonged to another program; it is now %s", self.name, aside.name)
+
+
+def _readable(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
 
 
 def _is_broken(error: sqlite3.DatabaseError) -> bool:

@@ -34,7 +34,7 @@ from responses_mcp.responses_api.background import (
     wait_before_look,
 )
 from responses_mcp.responses_api.response.streaming import Place
-from responses_mcp.responses_api.retry import RetryPolicy, backoff
+from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.usage.bill import Bill
 from responses_mcp.usage.prices import PriceList
 
@@ -47,7 +47,8 @@ Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
 
 HEARTBEAT: Final[float] = LEASE_SECONDS / 4
 WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
-CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get through is given up
+CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get through is given up,
+CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API asks for a wait
 CANCEL_TRY: Final = 5.0  # seconds
 
 _LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
@@ -75,7 +76,10 @@ class Keeper:
     async def use(self, work: Callable[[RunsFile], T]) -> T:
         """Do something with the file; cancelling this leaves what has begun. Raises `RunsFileUnusable`."""
         with trio.move_on_after(LEASE_SECONDS / 4):
-            done: T = await self.in_thread(lambda: work(self.file))
+            try:
+                done: T = await self.in_thread(lambda: work(self.file))
+            except RuntimeError as error:  # "can't start new thread"
+                raise RunsFileUnusable(f"The file of runs cannot be used for now: {error}.") from error
             return done
         raise RunsFileUnusable("The file of runs did not answer in time; check the disk that research.state_dir is on.")
 
@@ -142,7 +146,7 @@ class Run:
         self._late = False
         self._waits = 0
         self._stops = 0
-        self._stops_until = math.inf
+        self._stopping_since = math.inf
         self._not_found = 0
         if body is None:
             self._overtaken = self._happens(Trigger.FOUND)
@@ -258,6 +262,7 @@ class Run:
             if trigger is not Trigger.REFUSED or self._cancelled or not is_without_background(self._error):
                 return trigger
             refused = self._error.status if isinstance(self._error, UpstreamError) else None
+            self._error = None
         if self.row.durable:
             self.row = replace(self.row, durable=False)
             given = self._body or {}
@@ -338,13 +343,13 @@ class Run:
     async def _stop(self) -> Trigger:
         self._tell("cancelling")
         if not self._stops:
-            self._stops_until = trio.current_time() + CANCELS_FOR
+            self._stopping_since = trio.current_time()
         else:
-            left = self._stops_until - trio.current_time()
-            if left <= 0:
-                return Trigger.UNCONFIRMED
             asked = self._error.retry_after if isinstance(self._error, UpstreamError) else None
-            await trio.sleep(min(max(asked or 0.0, backoff(self._stops - 1, 0.0)), left))
+            wait = max(asked or 0.0, backoff(self._stops - 1, 0.0))
+            if trio.current_time() + wait > self._stopping_since + (CANCELS_LATER if asked else CANCELS_FOR):
+                return await self._ended_or(Trigger.UNCONFIRMED)
+            await trio.sleep(wait)
         self._stops += 1
         self._error = None
         try:
@@ -356,9 +361,17 @@ class Run:
             self._error = error
             if error.status == 404:
                 return Trigger.GONE
-            if is_unpaid(error) and error.status not in (None, 409, 429):
-                return Trigger.UNCONFIRMED
+            if is_unpaid(error) and error.status not in (None, 429):
+                return await self._ended_or(Trigger.LOST if error.status == 409 else Trigger.UNCONFIRMED)
         return Trigger.LOST
+
+    async def _ended_or(self, trigger: Trigger) -> Trigger:
+        """Return whether the response has ended, for which its cancel may have been refused; `trigger` if not."""
+        with suppress(UpstreamError), trio.move_on_after(CANCEL_TRY):
+            self._response = await self._api.look_up_run(self.row.response_id or "", seconds=CANCEL_TRY)
+            if (seen := self._seen()) is Trigger.FINISHED:
+                return seen
+        return trigger
 
     def _sending(self) -> None:
         if self._cancelled:

@@ -24,12 +24,12 @@ from typing import Any, Final, TypeVar
 import trio
 
 from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
-from responses_mcp.json_types import JsonObject
+from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
-from responses_mcp.research.run import CANCEL_TRY, CANCELS_FOR, HEARTBEAT, NEVER_ASKED, Keeper, Run, Terms
+from responses_mcp.research.run import CANCEL_TRY, CANCELS_LATER, HEARTBEAT, NEVER_ASKED, Keeper, Run, Terms
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
@@ -57,7 +57,7 @@ _LOOK: Final = 1.0  # seconds between two looks at a run that another server own
 _LOOK_AFTER: Final = LEASE_SECONDS  # seconds between two looks for runs without an owner
 _SURE: Final[float] = 1.5 * HEARTBEAT  # seconds of ours for which an owner whose lease is over may still show itself
 # For a cancel: also of a run whose owner was just lost, until it is taken over, and its tries.
-_CANCEL_SECONDS: Final[float] = LEASE_SECONDS + _SURE + CANCELS_FOR + CANCEL_TRY
+_CANCEL_SECONDS: Final[float] = LEASE_SECONDS + _SURE + CANCELS_LATER + 2 * CANCEL_TRY
 _EXIT: Final = 1.0  # seconds for all that is to be done at the end
 _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
 _LONGEST_ID: Final = 64
@@ -183,10 +183,10 @@ class Research:
         new = self._row(keeper, query, secrets.token_hex(16), profile)
         body = {**body, "background": True, "store": True}
         run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)
+        run = self._runs.get(run_id)  # which ends before this does, where both end with their server
         try:
             return await self.result(run_id, wait_seconds=seconds, on_phase=on_phase)
         except trio.Cancelled:
-            run = self._runs.get(run_id)
             if run is not None:
                 run.cancel()
             raise
@@ -211,7 +211,7 @@ class Research:
             created=now,
             has_schema=has_schema,
             durable=durable,
-            question=shortened(query) if self._settings.research.keep_questions else None,
+            question=replace_lone_surrogates(shortened(query)) if self._settings.research.keep_questions else None,
             owner=keeper.owner,
             leased_until=now + LEASE_SECONDS,
         )
@@ -336,7 +336,8 @@ class Research:
     async def cancel(self, run_id: str) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
 
-        Takes a minute at most. Cancelling this leaves the cancel on its way. Raises as `result` does.
+        Takes a minute and a half at most, where the API does not answer. Cancelling this leaves the cancel on its way.
+        Raises as `result` does.
         """
         keeper = self._ready()
         view = await self.result(run_id)
@@ -569,7 +570,7 @@ class Research:
         if self._keeper is None or not self._looking_after:
             return
         keeper = self._keeper
-        cancelled = [run.row for run in self._left if self._settings.research.on_exit == "cancel"]
+        cancelled = [run.row for run in self._left if run.cancelled or self._settings.research.on_exit == "cancel"]
         refused = [replace(run.row, state=State.QUEUED) for run in self._left if run.costs_less_than_said]
 
         def give_up(file: RunsFile) -> None:

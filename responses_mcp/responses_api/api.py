@@ -271,7 +271,9 @@ class ResponsesApi:
                         bill.not_billed()
                     self._log_failure(retries + 1, error)
                     learnt = fallback.after(error, body)
-                    wait = 0.0 if learnt else policy.wait_before_retry(error, retries, self._rng)
+                    wait = policy.wait_before_retry(error, retries, self._rng)  # which is told of every failure
+                    if learnt:
+                        wait = 0.0
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
                         error.message = _last_words(error, body, retries, repeated=wait is not None)

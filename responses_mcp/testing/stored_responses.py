@@ -28,16 +28,17 @@ class Faults:
     """What goes wrong with one response. By default nothing does.
 
     `id_never_sent` closes the connection of the POST before its first byte, though the response is made and paid for.
-    `cut_after` ends streams, of the first `cuts`, behind the event with that
-    number, or before any that follows it. `cancels_lost` closes the
-    connections of so many requests to cancel, which have no effect. `stuck` stays in progress for ever. `gone_after`
-    is the age in seconds from which on the response is not known any more.
+    `cut_after` ends streams, of the first `cuts`, behind the event with that number, or before any that follows it.
+    `cancels_lost` closes the connections of so many requests to cancel, which have no effect. `late_cancels` is the
+    status with which one is refused when the response has ended; None answers with the response. `stuck` stays in
+    progress for ever. `gone_after` is the age in seconds from which on the response is not known any more.
     """
 
     id_never_sent: bool = False
     cut_after: int | None = None
     cuts: int = 1
     cancels_lost: int = 0
+    late_cancels: int | None = None
     stuck: bool = False
     gone_after: float | None = None
 
@@ -167,6 +168,8 @@ class StoredResponses:
         now = trio.current_time()
         if not response.ended(now):
             response.cancelled = now
+        elif response.faults.late_cancels is not None:
+            return Error(response.faults.late_cancels, "Cannot cancel a response that has ended.")
         return Json(response.body(now))
 
     def _find(self, name: object) -> StoredResponse | None:

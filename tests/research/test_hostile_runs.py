@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -19,9 +20,9 @@ from responses_mcp.errors import BadArgument, UpstreamError
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
-from responses_mcp.settings.model import LimitSettings, ModelPrice
-from responses_mcp.testing import Error, Json, Sse, as_stream, bodies
-from responses_mcp.usage.meter import Meter
+from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile
+from responses_mcp.testing import Error, Hang, Json, Sse, as_stream, bodies
+from responses_mcp.usage.meter import Caller, Meter
 from tests.research.upstream import KEY, Upstream, at_once, researching, settings_for, slow
 
 WAIT = 5_000.0
@@ -204,6 +205,95 @@ async def test_a_cancel_waits_as_long_as_the_api_asks_for_before_it_is_sent_agai
         assert (await research.cancel(run)).confirmed
     first, second = upstream.of("cancel")
     assert second.at - first.at >= 9
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 410, 422, 500])
+async def test_a_cancel_that_is_refused_because_the_response_has_ended_leaves_the_answer(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow(cut_after=2, cuts=9, late_cancels=status)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(3)
+        (response,) = upstream.stored.responses.values()
+        response.interval = 0.01  # it ends while it is not looked at
+        view = await research.cancel(run)
+    assert (view.status, view.maybe_paid) == ("completed", False), view
+    assert view.answer is not None
+
+
+@pytest.mark.parametrize("status", [400, 409])
+async def test_a_run_whose_time_was_over_while_no_server_was_there_keeps_its_answer(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow(late_cancels=status)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(3)
+    await trio.sleep(8 * 3600)
+    async with researching(upstream, tmp_path) as research:
+        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+
+
+async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(interval=60.0)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        upstream.cancels = Error(403)
+        view = await research.cancel(run)
+    assert (view.status, view.confirmed, view.maybe_paid) == ("cancelled", False, True)
+
+
+@pytest.mark.parametrize(("asked", "confirmed"), [(40, True), (300, False)])
+async def test_a_cancel_is_sent_again_after_a_minute_at_most(
+    autojump_clock: MockClock, asked: int, *, confirmed: bool, tmp_path: Path
+) -> None:
+    upstream = slow(interval=60.0)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        upstream.script = [Error(429, headers={"retry-after": str(asked)})]
+        assert (await research.cancel(run)).confirmed is confirmed
+    times = [asked.at for asked in upstream.of("cancel")]
+    assert len(times) == 1 + confirmed
+    assert times[-1] - times[0] >= asked * confirmed
+
+
+@pytest.mark.parametrize("asked", [2, 40])
+async def test_a_repeat_without_a_parameter_that_waits_for_the_rate_limit_counts_as_not_sent(
+    autojump_clock: MockClock, asked: int, tmp_path: Path
+) -> None:
+    upstream = slow()
+    nothing_left = {
+        "x-ratelimit-limit-requests": "60",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": f"{asked * 10}s",
+    }
+    upstream.script = [Error(400, "Unsupported parameter", param="text.verbosity", headers=nothing_left)]
+    settings = replace(settings_for(tmp_path), model_profiles=MappingProxyType({"answer": Profile(verbosity="low")}))
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        run = await research.start("why?")
+        await trio.sleep(asked / 2)
+        assert "rate limit" in (await research.result(run)).phase
+        if asked < 10:
+            assert (await research.cancel(run)).maybe_paid is False
+            assert upstream.kinds == ["ask"]
+        else:
+            assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+
+
+async def test_what_background_mode_was_refused_with_is_no_cause_of_what_is_lost_later(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, "background mode is not available"), Hang()]
+    async with researching(upstream, tmp_path) as research:
+        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    assert (view.status, view.maybe_paid) == ("failed", True)
+    assert "not available" not in (view.error or "")
 
 
 async def test_a_run_that_is_cancelled_while_its_id_comes_in_a_plain_reply_is_cancelled_at_the_api(
@@ -518,6 +608,55 @@ async def test_a_row_that_is_not_ours_is_not_there_and_in_nobodys_way(
         await trio.sleep(100)  # somebody looks for what has no owner, again and again
 
 
+@pytest.mark.parametrize(
+    "column", ["id", "question", "reason", "owner", "model", "usage", "state", "status", "account"]
+)
+async def test_a_row_with_text_that_is_no_utf_8_is_in_nobodys_way(
+    autojump_clock: MockClock, column: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        await research.result(await research.start("why?"), wait_seconds=WAIT)
+    in_file(tmp_path, f"UPDATE run SET {column} = CAST(? AS TEXT)", b"\xff\xfe")
+    async with researching(upstream, tmp_path) as research:
+        good = await research.start("how?")
+        assert (await research.result(good, wait_seconds=WAIT)).status == "completed"
+        assert good in [run["run_id"] for run in await research.list()]
+
+
+async def test_a_question_with_half_a_surrogate_pair_is_kept_as_far_as_it_can_be(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path, keep_questions=True) as research:
+        body: dict[str, Any] = {"model": "gpt-5.2", "input": "why?"}
+        await research.answer("why \ud83d?", body, Profile(), Caller("answer", None), seconds=WAIT)
+        assert [run["question"] for run in await research.list()] == ["why \ufffd?"]
+
+
+async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for_now(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    threads = True
+
+    async def in_thread(work: Callable[[], Any]) -> Any:
+        if not threads:
+            raise RuntimeError("can't start new thread")
+        return await at_once(work)
+
+    upstream = slow()
+    async with researching(upstream, tmp_path, in_thread=in_thread) as research:
+        run = await research.start("why?")
+        await trio.sleep(2)
+        threads = False
+        await trio.sleep(100)  # a heartbeat, a look for what has no owner, and an end
+        with pytest.raises(RunsFileUnusable, match="thread"):
+            await research.start("how?")
+        threads = True
+        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+        assert (await research.result(await research.start("how?"), wait_seconds=WAIT)).status == "completed"
+
+
 @pytest.mark.parametrize("run_id", ["\ud800", "run_é", "x" * 100_000])
 async def test_what_cannot_be_the_id_of_a_run_is_the_id_of_none(
     autojump_clock: MockClock, run_id: str, tmp_path: Path
@@ -610,6 +749,42 @@ async def test_an_end_that_cannot_be_written_holds_up_no_other_run_and_is_not_jo
         await trio.sleep(120)
         assert [each["status"] for each in await research.list()] == ["completed", "completed"]
     assert len(upstream.of("ask")) == 2
+
+
+async def test_a_call_that_is_cancelled_with_its_server_cancels_its_run(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(interval=60.0)
+
+    async def call(research: Research) -> None:
+        body: dict[str, Any] = {"model": "gpt-5.2", "input": "why?"}
+        await research.answer("why?", body, Profile(), Caller("answer", None), seconds=WAIT)
+
+    async with trio.open_nursery() as nursery, researching(upstream, tmp_path) as research:
+        nursery.start_soon(call, research)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+        await trio.lowlevel.checkpoint_if_cancelled()
+    assert upstream.kinds == ["ask", "cancel"]
+    assert in_file(tmp_path, "SELECT cancel_asked, owner FROM run") == [(1, None)]
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_cancel_that_is_on_its_way_when_its_server_ends_is_sent_all_the_same(
+    autojump_clock: MockClock, steps: int, tmp_path: Path
+) -> None:
+    upstream = slow(interval=60.0)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(research.cancel, run)
+            for _ in range(steps):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    if steps > 1:  # before, nobody had asked for it
+        assert upstream.kinds[:2] == ["ask", "cancel"], upstream.kinds
+        assert [response.cancelled is None for response in upstream.stored.responses.values()] == [False]
 
 
 async def test_the_end_of_a_server_cancels_its_runs_also_where_their_file_is_locked(

@@ -591,7 +591,7 @@ async def test_a_cancel_that_is_lost_is_sent_again_and_one_without_an_answer_is_
     autojump_clock: MockClock,
     tmp_path: Path,
 ) -> None:
-    upstream = slow(cancels_lost=1)
+    upstream = slow(60.0, cancels_lost=1)
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
         await trio.sleep(5)
@@ -860,7 +860,7 @@ async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(
 async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_next(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    upstream = slow(cancels_lost=1)
+    upstream = slow(60.0, cancels_lost=1)
     run_id = await left_going_on(upstream, tmp_path, seconds=4, on_exit="cancel")
     async with researching(upstream, tmp_path) as research:
         assert (await ended(research, run_id)).status == "cancelled"

@@ -38,11 +38,15 @@ class Asked:
 
 @dataclass
 class Upstream:
-    """Connections to an API with `stored` behind it. `script` comes first; a reply of it may be an exception."""
+    """Connections to an API with `stored` behind it. `script` comes first; a reply of it may be an exception.
+
+    `cancels` is what requests to cancel are answered with, if not by `stored`.
+    """
 
     stored: StoredResponses = field(default_factory=StoredResponses)
     script: list[Reply | BaseException] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    cancels: Reply | None = None
     latency: float = 0.0
     open: int = 0
 
@@ -70,6 +74,8 @@ class Upstream:
             if isinstance(reply, BaseException):
                 raise reply
             return reply
+        if asked.kind == "cancel" and self.cancels is not None:
+            return self.cancels
         if asked.kind == "ask":
             if asked.json.get("background") is not True:
                 return as_stream(self.stored.compose(asked.json))

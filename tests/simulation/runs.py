@@ -209,6 +209,7 @@ class _Api(Upstream):
             cut_after=draw.choice((None, None, 0, 2, 7)),
             cuts=draw.choice((1, 1, 2, 50)),
             cancels_lost=draw.choice((0, 0, 0, 1, 9)),
+            late_cancels=draw.choice((None, None, 400, 409)),
             stuck=draw.random() < 0.05,
             gone_after=draw.choice((None, None, None, None, 30.0)),
         )
