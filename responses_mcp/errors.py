@@ -97,16 +97,18 @@ class KeyUnusable(AuthenticationFailed):
     """There is no key that could be sent, so nothing was.
 
     `cause` is what is wrong, and `variable` the environment variable that the key comes from. `remedy` is what to do
-    about a value that is there; None means that the variable is not filled in. The message is for who embeds this
-    package; whoever shows the error to somebody else words the cure for them.
+    about a value that is there; None means that the variable is not filled in. `unfilled` tells that it holds a
+    reference to a variable, which the client could not fill in. The message is for who embeds this package; whoever
+    shows the error to somebody else words the cure for them.
     """
 
-    def __init__(self, cause: str, *, variable: str, remedy: str | None = None) -> None:
+    def __init__(self, cause: str, *, variable: str, remedy: str | None = None, unfilled: bool = False) -> None:
         unset = "Set it before the settings are loaded, or give `OpenAISettings` an `api_key`."
         super().__init__(f"{cause} {remedy or unset}")
         self.cause = cause
         self.variable = variable
         self.remedy = remedy
+        self.unfilled = unfilled
 
     @property
     def command(self) -> str:

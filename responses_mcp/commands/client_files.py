@@ -78,30 +78,32 @@ class ClientFile:
         except UnicodeDecodeError as error:
             raise Unmergeable(f"it is not UTF-8 (at byte {error.start + len(self._mark)})") from error
 
-    def replace(self, text: str) -> Path | None:
+    def replace(self, text: str, *, private: bool = False) -> Path | None:
         """Put a text in place of the old one and return where the old one is kept, None if there was none.
 
+        A file that is `private` can be read by its owner alone, if it is new; one that is there keeps its rights.
         Readers see the old file or the new one, never a part. Raises Unmergeable if the file has changed since it was
         read, and OSError.
         """
         content = self._mark + text.encode()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as undo:
-            kept = None if self._status is None else self._written(".bak", self._content, undo)
-            temporary = self._written(".new", content, undo)
+            kept = None if self._status is None else self._written(".bak", self._content, _NOBODY_ELSE, undo)
+            rights = _NEW if self._status is None and not private else _NOBODY_ELSE
+            temporary = self._written(".new", content, rights, undo)
             if _read(self._path)[1] != self._content:
                 raise Unmergeable("it has been changed meanwhile; run this again")
             temporary.replace(self._path)
             undo.pop_all()
         return kept
 
-    def _written(self, suffix: str, content: bytes, undo: ExitStack) -> Path:
+    def _written(self, suffix: str, content: bytes, rights: int, undo: ExitStack) -> Path:
         """Write a new file beside this one and return its path; `undo` removes it. One that is there keeps its name."""
         for number in count(1):
             beside = self._path.with_name(f"{self._path.name}{suffix}{'' if number == 1 else number}")
             try:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-                file = os.open(beside, flags, _NEW if self._status is None else _NOBODY_ELSE)
+                file = os.open(beside, flags, rights)
             except FileExistsError:
                 continue
             undo.callback(beside.unlink, missing_ok=True)

@@ -8,7 +8,8 @@ import os
 import re
 import textwrap
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
@@ -29,12 +30,15 @@ from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parse
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings
+from responses_mcp.settings.address import is_placeholder
 from responses_mcp.settings.setting import names_in
 
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
 _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
 _KNOWN: Final = ", ".join(CLIENTS)
 _OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
+_TOLD: Final = ("--config", "--toolsets")  # options whose values are no secrets
+_OFFERING: Final = ("MANUALS_ROOT", "MCP_TOOLSETS")
 _EXAMPLES: Final = """\
 examples:
   openai-responses-mcp install claude-code --write
@@ -100,9 +104,15 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         raise Stop(f"--manuals: there is no folder {manuals}; name the one in which your manuals are.", code=WRONG)
     if manuals is not None and options.toolsets is not None and "manuals" not in names_in(options.toolsets):
         options.toolsets += ",manuals"
-    settings = _settings(options, machine, manuals)
-    entry = client.entry(_server(options, machine, settings, manuals))
     path = Path(_file(options, client, machine))
+    there = _there(options, machine, path)
+    kept = {} if there is None else there.options
+    if options.toolsets is None:
+        options.toolsets = kept.get("--toolsets")
+    if options.config is None:
+        options.config = kept.get("--config")
+    settings = _settings(options, machine, there, manuals)
+    entry = client.entry(_server(options, machine, settings, manuals, kept))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     put = (_write if options.write else _show)(client, options.name, entry, path, redact)
     if is_thrown_away(Path(machine.command[0]).resolve()):
@@ -110,7 +120,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
         if finding.fix is not None:
             remark(f"{finding.found}; {finding.fix}.")
-    root = (as_table(put.get(client.members.variables)) or {}).get("MANUALS_ROOT") or settings.manuals.root
+    root = settings.manuals.root
     if root and "manuals" not in settings.toolsets:
         remark(f"The manuals in {root} are not offered: the list of toolsets lacks manuals; add it to --toolsets.")
     _say_next_steps(options, machine, settings, path, put)
@@ -129,6 +139,8 @@ def _remove(options: argparse.Namespace, machine: Machine) -> None:
             kept = file.replace(change.text)
             say(f"{name} was removed from {path}.")
             _say_kept(change, kept)
+            if client.writes_values and kept is not None:
+                say("A key that stood in the entry is still there; delete that file when you do not need it.")
     for other in find_installed(machine):
         if isinstance(other, Installed) and other.client == options.client:
             remark(f"{client.title} still has {other.name}, in {other.file}.")
@@ -150,19 +162,46 @@ def _list(_: argparse.Namespace, machine: Machine) -> None:
         say(f"{'no entry':<15} {', '.join(client for client in CLIENTS if client not in having)}")
 
 
-def _settings(options: argparse.Namespace, machine: Machine, manuals: str | None) -> Settings:
-    """Load the settings that the server will have with this entry."""
-    environ = dict(machine.environ) | ({} if manuals is None else {"MANUALS_ROOT": manuals})
+def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Installed | None:
+    """Return the entry of that name that is in the file, None without one of ours, or where it cannot be read."""
+    with suppress(Unmergeable, OSError):
+        client = CLIENTS[options.client]
+        entry = as_table(document_of(ClientFile(path).text, client, options.name).entry)
+        if entry is not None:
+            return Installed(options.client, path, options.name, entry, machine, options.scope == "project")
+    return None
+
+
+def _settings(options: argparse.Namespace, machine: Machine, there: Installed | None, manuals: str | None) -> Settings:
+    """Load the settings that the server will have with this entry, which keeps what is `there` already."""
+    kept = {} if there is None else there.variables()
+    environ = dict(machine.environ) | {
+        name: kept[name] for name in _OFFERING if not is_placeholder(kept.get(name, "$x"))
+    }
+    if manuals is not None:
+        environ["MANUALS_ROOT"] = manuals
     windows = machine.system == "windows"
-    return configured(environ, options.config, toolsets=options.toolsets, home=machine.home, windows=windows)
+    try:
+        return configured(environ, options.config, toolsets=options.toolsets, home=machine.home, windows=windows)
+    except Stop as stop:
+        if any("manuals.root to be set" in sentence for sentence in stop.sentences):
+            raise Stop(*stop.sentences, "Here --manuals DIR names that folder.", code=WRONG) from stop
+        raise
 
 
-def _server(options: argparse.Namespace, machine: Machine, settings: Settings, manuals: str | None) -> Server:
-    arguments = ["--stdio"]
+def _server(
+    options: argparse.Namespace,
+    machine: Machine,
+    settings: Settings,
+    manuals: str | None,
+    kept: Mapping[str, str | None],
+) -> Server:
+    given: dict[str, str | None] = {"--stdio": None}
     if options.config is not None:
-        arguments += ["--config", str(_absolute(options.config, machine))]
+        given["--config"] = str(_absolute(options.config, machine))
     if options.toolsets is not None:
-        arguments += ["--toolsets", options.toolsets]
+        given["--toolsets"] = options.toolsets
+    arguments = [word for pair in {**kept, **given}.items() for word in pair if word is not None]
     secrets = secret_variables(settings.openai)
     env = {} if manuals is None else {"MANUALS_ROOT": manuals}
     search = settings.search.timeout_ms * settings.search.max_attempts
@@ -229,7 +268,7 @@ def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, reda
         if change is None:
             say(f"{name} is in {path} already; nothing was changed.")
             return new
-        kept = file.replace(change.text)
+        kept = file.replace(change.text, private=client.writes_values)
         if old is not None:
             for line in _difference(client, old, new, entry):
                 say(redact(line))
@@ -297,8 +336,11 @@ def _difference(client: Client, old: Any, new: Any, ours: Mapping[str, Any]) -> 
 def _shown(value: Any, ours: Any, *, program: bool = False) -> str:
     """Return a value as JSON; of one that is not ours only what cannot be a key: a program, a number, an option."""
     if isinstance(value, list) and isinstance(ours, list):
-        items = enumerate(cast(Iterable[Any], value))
-        shown = (_shown(each, each if each in ours else None, program=program and at == 0) for at, each in items)
+        pairs = pairwise([None, *cast(Iterable[Any], value)])
+        shown = (
+            _shown(each, each if each in ours or before in _TOLD else None, program=program and before is None)
+            for before, each in pairs
+        )
         return f"[{', '.join(shown)}]"
     harmless = isinstance(value, int | float) and ours is not None
     if isinstance(value, str):
@@ -324,10 +366,11 @@ def _say_next_steps(
     client = CLIENTS[options.client]
     for variable in secret_variables(settings.openai):
         if client.writes_values:
-            remark(
-                f'{client.title} fills in no variables: add "{variable}" with its value to "env" of this entry '
-                f"in {path} yourself, and let nobody else read that file."
-            )
+            if not (as_table(put.get(client.members.variables)) or {}).get(variable):
+                remark(
+                    f'{client.title} fills in no variables: add "{variable}" with its value to "env" of this entry '
+                    f"in {path} yourself, and let nobody else read that file."
+                )
         elif not machine.environ.get(variable):
             alone = "; the manuals work without it" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
@@ -350,10 +393,10 @@ def _say_next_steps(
         remark("This package is not installed, so the entry works only where it can be imported; install it first.")
     if options.scope == "project" and options.file is None:
         remark(f"The path in it is that of this machine. {client.project_note or ''}".strip())
-    if not options.profiles and not has_profiles(settings):
-        remark(PROFILES_HINT)
     if options.write:
         remark(client.check.format(program=" ".join(machine.command)))
+    if not options.profiles and not has_profiles(settings):
+        remark(f"Optional: {PROFILES_HINT}")
 
 
 def _is_installed() -> bool:

@@ -44,6 +44,20 @@ class Installed(NamedTuple):
         return CLIENTS[self.client].command_in(self.entry)
 
     @property
+    def options(self) -> dict[str, str | None]:
+        """What it says to this server: options with their values, None for one without, in order."""
+        ours = (at for at, word in enumerate(self.command, 1) if _is_ours([word]))
+        found: dict[str, str | None] = {}
+        last = ""
+        for word in self.command[next(ours, len(self.command)) :]:
+            if word.startswith("-"):
+                last, equals, value = word.partition("=")
+                found[last] = value if equals else None
+            elif found.get(last, "") is None:
+                found[last] = word
+        return found
+
+    @property
     def given(self) -> Mapping[str, Any]:
         """The variables that the entry sets, as it says them."""
         return as_table(self.entry.get(CLIENTS[self.client].members.variables)) or {}

@@ -158,5 +158,9 @@ def _wrong(
     if not value.isascii() or not value.isprintable():
         return (*at, expected, "one with control or non-ASCII characters (not shown)"), f"correct {variable}"
     if any(is_placeholder(word) for word in value.split()):
-        return (*at, expected, "a placeholder left unfilled"), f"set {variable} to the value itself"
+        return (
+            *at,
+            expected,
+            "a placeholder left unfilled",
+        ), f"set {variable} where the client is started, or put the value itself in its place"
     return None

@@ -6,9 +6,10 @@ where that is depends on the client.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
-from responses_mcp.errors import KeyUnusable, ResponsesMcpError
+from responses_mcp.errors import AuthenticationFailed, KeyUnusable, ResponsesMcpError
 
 # Clients that pass the variable on from where they were started, as `install` writes their entry: what they call
 # themselves in the handshake, and what people call them. An unset variable arrives there unset, empty or unexpanded.
@@ -23,14 +24,19 @@ _PASS_IT_ON: Final = {
 def for_client(error: ResponsesMcpError, client: str | None) -> str:
     """Return the message of an error for the user of the client that calls itself `client`, None if it did not.
 
-    Only `KeyUnusable` has a cure that depends on it; of all others the message is for everybody.
+    Only errors about the key have a cure that depends on it; of all others the message is for everybody.
     """
+    title = _PASS_IT_ON.get(client or "")
+    if isinstance(error, AuthenticationFailed) and error.status == HTTPStatus.UNAUTHORIZED:
+        where = "this server's entry, or where the client is started" if title is None else f"where {title} is started"
+        request_id = str(error)[len(error.message) :]
+        return f"{error.message} Change it in {where}, and restart {title or 'the client'}.{request_id}"
     if not isinstance(error, KeyUnusable):
         return str(error)
     if error.remedy is not None:
         return f"{error.cause} {error.remedy} Then restart the client."
-    if client in _PASS_IT_ON:
-        title = _PASS_IT_ON[client]
+    if title is not None or error.unfilled:
+        title = title or "the client"
         return (
             f"There is no API key: {error.variable} is not set where {title} was started. Set it there "
             f"(`{error.command}`), then restart {title}; its entry for this server passes it on by name."

@@ -82,6 +82,41 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
 
 
 @posix_only
+async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examine: Doctor, tmp_path: Path) -> None:
+    (tmp_path / "hb" / "pump").mkdir(parents=True)
+    (tmp_path / "hb" / "pump" / "a.md").write_text("# a\n", encoding="utf-8")
+    config = tmp_path / "entry.yaml"
+    config.write_text("model_profiles: {answer: {model: model-of-the-file}}\n", encoding="utf-8")
+    arguments = ["--stdio", "--toolsets", "answer", f"--config={config}"]
+    env = {
+        "OPENAI_BASE_URL": "https://entry.example/v1",
+        "MANUALS_ROOT": str(tmp_path / "hb"),
+        "MODEL_QUICK": "quick-1",
+    }
+    put(
+        "claude-desktop",
+        tmp_path,
+        {"command": small_server(tmp_path), "args": arguments, "env": {**env, "OPENAI_API_KEY": "sk-of-the-entry"}},
+    )
+    report = await examine(
+        "--offline",
+        "--client",
+        "claude-desktop",
+        start=None,
+        OPENAI_BASE_URL="https://shell.example/v1",
+        MODEL_ANSWER="model-of-the-shell",
+    )
+    report.line("ok", "config", str(config))
+    report.line("ok", "base_url", "https://entry.example/v1")
+    report.line("ok", "models", "model-of-the-file")
+    report.line("ok", "models", "quick-1")
+    report.line("warn", "clients", "does not pass on", "MODEL_ANSWER")
+    report.line("warn", "manuals", "the list of toolsets lacks them")
+    assert len([line for line in report.lines if "manuals:" in line]) == 2
+    assert "shell" not in "".join(line for line in report.lines if "does not pass" not in line)
+
+
+@posix_only
 @pytest.mark.parametrize(
     ("client", "entry", "seen"),
     [

@@ -539,6 +539,60 @@ def test_the_name_of_an_entry_of_goose_stands_in_it(install: Install) -> None:
     assert entry_in("goose", install("goose", "--name", "mine").out, "mine")["name"] == "mine"
 
 
+@every_client
+def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
+    client: str, install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    for name in ("manuals", "others"):
+        (tmp_path / name).mkdir()
+    config = put(tmp_path / "c.yaml", "{}")
+    given = ["--toolsets", "answer,search", "--config", str(config), "--manuals", str(tmp_path / "manuals")]
+    install(client, "--write", *given)
+    first = file_of(client, machine).read_text("utf-8")
+    said = install(client, "--write")
+    assert "nothing was changed" in said.out
+    assert file_of(client, machine).read_text("utf-8") == first
+
+    said = install(client, "--write", "--toolsets", "answer,research", "--manuals", str(tmp_path / "others"))
+    words = CLIENTS[client].command_in(entry_in(client, file_of(client, machine).read_text("utf-8")))
+    assert words[1:] == ["--stdio", "--config", str(config), "--toolsets", "answer,research,manuals"]
+    for shown in ("answer,search,manuals", "answer,research,manuals", str(tmp_path / "manuals")):
+        assert shown in said.out
+    assert "not shown" not in said.out
+    assert "not offered" not in said.text
+
+
+@pytest.mark.parametrize("client", ["claude-desktop", "zed"])
+def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
+    client: str, install: Install, machine: Machine
+) -> None:
+    assert "fills in no variables" in install(client, "--write").err
+    path = file_of(client, machine)
+    if os.name != "nt":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    entry = entry_in(client, path.read_text("utf-8"))
+    assert "fills in no variables" in install(client, "--write").err
+    put_entry(client, machine, {**entry, "env": {**entry.get("env", {}), "OPENAI_API_KEY": KEY}})
+    done = install(client, "--write", "--toolsets", "answer,search")
+    assert "fills in no variables" not in done.err
+    assert KEY not in done.text
+    assert KEY in path.read_text("utf-8")
+
+
+def test_what_is_told_after_an_entry_ends_with_what_may_be_left_alone(install: Install) -> None:
+    lines = install("codex", "--write").err.splitlines()
+    assert "Optional: answer_quick" in lines[-1]
+    assert "--manuals DIR names that folder" in install("codex", "--write", "--toolsets", "answer,manuals").err
+
+
+def test_manuals_of_an_entry_that_has_no_list_are_offered(install: Install, machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "manuals").mkdir()
+    install("codex", "--write", "--manuals", str(tmp_path / "manuals"))
+    assert "not offered" not in install("codex", "--write", MCP_TOOLSETS="").text
+    assert "not offered" in install("codex", "--write", "--toolsets", "answer").text
+    assert "not offered" in install("codex", "--write").text
+
+
 def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
     install: Install, machine: Machine, tmp_path: Path
 ) -> None:
@@ -555,7 +609,7 @@ def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
     assert "nothing was changed" in install("codex", "--write", *with_root).out
     put(path, text.replace('"--stdio"', '"--debug"'))
     lines = install("codex", "--write").out.splitlines()
-    assert [line for line in lines if " args:" in line] == ['  - args: ["--debug"]', '  + args: ["--stdio"]']
+    assert [line for line in lines if " args:" in line] == ['  - args: ["--debug"]', '  + args: ["--debug", "--stdio"]']
 
 
 # Removing and listing
@@ -575,7 +629,9 @@ def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
     kept = f"{path}.bak2"
     assert (done.code, done.out) == (
         0,
-        f"openai-responses was removed from {path}.\nThe file as it was: {kept}\n",
+        f"openai-responses was removed from {path}.\nThe file as it was: {kept}\n"
+        + "A key that stood in the entry is still there; delete that file when you do not need it.\n"
+        * CLIENTS[client].writes_values,
     )
     assert path.read_bytes() == text.encode()
     assert Path(kept).read_bytes() == with_it

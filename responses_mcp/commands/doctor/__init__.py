@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,7 @@ from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, 
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models, find_server
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
-from responses_mcp.commands.installed import Installed, Unreadable, find_installed
+from responses_mcp.commands.installed import Installed, Unreadable, find_installed, secret_variables
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -45,6 +44,7 @@ from responses_mcp.commands.terminal import (
 )
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.load import LoadedSettings, load_settings
+from responses_mcp.settings.model import Settings
 
 _COLOURS: Final = {"ok": "32", "warn": "33", "FAIL": "1;31", "skip": "2"}
 _COLUMNS: Final = 80
@@ -82,14 +82,15 @@ def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
-    loaded = load_settings(os.environ, config_path=options.config)
-    openai = loaded.settings.openai
+    here = load_settings(os.environ, config_path=options.config)
     found: list[Installed | Unreadable] = []
     with suppress(Stop):  # a user without a home has no files of clients there
         found = [each for each in find_installed(this_machine()) if options.client in {None, each.client}]
-    start = _Start.of(options, found, server, openai.api_key_env)
+    start = _Start.of(options, found, server, here)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
-    redact = Redactor([openai.api_key, *openai.headers.values(), *proxy_secrets(), start.key])
+    openais = (here.settings.openai, start.loaded.settings.openai)
+    secrets = [secret for openai in openais for secret in (openai.api_key, *openai.headers.values())]
+    redact = Redactor([*secrets, *proxy_secrets()])
     findings: list[Finding] = []
 
     def tell(finding: Finding) -> None:
@@ -100,7 +101,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
             _say(shown)
 
     shaking = partial(shake_hands, start.command, redact, environ=start.environ, folder=start.folder)
-    trio.run(_check, options, loaded, start.seen_by(loaded), found, shaking, tell)
+    trio.run(_check, options, start.loaded, here.settings, found, shaking, tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
         checks = [{name: value for name, value in each._asdict().items() if value is not None} for each in findings]
@@ -113,19 +114,12 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
 
 
 class _Start(NamedTuple):
-    """What to shake hands with: its command, a key in its environment, and that and its folder, None for ours."""
+    """What to shake hands with: its command, the settings it has, its environment and folder, None for ours."""
 
     command: Sequence[str]
+    loaded: LoadedSettings
     environ: Mapping[str, str] | None = None
-    key: str | None = None
     folder: Path | None = None
-
-    def seen_by(self, loaded: LoadedSettings) -> LoadedSettings:
-        """Return the settings with the key that the server gets, which an entry may have instead of this shell."""
-        if self.environ is None:
-            return loaded
-        openai = replace(loaded.settings.openai, api_key=self.key)
-        return replace(loaded, settings=replace(loaded.settings, openai=openai))
 
     @classmethod
     def of(
@@ -133,7 +127,7 @@ class _Start(NamedTuple):
         options: argparse.Namespace,
         found: Sequence[Installed | Unreadable],
         server: Sequence[str] | None,
-        key: str,
+        here: LoadedSettings,
     ) -> _Start:
         """Return what the one client that is judged for would start; without an entry, the server as it is here.
 
@@ -143,17 +137,23 @@ class _Start(NamedTuple):
         if server is None and options.client is not None:
             for each in found:
                 if isinstance(each, Installed) and not each.of_project and each.program() is not None:
-                    environ = each.variables((key,))
-                    return cls(each.command, environ, environ.get(key), Path(each.machine.home))
+                    environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
+                    return cls(each.command, _as_started(each, environ), environ, Path(each.machine.home))
         # What a client would start: the module would be looked for in the working directory first.
         command = server or [*command_of(this_executable()), "--stdio"]
-        return cls([*command, *([] if options.config is None else ["--config", options.config])])
+        return cls([*command, *([] if options.config is None else ["--config", options.config])], here)
+
+
+def _as_started(entry: Installed, environ: Mapping[str, str]) -> LoadedSettings:
+    """Load the settings that a server has which an entry starts."""
+    told, home = entry.options, entry.machine.home
+    return load_settings(environ, config_path=told.get("--config"), toolsets=told.get("--toolsets"), home=str(home))
 
 
 async def _check(  # noqa: PLR0917
     options: argparse.Namespace,
     loaded: LoadedSettings,
-    seen: LoadedSettings,
+    here: Settings,
     found: Sequence[Installed | Unreadable],
     start: Callable[[], Awaitable[Handshake]],
     tell: Tell,
@@ -162,14 +162,16 @@ async def _check(  # noqa: PLR0917
     entries = [each for each in found if isinstance(each, Installed)]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
-    for finding in (*check_program(), *check_configuration(seen)):
+    for finding in (*check_program(), *check_configuration(loaded)):
         tell(finding)
-    listed = await _network(seen, tell, offline=options.offline)
+    listed = await _network(loaded, tell, offline=options.offline)
     own_names = (urlsplit(settings.openai.base_url).hostname or "").endswith(_NAMES_OF_THE_USER)
     today = datetime.now(UTC).date()
     for finding in check_models(settings.model_profiles, listed, today, all_listed=not own_names):
         tell(finding)
-    for finding in check_entries(found, settings, options.client):
+    for finding in check_entries(
+        found, here, options.client, None if loaded.settings is here else settings.manuals.root
+    ):
         tell(finding)
     whose = "the server" if chosen else "a server with the settings of this shell"
     judged = chosen or [CLIENT_LIMITS[client] for client in having] or list(CLIENT_LIMITS.values())

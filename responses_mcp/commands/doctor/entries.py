@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,13 +19,15 @@ from responses_mcp.settings.setting import names_in
 _TIMEOUT: Final = "OPENAI_API_TIMEOUT"
 _MANUALS: Final = "MANUALS_ROOT"
 _TOOLSETS: Final = "MCP_TOOLSETS"
-_RAISE: Final = f'run "{NAME} install CLIENT --write" again'
 
 
-def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, client: str | None) -> Iterator[Finding]:
+def check_entries(
+    found: Sequence[Installed | Unreadable], settings: Settings, client: str | None, root: str | None = None
+) -> Iterator[Finding]:
     """Say of each entry whether it starts something, whether the key and what else is set get there, and its manuals.
 
-    `client` is the one that is judged for, None for all; what is found is of that client only.
+    `settings` are those of this shell. `client` is the one that is judged for, None for all; what is found is of that
+    client only. `root` is a folder of manuals that was looked at already, as an entry offers it.
     """
     openai = settings.openai
     if not found and client is not None and client in CLIENTS:
@@ -56,11 +57,16 @@ def check_entries(found: Sequence[Installed | Unreadable], settings: Settings, c
             yield warn("clients", f"{title} does not pass {name} on, {where}", fix)
         else:
             unstarted = "; it is not started here, because that file is of this folder" if each.of_project else ""
-            yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}")
-            yield from _surroundings(each, settings, where, again)
+            asks = ""
+            if not each.entry.items() >= CLIENTS[each.client].trust.items():
+                asks = f'; it asks before each call, which "{NAME} install {each.client} --trust --write" ends'
+            yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}{asks}")
+            yield from _surroundings(each, settings, where, again, root)
 
 
-def _surroundings(entry: Installed, settings: Settings, where: str, again: str) -> Iterator[Finding]:
+def _surroundings(
+    entry: Installed, settings: Settings, where: str, again: str, looked_at: str | None
+) -> Iterator[Finding]:
     """Say what is set here and does not get there, and look at the folder of manuals that the entry names."""
     title, given = CLIENTS[entry.client].title, entry.variables()
     own = secret_variables(settings.openai)
@@ -68,7 +74,9 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
     if lost:
         yield warn("clients", f"{title} does not pass on {', '.join(lost)}, set here, {where}", again)
     root = given.get(_MANUALS, "")
-    toolsets = _toolsets(entry) or given.get(_TOOLSETS, "")
+    if root == looked_at:
+        return
+    toolsets = entry.options.get("--toolsets") or given.get(_TOOLSETS, "")
     if root.strip() and toolsets.strip() and "manuals" not in names_in(toolsets):
         left_out = f"{title} does not offer those in {root}: its list of toolsets is {toolsets}, {where}"
         yield warn("manuals", left_out, "add manuals to that list")
@@ -79,15 +87,6 @@ def _surroundings(entry: Installed, settings: Settings, where: str, again: str) 
         yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", fix)
     else:
         yield from check_manuals(root)
-
-
-def _toolsets(entry: Installed) -> str:
-    """Return the list of toolsets in the arguments of an entry, "" without one."""
-    for option, following in pairwise([*entry.command, ""]):
-        name, equals, value = option.partition("=")
-        if name == "--toolsets":
-            return value if equals else following
-    return ""
 
 
 def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:
@@ -110,16 +109,17 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
     if seconds < 1:
         fix = f"set it to milliseconds in which an answer comes, such as {_TIMEOUT}=300000"
         return warn("time-outs", f"{within}, too short for most answers", fix)
-    hasty = [(client, client.call) for client in clients if client.call is not None and client.call <= seconds]
+    hasty = [(each, each.call, "CLIENT") for each in clients if each.call is not None and each.call <= seconds]
     for each in entries:
         client, waits = CLIENTS[each.client], CLIENTS[each.client].waits(each.entry)
         if waits is not None and waits <= _own_limit(each, seconds):
-            hasty.append((client, waits))
+            hasty.append((client, waits, each.client))
     if not hasty:
         return ok("time-outs", within)
-    told = ", ".join(f"{client.title} ({limit:g} s)" for client, limit in hasty)
-    fixes = [client.call_cure.format(limit=client_limit(timeout_ms)) for client, _ in hasty]
-    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(filter(None, fixes)) or _RAISE)
+    told = ", ".join(f"{client.title} ({limit:g} s)" for client, limit, _ in hasty)
+    cures = [client.call_cure or f'run "{NAME} install {name} --write" again' for client, _, name in hasty]
+    fixes = dict.fromkeys(cure.format(limit=client_limit(timeout_ms)) for cure in cures)
+    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(fixes))
 
 
 def _own_limit(entry: Installed, seconds: float) -> float:

@@ -96,8 +96,8 @@ def connection(tls: ssl.SSLContext, proxy: str | None, route: Route | None = Non
         transport = _Transport(tls, None if proxy is None else httpx.Proxy(proxy), network)
     except (ValueError, ImportError, httpx.InvalidURL) as error:
         raise ConnectionFailed(
-            f"The proxy settings cannot be used ({type(error).__name__}); "
-            "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (http and https proxies work, socks does not)."
+            "The proxy settings cannot be used; check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (http and https "
+            "proxies work, socks does not)."
         ) from error
     return HttpConnection(transport, network)
 
@@ -159,9 +159,9 @@ def _connection_failed(error: Exception, route: Route) -> ConnectionFailed:
             retryable=str(error).startswith("5"),
         )
     if isinstance(error, httpx.TransportError):
+        why = "what came is no HTTP, or was cut off" if isinstance(error, httpx.ProtocolError) else "it was closed"
         return ConnectionFailed(
-            f"The connection broke before the answer was complete ({type(error).__name__}); ask again.",
-            maybe_paid=True,
+            f"The connection broke before the answer was complete ({why}); ask again.", maybe_paid=True
         )
     return ConnectionFailed("The host name in openai.base_url or in the proxy's address cannot be used; correct it.")
 

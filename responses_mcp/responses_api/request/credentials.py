@@ -31,7 +31,9 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
 def _check(key: str, name: str) -> None:
     if is_placeholder(key):
         raise KeyUnusable(
-            f"There is no API key: the environment variable {name} holds an unexpanded placeholder.", variable=name
+            f"There is no API key: the environment variable {name} holds an unexpanded placeholder.",
+            variable=name,
+            unfilled=True,
         )
     if any(character.isspace() for character in key):
         problem, remedy = "has white space or a line break in it", "Remove it."
