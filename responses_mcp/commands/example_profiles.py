@@ -6,6 +6,8 @@ from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Final
 
+import yaml
+
 from responses_mcp.commands.clients import Machine
 from responses_mcp.commands.terminal import NAME, Stop, remark, say, write
 from responses_mcp.settings import Settings
@@ -56,6 +58,9 @@ def _write(path: Path) -> None:
     except OSError as error:
         raise Stop(f"{path} cannot be written ({(error.strerror or type(error).__name__).lower()}).") from error
     say(f"{path} was written: an example with three profiles; change in it what you like.")
+    profiles = yaml.safe_load(_text())["model_profiles"]
+    models = ", ".join(f"{name} now asks {profile['model']}" for name, profile in profiles.items())
+    say(f"It names models of its own, which count unless a variable names another: {models}.")
 
 
 def _text() -> str:

@@ -198,7 +198,7 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
                 nursery.start_soon(wait)
                 cancelled = await _interrupted(interrupts, math.inf)
         if cancelled:
-            return await research.cancel(run_id)
+            return await research.cancel(run_id, on_phase=watch.tell)
         if research.waits_for_id(run_id):
             said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
             raise Stop(said, code=INTERRUPTED)
@@ -279,8 +279,8 @@ def _show_run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _cancel(options: argparse.Namespace, settings: Settings) -> int:
-    async def cancel(research: Research, _: Watch) -> RunView:
-        return await research.cancel(options.run)
+    async def cancel(research: Research, watch: Watch) -> RunView:
+        return await research.cancel(options.run, on_phase=watch.tell)
 
     view: RunView = _call(settings, cancel)
     if options.json:

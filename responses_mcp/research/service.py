@@ -333,11 +333,11 @@ class Research:
                 continue
             await self._news(run_id, trio.current_time() + LEASE_SECONDS)
 
-    async def cancel(self, run_id: str) -> RunView:
+    async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
 
         Takes a minute and a half at most, where the API does not answer. Cancelling this leaves the cancel on its way.
-        Raises as `result` does.
+        `on_phase` is told what is going on. Raises as `result` does.
         """
         keeper = self._ready()
         view = await self.result(run_id)
@@ -351,7 +351,7 @@ class Research:
         except RunsFileUnusable:
             if run is None:
                 raise
-        return await self.result(run_id, wait_seconds=_CANCEL_SECONDS)
+        return await self.result(run_id, wait_seconds=_CANCEL_SECONDS, on_phase=on_phase)
 
     async def list(self, limit: int = 20) -> Sequence[JsonObject]:
         """Return the last runs, the newest first: `run_id`, `status`, `seconds_ago`, `model`.
