@@ -15,7 +15,7 @@ from urllib.parse import quote
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError, exhausted
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
@@ -401,7 +401,13 @@ class ResponsesApi:
     async def _open(self) -> Connections:
         async with self._connecting:
             if self._connections is None:
-                self._connections = await self._connect(self._url, connection_limit(self._request.max_connections))
+                limit = connection_limit(self._request.max_connections)
+                try:
+                    self._connections = await self._connect(self._url, limit)
+                except RuntimeError as error:  # "can't start new thread"
+                    if (shortage := exhausted(error)) is None:
+                        raise
+                    raise ConnectionFailed(f"No connection to the API: {shortage}", retryable=True) from error
             return self._connections
 
     def _remember(self, model: str, fallback: ParameterFallback) -> None:

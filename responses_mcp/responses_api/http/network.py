@@ -57,7 +57,7 @@ class Network(httpcore.AsyncNetworkBackend):
                 self._socket = await trio.open_tcp_stream(host, port)
         except trio.TooSlowError as error:
             raise _too_slow(f"{host}:{port}", self.route) from error
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # the latter where no thread can be started for the look-up
             raise _unreachable(error, f"{host}:{port}", self.route) from error
         # A router may drop an idle connection: so that is noticed before the next request is sent.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -217,7 +217,7 @@ def tls_error(error: BaseException) -> ssl.SSLError | None:
     return next((each for each in causes(error) if isinstance(each, ssl.SSLError)), None)
 
 
-def _unreachable(error: OSError, place: str, route: Route) -> ConnectionFailed:
+def _unreachable(error: OSError | RuntimeError, place: str, route: Route) -> ConnectionFailed:
     """Return the error for a connection, or a look-up, that the system refused."""
     if (shortage := exhausted(error)) is not None:
         return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
