@@ -136,8 +136,8 @@ class Run:
         self._doing = trio.CancelScope()
         self._idle = trio.CancelScope()
         self._overtaken: Action | None = None  # what is to be done instead of what is being done
-        self._asked = body is None  # the request may be sent at any moment, as its row says
-        self._sent = body is None  # the request is on its way, or was and has not failed
+        self._asked = body is None  # the request is about to be sent, or was and has not been refused: so says its row
+        self._sent = body is None  # it is on its way, or was and has not been refused
         self._writing = trio.Lock()
         self._end_written = False
         self._error: ResponsesMcpError | None = None
@@ -177,9 +177,9 @@ class Run:
         return self._cancelled
 
     @property
-    def costs_less_than_said(self) -> bool:
-        """Tell whether its row says that it may have been paid for, though what was sent was refused."""
-        return self._state is State.ASKING and self._asked and not self._sent
+    def is_unasked(self) -> bool:
+        """Tell whether nothing was sent, or only what was refused: it ends with its owner, and costs nothing."""
+        return self._state is State.QUEUED or (self._state is State.ASKING and not self._sent)
 
     async def news(self) -> None:
         """Wait until there is another phase, or an end, or another owner."""
@@ -275,14 +275,6 @@ class Run:
     async def _ask_once(self) -> Trigger:
         """Ask the API: the only place where something that is paid for begins."""
         self._tell(f"asking {self.row.model}")
-        self._asked = True
-        try:
-            await self._write()
-        except RunsFileUnusable as error:  # what cannot be kept is not begun
-            self._error = error
-            return Trigger.REFUSED
-        if not self.owned:
-            return Trigger.REFUSED
         with trio.CancelScope() as self._idle:  # silence counts from when it was sent
             try:
                 self._response = await self._api.begin_run(
@@ -296,10 +288,13 @@ class Run:
                 )
             except _WithdrawnError:
                 return Trigger.REFUSED
+            except RunsFileUnusable as error:  # what cannot be kept is not begun
+                self._error = error
+                return Trigger.REFUSED
             except UpstreamError as error:
                 self._error = error
                 if self.row.response_id is None and is_unpaid(error):
-                    self._sent = False
+                    self._sent = self._asked = False
                     return Trigger.REFUSED
                 if self._bill is not None:
                     self._bill.maybe_billed()
@@ -373,14 +368,18 @@ class Run:
                 return seen
         return trigger
 
-    def _sending(self) -> None:
-        if self._cancelled:
+    async def _sending(self) -> None:
+        """Have it in the file that the request may be sent, before it is. Raises `RunsFileUnusable`."""
+        self._asked = True
+        await self._write()
+        if self._cancelled or not self.owned:
             raise _WithdrawnError
         self._sent = True
         self._idle.deadline = trio.current_time() + IDLE
 
     def _may_repeat(self, error: UpstreamError) -> bool:
-        self._sent = not is_unpaid(error)
+        self._sent = self._asked = not is_unpaid(error)
+        self._dirty.set()
         self._idle.deadline = math.inf
         return is_repeatable(error)
 
@@ -575,7 +574,7 @@ class Run:
             if self._end_written or (row.state is State.ENDED and row.status is None):  # the latter is written by _end
                 return
             ends = row.status is not None
-            if row.state is State.ASKING and not self._asked:  # it waits for its limits: nothing can have been paid for
+            if row.state is State.ASKING and not self._asked:  # it waits for a limit: nothing can have been paid for
                 row = replace(row, state=State.QUEUED)
             self._end_written = ends
             try:

@@ -388,7 +388,12 @@ class Research:
     def waits_for_id(self, run_id: str) -> bool:
         """Tell whether a run of this process is asked for, and the API has not told an id of it."""
         run = self._runs.get(run_id)
-        return run is not None and run.row.state is State.ASKING
+        return run is not None and run.row.state is State.ASKING and not run.is_unasked
+
+    def is_unasked(self, run_id: str) -> bool:
+        """Tell whether a run of this process was not sent to the API, so that it ends here and costs nothing."""
+        run = self._runs.get(run_id)
+        return run is not None and run.is_unasked
 
     # The runs of this process
 
@@ -571,7 +576,7 @@ class Research:
             return
         keeper = self._keeper
         cancelled = [run.row for run in self._left if run.cancelled or self._settings.research.on_exit == "cancel"]
-        refused = [replace(run.row, state=State.QUEUED) for run in self._left if run.costs_less_than_said]
+        refused = [replace(run.row, state=State.QUEUED) for run in self._left if run.is_unasked]
 
         def give_up(file: RunsFile) -> None:
             for row in refused:  # what was to be asked goes with us

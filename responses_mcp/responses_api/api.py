@@ -147,7 +147,7 @@ class ResponsesApi:
         body: JsonObject,
         *,
         on_place: Callable[[Place], None],
-        on_send: Callable[[], None],
+        on_send: Callable[[], Awaitable[None]],
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         policy: RetryPolicy | None = None,
@@ -157,9 +157,9 @@ class ResponsesApi:
     ) -> JsonObject:
         """Ask for a response in background mode and return the Response object, in whatever state it ended.
 
-        `on_place` is told the id of the response and the number of each event. `on_send` is called right before each
-        request; what it raises ends the call, and nothing more is sent. Takes at most `seconds`. `bill` is told of each
-        request, but not what came of it, which may be known later. The rest is as for `create`.
+        `on_place` is told the id of the response and the number of each event. `on_send` is awaited right before each
+        request, after all other waits; what it raises ends the call, and nothing more is sent. Takes at most `seconds`.
+        `bill` is told of each request, but not what came of it, which may be known later. The rest is as for `create`.
         """
         return await self._ask(
             "/responses",
@@ -218,7 +218,7 @@ class ResponsesApi:
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         on_place: Callable[[Place], None] | None = None,
-        on_send: Callable[[], None] | None = None,
+        on_send: Callable[[], Awaitable[None]] | None = None,
         policy: RetryPolicy | None = None,
         room: Room | None = None,
         bill: Bill | None = None,
@@ -345,7 +345,7 @@ class ResponsesApi:
         on_text: Callable[[str], None] | None,
         on_place: Callable[[Place], None] | None,
         on_head: Callable[[Mapping[str, str]], None] | None,
-        on_send: Callable[[], None] | None,
+        on_send: Callable[[], Awaitable[None]] | None,
         policy: RetryPolicy,
         room: Room | None,
         bill: Bill | None,
@@ -373,7 +373,7 @@ class ResponsesApi:
                             # A cancel may have come in the step that made room.
                             await trio.lowlevel.checkpoint_if_cancelled()
                         if on_send is not None:
-                            on_send()
+                            await on_send()
                         if bill is not None:
                             bill.sending()
                     elif room is None:

@@ -262,7 +262,7 @@ class _Asking:
                     raise
                 self._tell("waiting for the API")
 
-    def _sending(self) -> None:
+    async def _sending(self) -> None:
         self._sent = True
         self._idle.deadline = trio.current_time() + IDLE
 

@@ -521,6 +521,24 @@ async def test_a_run_that_was_refused_for_now_at_the_end_of_its_server_cost_noth
     assert (view.running, view.maybe_paid, upstream.kinds) == (False, False, ["ask"]), view
 
 
+async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_cost_nothing(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, headers={"retry-after": "30"})]
+    written = "SELECT state, response_id IS NOT NULL FROM run"
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(6)
+        assert research.is_unasked(run)
+        assert in_file(tmp_path, written) == [("queued", 0)]
+        upstream.latency = 2.0
+        await trio.sleep(26)
+        assert research.waits_for_id(run)
+        assert in_file(tmp_path, written) == [("asking", 0)]
+        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+
+
 # Rows
 
 

@@ -24,6 +24,7 @@ from responses_mcp.errors import BadArgument, ConfigError, ConnectionFailed, Ups
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.service import Research
+from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies
 from responses_mcp.usage.prices import AS_OF
@@ -725,11 +726,14 @@ async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock:
     said: list[str] = []
     send = upstream.send
 
-    async def watched(*given: Any) -> None:
-        said.extend(state for (state,) in in_file(tmp_path, "SELECT state FROM run"))
-        await send(*given)
+    async def watched(request: Request, reader: Reader, make_room: MakeRoom) -> None:
+        async def made_room() -> None:
+            await make_room()  # what comes next is on the wire
+            said.extend(state for (state,) in in_file(tmp_path, "SELECT state FROM run"))
 
-    upstream.send = watched  # type: ignore[method-assign, assignment]
+        await send(request, reader, made_room)
+
+    upstream.send = watched  # type: ignore[method-assign]
     async with researching(upstream, tmp_path) as research:
         await research.start("why?")
         await trio.sleep(1)
