@@ -112,6 +112,8 @@ async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examin
     report.line("ok", "models", "quick-1")
     report.line("warn", "clients", "does not pass on", "MODEL_ANSWER")
     report.line("warn", "manuals", "the list of toolsets lacks them")
+    other = await examine("--offline", "--client", "claude-desktop", "--config", "other.yaml", start=None)
+    other.line("warn", "config", "other.yaml is not what the entry names")
     assert len([line for line in report.lines if "manuals:" in line]) == 2
     assert "shell" not in "".join(line for line in report.lines if "does not pass" not in line)
 

@@ -24,7 +24,7 @@ from responses_mcp.commands.doctor.configuration import (
     check_program,
 )
 from responses_mcp.commands.doctor.entries import check_entries, check_time_outs
-from responses_mcp.commands.doctor.findings import Finding, Tell, fail_by, skip
+from responses_mcp.commands.doctor.findings import Finding, Tell, fail_by, skip, warn
 from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, shake_hands
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models, find_server
@@ -33,6 +33,7 @@ from responses_mcp.commands.installed import Installed, Unreadable, find_install
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,
+    NAME,
     Stop,
     on_terminal,
     parser_of,
@@ -164,6 +165,10 @@ async def _check(  # noqa: PLR0917
     having = list(dict.fromkeys(each.client for each in entries))
     for finding in (*check_program(), *check_configuration(loaded)):
         tell(finding)
+    elsewhere = options.config is not None and loaded.settings is not here
+    if elsewhere and not any(options.config in each.command for each in entries):
+        again = f'run "{NAME} install {options.client} --config {options.config} --write"'
+        tell(warn("config", f"{options.config} is not what the entry names, so it was not looked at", again))
     listed = await _network(loaded, tell, offline=options.offline)
     own_names = (urlsplit(settings.openai.base_url).hostname or "").endswith(_NAMES_OF_THE_USER)
     today = datetime.now(UTC).date()
