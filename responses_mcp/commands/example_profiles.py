@@ -6,12 +6,10 @@ from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Final
 
-import yaml
-
 from responses_mcp.commands.clients import Machine
 from responses_mcp.commands.terminal import NAME, Stop, remark, say, write
 from responses_mcp.settings import Settings
-from responses_mcp.settings.load import FILE, FOLDER
+from responses_mcp.settings.load import FILE, FOLDER, load_settings
 
 PROFILES_HINT: Final = (
     "answer_quick and answer_detailed are the same request as answer until they have profiles of their own; "
@@ -58,8 +56,8 @@ def _write(path: Path) -> None:
     except OSError as error:
         raise Stop(f"{path} cannot be written ({(error.strerror or type(error).__name__).lower()}).") from error
     say(f"{path} was written: an example with three profiles; change in it what you like.")
-    profiles = yaml.safe_load(_text())["model_profiles"]
-    models = ", ".join(f"{name} now asks {profile['model']}" for name, profile in profiles.items())
+    profiles = load_settings({}, config_path=path).settings.model_profiles
+    models = ", ".join(f"{name} now asks {profile.model}" for name, profile in profiles.items())
     say(f"It names models of its own, which count unless a variable names another: {models}.")
 
 

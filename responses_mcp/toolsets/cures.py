@@ -35,8 +35,12 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
         return str(error)
     if error.remedy is not None:
         return f"{error.cause} {error.remedy} Then restart the client."
-    if title is not None or error.unfilled:
-        title = title or "the client"
+    if title is None and error.unfilled:
+        return (
+            f"{error.cause} Set the variable where the client is started (`{error.command}`), then restart the client. "
+            "If it is set there, this client has another form of placeholder, which the command `install` knows."
+        )
+    if title is not None:
         return (
             f"There is no API key: {error.variable} is not set where {title} was started. Set it there "
             f"(`{error.command}`), then restart {title}; its entry for this server passes it on by name."

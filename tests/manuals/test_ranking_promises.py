@@ -71,6 +71,13 @@ def test_a_code_is_one_word_and_comes_before_its_parts_far_apart() -> None:
     assert first["token_hits"] == {"e-104": 1}
 
 
+def test_a_code_that_is_asked_for_without_its_dash_is_found_and_one_without_a_dash_comes_first() -> None:
+    dashed = {"dashed.md": "# Errors\nWhen the display shows E-104, empty the tank.\n"}
+    assert paths(found(manual({**OTHERS, **dashed}), "エラーE104", "zzqq"))[0] == "dashed.md"
+    plain = {"plain.md": "# Errors\nWhen the display shows E104, empty the tank.\n"}
+    assert paths(found(manual({**OTHERS, **dashed, **plain}), "エラーE104", "zzqq"))[:2] == ["plain.md", "dashed.md"]
+
+
 @pytest.mark.parametrize(
     ("asked", "parts"),
     [("新予備電源", ["予備電"]), ("予備電源", ["予備電"]), ("電源予備", ["予備"]), ("予備点検表", ["予備", "点検"])],

@@ -39,6 +39,7 @@ _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as
 _RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
 # A code such as e-104 or utf-8, if it has a letter and a digit: one word, though the index has its parts.
 _CODE: Final = re.compile(r"(?<![0-9a-z_-])[0-9a-z]{1,16}(?:-[0-9a-z]{1,16}){1,4}(?![0-9a-z_-])")
+_BARE_CODE: Final = re.compile(r"([a-z]{1,4})([0-9]{2,6})")  # people ask for E104 where E-104 is written
 _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
@@ -184,6 +185,8 @@ def terms(query: str) -> tuple[Term, ...]:
             if run.strip("_") and not is_grammar(run):
                 weights[run] = 1.0
                 parts.update(dict.fromkeys(_JOINING.split(run), run))
+                if (code := _BARE_CODE.fullmatch(run)) is not None:
+                    parts["-".join(code.groups())] = run
             continue
         for token in asked(run):
             if not is_hiragana(token):
