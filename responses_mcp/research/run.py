@@ -354,10 +354,9 @@ class Run:
                 return self._seen()
         except UpstreamError as error:
             self._error = error
-            if error.status == 404:
-                return Trigger.GONE
             if is_unpaid(error) and error.status not in (None, 429):
-                return await self._ended_or(Trigger.LOST if error.status == 409 else Trigger.UNCONFIRMED)
+                refused = {404: Trigger.GONE, 409: Trigger.LOST}
+                return await self._ended_or(refused.get(error.status, Trigger.UNCONFIRMED))
         return Trigger.LOST
 
     async def _ended_or(self, trigger: Trigger) -> Trigger:

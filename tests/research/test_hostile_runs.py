@@ -207,7 +207,7 @@ async def test_a_cancel_waits_as_long_as_the_api_asks_for_before_it_is_sent_agai
     assert second.at - first.at >= 9
 
 
-@pytest.mark.parametrize("status", [400, 403, 409, 410, 422, 500])
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422, 500])
 async def test_a_cancel_that_is_refused_because_the_response_has_ended_leaves_the_answer(
     autojump_clock: MockClock, status: int, tmp_path: Path
 ) -> None:
