@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from responses_mcp.testing import FakeApi, Faults, Hang
+from responses_mcp.testing import Error, FakeApi, Faults, Hang
 from tests.commands.online import KEY, WAIT, Command, api, command, output
 from tests.processes import COMMAND, environment
 
@@ -188,4 +188,18 @@ async def test_an_interrupt_before_the_id_has_come_says_what_may_be_lost(
         assert "goes on without" not in rest
         assert "may cost something" in rest
         assert process.returncode == (130 if times == 1 else 1)
+        assert len(api.requests) == 1
+
+
+@POSIX
+async def test_an_interrupt_while_the_api_lets_nothing_through_says_that_it_costs_nothing(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    with trio.fail_after(WAIT):
+        api.script(Error(429, headers={"retry-after": "50"}))
+        process = await started(api, tmp_path, "Why?")
+        await api.wait_requests(1)
+        process.send_signal(signal.SIGINT)
+        assert "ends with this command, and costs nothing" in await rest_of(process)
+        assert process.returncode == 130
         assert len(api.requests) == 1
