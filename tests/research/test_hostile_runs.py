@@ -181,87 +181,6 @@ async def test_a_refusal_of_background_mode_in_any_words_has_it_asked_without(
     assert ["background" in asked.json for asked in upstream.of("ask")] == [True, False, False]
 
 
-@pytest.mark.parametrize("refusal", [Error(429), Error(500), Error(429, headers={"retry-after": "4"})])
-async def test_a_cancel_that_is_refused_for_a_while_gets_through(
-    autojump_clock: MockClock, refusal: Error, tmp_path: Path
-) -> None:
-    upstream = slow(interval=60.0)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(5)
-        upstream.script = [refusal, refusal, refusal]
-        view = await research.cancel(run)
-    assert (view.status, view.confirmed) == ("cancelled", True)
-
-
-async def test_a_cancel_waits_as_long_as_the_api_asks_for_before_it_is_sent_again(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
-    upstream = slow(interval=60.0)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(5)
-        upstream.script = [Error(429, headers={"retry-after": "9"})]
-        assert (await research.cancel(run)).confirmed
-    first, second = upstream.of("cancel")
-    assert second.at - first.at >= 9
-
-
-@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422, 500])
-async def test_a_cancel_that_is_refused_because_the_response_has_ended_leaves_the_answer(
-    autojump_clock: MockClock, status: int, tmp_path: Path
-) -> None:
-    upstream = slow(cut_after=2, cuts=9, late_cancels=status)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(3)
-        (response,) = upstream.stored.responses.values()
-        response.interval = 0.01  # it ends while it is not looked at
-        view = await research.cancel(run)
-    assert (view.status, view.maybe_paid) == ("completed", False), view
-    assert view.answer is not None
-
-
-@pytest.mark.parametrize("status", [400, 409])
-async def test_a_run_whose_time_was_over_while_no_server_was_there_keeps_its_answer(
-    autojump_clock: MockClock, status: int, tmp_path: Path
-) -> None:
-    upstream = slow(late_cancels=status)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(3)
-    await trio.sleep(8 * 3600)
-    async with researching(upstream, tmp_path) as research:
-        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
-
-
-async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
-    upstream = slow(interval=60.0)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(5)
-        upstream.cancels = Error(403)
-        view = await research.cancel(run)
-    assert (view.status, view.confirmed, view.maybe_paid) == ("cancelled", False, True)
-
-
-@pytest.mark.parametrize(("asked", "confirmed"), [(40, True), (300, False)])
-async def test_a_cancel_is_sent_again_after_a_minute_at_most(
-    autojump_clock: MockClock, asked: int, *, confirmed: bool, tmp_path: Path
-) -> None:
-    upstream = slow(interval=60.0)
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(5)
-        upstream.script = [Error(429, headers={"retry-after": str(asked)})]
-        assert (await research.cancel(run)).confirmed is confirmed
-    times = [asked.at for asked in upstream.of("cancel")]
-    assert len(times) == 1 + confirmed
-    assert times[-1] - times[0] >= asked * confirmed
-
-
 @pytest.mark.parametrize("asked", [2, 40])
 async def test_a_repeat_without_a_parameter_that_waits_for_the_rate_limit_counts_as_not_sent(
     autojump_clock: MockClock, asked: int, tmp_path: Path
@@ -337,20 +256,6 @@ async def test_a_reply_that_says_nothing_of_the_response_is_no_end_of_it(
     assert said
     assert view.status == ("cancelled" if kind == "cancel" else "completed")
     assert view.answer is None or view.answer.text
-
-
-async def test_a_cancel_that_goes_on_failing_is_sent_again_for_a_while_and_no_longer(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
-    upstream = slow()
-    async with researching(upstream, tmp_path) as research:
-        run = await research.start("why?")
-        await trio.sleep(5)
-        upstream.script = [Error(500) for _ in range(99)]
-        view = await research.cancel(run)
-    assert (view.confirmed, view.maybe_paid) == (False, True)
-    assert 3 <= len(upstream.of("cancel")) <= 8
-    assert upstream.asked[-1].at - upstream.of("cancel")[0].at <= 30
 
 
 async def test_a_look_at_an_ended_run_that_fails_once_is_not_what_is_remembered(

@@ -1,0 +1,95 @@
+"""Cancels that the API does not take: sent again while that may help, and no paid answer is lost over them.
+
+- One that is refused for a while is sent again, after the wait that the API asks for, for a minute at most.
+- One that is refused because the response has ended leaves the run its answer, whoever cancelled it.
+- One that is refused for good, or goes on failing, is told as not confirmed.
+"""
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.research.outcome import RunView
+from responses_mcp.testing import Error
+from tests.research.upstream import Upstream, researching, slow
+
+WAIT = 5000.0
+
+
+async def cancelled(upstream: Upstream, folder: Path, *replies: Error) -> RunView:
+    """Cancel a run after some seconds, of which the API says at first what is given."""
+    async with researching(upstream, folder) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        upstream.script = [*replies]
+        return await research.cancel(run)
+
+
+@pytest.mark.parametrize("refusal", [Error(429), Error(500), Error(429, headers={"retry-after": "4"})])
+async def test_a_cancel_that_is_refused_for_a_while_gets_through(
+    autojump_clock: MockClock, refusal: Error, tmp_path: Path
+) -> None:
+    view = await cancelled(slow(interval=60.0), tmp_path, refusal, refusal, refusal)
+    assert (view.status, view.confirmed) == ("cancelled", True)
+
+
+@pytest.mark.parametrize(("asked", "confirmed"), [(9, True), (40, True), (300, False)])
+async def test_a_cancel_waits_as_long_as_the_api_asks_for_which_is_a_minute_at_most(
+    autojump_clock: MockClock, asked: int, *, confirmed: bool, tmp_path: Path
+) -> None:
+    upstream = slow(interval=60.0)
+    view = await cancelled(upstream, tmp_path, Error(429, headers={"retry-after": str(asked)}))
+    assert (view.status, view.confirmed) == ("cancelled", confirmed)
+    times = [cancel.at for cancel in upstream.of("cancel")]
+    assert len(times) == 1 + confirmed
+    assert times[-1] - times[0] >= asked * confirmed
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422, 500])
+async def test_a_cancel_that_is_refused_because_the_response_has_ended_leaves_the_answer(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow(cut_after=2, cuts=9, late_cancels=status)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(3)
+        (response,) = upstream.stored.responses.values()
+        response.interval = 0.01  # it ends while it is not looked at
+        view = await research.cancel(run)
+    assert (view.status, view.maybe_paid) == ("completed", False), view
+    assert view.answer is not None
+
+
+@pytest.mark.parametrize("status", [400, 409])
+async def test_a_run_whose_time_was_over_while_no_server_was_there_keeps_its_answer(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow(late_cancels=status)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(3)
+    await trio.sleep(8 * 3600)
+    async with researching(upstream, tmp_path) as research:
+        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+
+
+async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(interval=60.0)
+    upstream.cancels = Error(403)
+    view = await cancelled(upstream, tmp_path)
+    assert (view.status, view.confirmed, view.maybe_paid) == ("cancelled", False, True)
+    assert len(upstream.of("cancel")) == 1
+
+
+async def test_a_cancel_that_goes_on_failing_is_sent_again_for_a_while_and_no_longer(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    view = await cancelled(upstream, tmp_path, *(Error(500) for _ in range(99)))
+    assert (view.confirmed, view.maybe_paid) == (False, True)
+    assert 3 <= len(upstream.of("cancel")) <= 8
+    assert upstream.asked[-1].at - upstream.of("cancel")[0].at <= 30
