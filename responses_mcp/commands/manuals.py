@@ -78,7 +78,7 @@ _COMMANDS: Final = ("index", "find", "read", "ls")
 _INDEX_EXAMPLE: Final = "index --root ~/manuals"
 _FIND_EXAMPLE: Final = 'find "How long is a token valid?"'
 _LS_EXAMPLE: Final = "ls guide auth"
-_ONLY_PARTS: Final = "In these, the words are only parts of longer words:"
+_ONLY_PARTS: Final = "In these, the words are only parts of others, or written otherwise:"
 _READ_EXAMPLE: Final = "read guide auth/tokens.md --line 57"
 
 

@@ -36,6 +36,15 @@ _PATIENCE: Final = 3.0  # seconds, with another process that writes
 _LONGEST_QUESTION: Final = 200  # characters that are kept of a question, where any are
 
 
+_WHY: Final = {
+    sqlite3.SQLITE_BUSY: "another process holds its lock",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder is read-only",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk fails, or is full",
+    sqlite3.SQLITE_READONLY: "it is read-only",
+}
+
+
 class RunsFileUnusable(ResponsesMcpError):
     """The file of runs cannot be read or written; the message says why and what to do."""
 
@@ -194,8 +203,7 @@ class RunsFile:
             raise self._unusable(error.strerror or type(error).__name__) from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            why = "another process holds its lock" if code == sqlite3.SQLITE_BUSY else str(error)
-            raise self._unusable(why) from error
+            raise self._unusable(_WHY.get(code, str(error))) from error
 
     def _unusable(self, why: str) -> RunsFileUnusable:
         return RunsFileUnusable(

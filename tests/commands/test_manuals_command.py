@@ -439,13 +439,13 @@ def test_hits_without_a_word_of_the_question_come_after_a_rule_that_says_so(manu
     write(root / "guide/names.md", "# Names\n\nThe AsyncGate opens.\n")
     write(root / "guide/gate.md", "# Gate\n\n" + "All the ways that lead to a place, and one gate on them. " * 9)
     lines = output(manuals("find", "gate")).splitlines()
-    rule = lines.index("In these, the words are only parts of longer words:")
+    rule = lines.index("In these, the words are only parts of others, or written otherwise:")
     assert [line for line in lines[:rule] if re.match(r" +\d+\. ", line)] == ["  1. Gate"]
     assert [line for line in lines[rule:] if re.match(r" +\d+\. ", line)] == ["  2. Names"]
     assert lines[rule - 1] == lines[rule + 1] == ""
     assert lines[-1].endswith("read guide gate.md --line 1")
     only = output(manuals("find", "async"))
-    assert only.splitlines()[:2] == ["In these, the words are only parts of longer words:", ""]
+    assert only.splitlines()[:2] == ["In these, the words are only parts of others, or written otherwise:", ""]
 
 
 def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:

@@ -231,6 +231,12 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_setting(tmp_pat
         RunsFile(tmp_path / "taken").get("run_1", "mine")
 
 
+def test_what_sqlite_cannot_do_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    with pytest.raises(RunsFileUnusable, match="cannot be opened, or its folder is read-only"):
+        RunsFile(tmp_path).get("run_1", "mine")
+
+
 def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
     file: RunsFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
