@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, cast
+from typing import Any, Final, cast
 
 _MEMORY: Final = (
     "There is no memory left, or no thread (ENOMEM); close other programs, or raise the limits of this one "
@@ -23,7 +23,16 @@ _SHORTAGES: Final = {
 
 
 class ResponsesMcpError(Exception):
-    """Base of all errors raised on purpose by this package."""
+    """Base of all errors raised on purpose by this package. They can be copied and pickled, as worker processes do."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, vars(self))  # not by `__init__`, which takes something else
+
+
+def _restored(kind: type[ResponsesMcpError], args: tuple[object, ...], state: Mapping[str, object]) -> Exception:
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class ConfigError(ResponsesMcpError):

@@ -202,7 +202,8 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         if research.waits_for_id(run_id):
             said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
             raise Stop(said, code=INTERRUPTED)
-        if research.is_unasked(run_id):
+        if research.is_unasked(run_id):  # which nobody is to find out otherwise
+            await research.cancel(run_id)
             said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
             raise Stop(said, code=INTERRUPTED)
     raise Stop(f"The run goes on without this command: {NAME} research show {run_id}", code=INTERRUPTED)

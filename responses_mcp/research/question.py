@@ -80,9 +80,7 @@ def checked(
     for name, given in (("domains", only), ("blocked_domains", blocked)):
         if given is not None and len(given) > MAX_DOMAINS:
             raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")
-    days = read_number("recency_days", recency_days, least=-1, most=_MOST_DAYS + 1)
-    if days is not None and not 0 <= days <= _MOST_DAYS:
-        raise BadArgument(f"recency_days is not from 0 to {_MOST_DAYS}; pass such a number, or leave it out.")
+    days = read_number("recency_days", recency_days, least=0, most=_MOST_DAYS, clamp=False)
     return Inquiry(
         query=replace_lone_surrogates(query),
         effort=chosen,

@@ -133,6 +133,7 @@ class Run:
         self._place: Callable[[], int | None] | None = None
         self._news = trio.Event()
         self._dirty = trio.Event()
+        self._life = trio.CancelScope(shield=True)  # whatever ends its owner: it settles before it is stopped
         self._doing = trio.CancelScope()
         self._idle = trio.CancelScope()
         self._overtaken: Action | None = None  # what is to be done instead of what is being done
@@ -198,10 +199,35 @@ class Run:
         elif action is not Action.GO_ON:
             self._overtake(action)
 
+    async def settle(self) -> None:
+        """Wait until its work can be stopped without a loss, and write where it is.
+
+        That is when its id is known, when it waits for its turn, or when no id will come; and once it is cancelled,
+        when it has ended.
+        """
+        while self.done is None and self.owned and not self._can_be_left:
+            await self.news()
+        with suppress(RunsFileUnusable):
+            await self._write()
+
+    @property
+    def _can_be_left(self) -> bool:
+        if self._cancelled or self._state is State.ENDED:  # its end is being written
+            return False
+        return self._place is not None or self.row.response_id is not None or not self.row.durable
+
+    def stop(self) -> None:
+        """Stop its work as it is."""
+        self._life.cancel(reason="its owner leaves")
+
     # The work
 
     async def work(self, turn: Callable[[Run], Awaitable[None]]) -> None:
-        """Do what it takes until it has ended, or is owned by somebody else. `turn` waits for its turn to be asked."""
+        """Do what it takes until it has ended, or is stopped. `turn` waits for its turn to be asked."""
+        with self._life:
+            await self._led(turn)
+
+    async def _led(self, turn: Callable[[Run], Awaitable[None]]) -> None:
         try:
             async with self._paying, trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep, nursery.cancel_scope)

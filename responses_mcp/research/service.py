@@ -58,7 +58,8 @@ _LOOK_AFTER: Final = LEASE_SECONDS  # seconds between two looks for runs without
 _SURE: Final[float] = 1.5 * HEARTBEAT  # seconds of ours for which an owner whose lease is over may still show itself
 # For a cancel: also of a run whose owner was just lost, until it is taken over, and its tries.
 _CANCEL_SECONDS: Final[float] = LEASE_SECONDS + _SURE + CANCELS_LATER + 2 * CANCEL_TRY
-_EXIT: Final = 1.0  # seconds for all that is to be done at the end
+_LEAVING: Final = 1.0  # seconds in which, at the end, ids may come, and cancels be told to the API
+_EXIT: Final = 1.0  # seconds for what else is to be done at the end
 _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
 _LONGEST_ID: Final = 64
 _MOST_LISTED: Final = 100
@@ -377,13 +378,13 @@ class Research:
         return shown
 
     async def wait_for_id(self, run_id: str, seconds: float) -> None:
-        """Wait, so many seconds at most, while a run of this process is asked for and its id has not come.
+        """Wait, so many seconds at most, until a run of this process has an id at the API, or will have none.
 
-        Whoever leaves then loses what may have been paid for.
+        From then on it outlives this process. Where the API has no background mode, none comes before the end.
         """
         with trio.move_on_after(seconds):
-            while self.waits_for_id(run_id):
-                await self._runs[run_id].news()
+            while (run := self._runs.get(run_id)) is not None and run.done is None and run.row.response_id is None:
+                await run.news()
 
     def waits_for_id(self, run_id: str) -> bool:
         """Tell whether a run of this process is asked for, and the API has not told an id of it."""
@@ -427,6 +428,8 @@ class Research:
 
     def _own(self, run: Run, turn: Turn) -> None:
         self._runs[run.row.id] = run
+        if self._closed:  # meanwhile: nobody would tell it to leave
+            run.stop()
         self._nursery.start_soon(self._work, run, turn)
 
     async def _work(self, run: Run, turn: Turn) -> None:
@@ -569,13 +572,27 @@ class Research:
 
     # The end
 
-    async def leave(self) -> None:
-        """Give up the runs, or with `research.on_exit: cancel` cancel them; takes a second at most."""
+    async def settle(self) -> None:
+        """Bring each run to where it can be left, or with `research.on_exit: cancel` to its end; then stop them all.
+
+        Takes a second at most. Runs are shielded: this is what ends their tasks.
+        """
         self._closed = True
+        with trio.move_on_after(_LEAVING, shield=True):
+            async with trio.open_nursery() as nursery:
+                for run in self._runs.values():
+                    if self._settings.research.on_exit == "cancel":
+                        run.cancel()
+                    nursery.start_soon(run.settle)
+        for run in self._runs.values():
+            run.stop()
+
+    async def give_up(self) -> None:
+        """Leave the runs that were stopped to whoever opens the file next; takes a second at most."""
         if self._keeper is None or not self._looking_after:
             return
         keeper = self._keeper
-        cancelled = [run.row for run in self._left if run.cancelled or self._settings.research.on_exit == "cancel"]
+        cancelled = [run.row for run in self._left if run.cancelled]
         refused = [replace(run.row, state=State.QUEUED) for run in self._left if run.is_unasked]
 
         def give_up(file: RunsFile) -> None:
@@ -585,17 +602,8 @@ class Research:
                 file.ask_cancel(row.id)
             file.release(keeper.owner)
 
-        with trio.move_on_after(_EXIT, shield=True):
-            async with trio.open_nursery() as nursery:  # neither waits for the other
-                for row in cancelled:
-                    nursery.start_soon(self._cancel_at_exit, row)
-                with suppress(RunsFileUnusable):
-                    await keeper.use(give_up)
-
-    async def _cancel_at_exit(self, row: Row) -> None:
-        if row.response_id is not None:
-            with suppress(UpstreamError):
-                await self._api.cancel_run(row.response_id, seconds=_EXIT)
+        with trio.move_on_after(_EXIT, shield=True), suppress(RunsFileUnusable):
+            await keeper.use(give_up)
 
 
 def _may_be(run_id: str) -> bool:
@@ -668,8 +676,9 @@ async def open_research(
       NotUnderTrio: the block is entered outside of Trio. For the rest see `Research`. An exception of the block
       comes out as it is, not in a group.
 
-    Leaving the block takes a second at most. Runs that have not ended go on at the API, for the next who opens the
-    folder; with `research.on_exit: cancel` they are cancelled.
+    Runs that have not ended when the block is left go on at the API, for the next who opens the folder: ids that have
+    not come are waited for, a second at most. With `research.on_exit: cancel` they are cancelled, in that second. A
+    second more is for a file of runs that does not answer.
     """
     require_trio()
     asking = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
@@ -688,13 +697,15 @@ async def open_research(
                 raise
             except BaseException as error:  # noqa: BLE001
                 failure = error  # raised outside the nursery, so that it is in no group
+            finally:
+                await research.settle()  # noqa: ASYNC102  # shielded, and bounded, within
             nursery.cancel_scope.cancel(reason="research is closed")
         if failure is not None:
             raise failure
     finally:
         del failure  # its traceback holds this frame
         if research is not None:
-            await research.leave()  # noqa: ASYNC102  # shielded, and bounded, within
+            await research.give_up()  # noqa: ASYNC102  # shielded, and bounded, within
         with trio.move_on_after(_EXIT, shield=True):
             await asking.aclose()
             await counting.aclose()

@@ -712,7 +712,7 @@ async def test_a_call_that_is_cancelled_with_its_server_cancels_its_run(
         nursery.cancel_scope.cancel()
         await trio.lowlevel.checkpoint_if_cancelled()
     assert upstream.kinds == ["ask", "cancel"]
-    assert in_file(tmp_path, "SELECT cancel_asked, owner FROM run") == [(1, None)]
+    assert in_file(tmp_path, "SELECT status, confirmed, owner FROM run") == [("cancelled", 1, None)]
 
 
 @pytest.mark.parametrize("steps", range(12))

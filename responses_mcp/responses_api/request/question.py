@@ -68,8 +68,11 @@ def _is_number(value: object) -> bool:
     )
 
 
-def read_number(name: str, value: object, *, least: int, most: int) -> int | None:
-    """Return a hint as a whole number within bounds; None, a blank text and absent mean the default."""
+def read_number(name: str, value: object, *, least: int, most: int, clamp: bool = True) -> int | None:
+    """Return a hint as a whole number; None, a blank text and absent mean the default.
+
+    A number out of bounds counts as the nearest within, and without `clamp` is refused. Raises `BadArgument`.
+    """
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     number = math.nan
@@ -78,6 +81,8 @@ def read_number(name: str, value: object, *, least: int, most: int) -> int | Non
             number = float(value)
     if not math.isfinite(number):
         raise BadArgument(f"{name} is not a number; pass a whole number from {least} to {most}, or leave it out.")
+    if not clamp and not least <= round(number) <= most:
+        raise BadArgument(f"{name} is not from {least} to {most}; pass such a number, or leave it out.")
     return max(least, min(most, round(number)))
 
 

@@ -1,0 +1,137 @@
+"""How a process leaves its runs: none is lost that was begun, and leaving is bounded.
+
+- A run that was begun is asked for, and its id is in the file, at whatever moment its owner leaves, and however: the
+  block ends, it raises, its host is cancelled.
+- For an id that is slow to come a second is waited. After that the run is one that may have been paid for.
+- A run that waits for its turn is not asked for any more. Nor is one that is to be cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from responses_mcp.research.outcome import RunView
+from responses_mcp.testing import Error
+from tests.research.upstream import Upstream, researching, slow
+
+Left = Callable[[Upstream, Path, int], Awaitable[str]]
+
+
+class Elsewhere(Exception):
+    """What a host's block may raise."""
+
+
+async def steps(count: int) -> None:
+    for _ in range(count):
+        await trio.lowlevel.checkpoint()
+
+
+async def ends(upstream: Upstream, folder: Path, count: int, **options: Any) -> str:
+    async with researching(upstream, folder, **options) as research:
+        run = await research.start("why?")
+        await steps(count)
+    return run
+
+
+async def raises(upstream: Upstream, folder: Path, count: int) -> str:
+    run = ""
+    with suppress(Elsewhere):
+        async with researching(upstream, folder) as research:
+            run = await research.start("why?")
+            await steps(count)
+            raise Elsewhere
+    return run
+
+
+async def is_cancelled(upstream: Upstream, folder: Path, count: int) -> str:
+    run = ""
+    with trio.CancelScope() as host:
+        async with researching(upstream, folder) as research:
+            run = await research.start("why?")
+            await steps(count)
+            host.cancel(reason="the host leaves")
+            await trio.sleep_forever()
+    return run
+
+
+async def taken_up(upstream: Upstream, folder: Path, run: str) -> RunView:
+    async with researching(upstream, folder) as research:
+        return await research.result(run, wait_seconds=5000)
+
+
+MOMENTS: Final = range(40)  # in steps after the begin: by the last of them the first events have come
+
+
+@pytest.mark.parametrize("leave", [ends, raises, is_cancelled])
+@pytest.mark.parametrize("count", MOMENTS)
+async def test_a_run_that_was_begun_outlives_its_owner_at_whatever_moment_that_leaves(
+    autojump_clock: MockClock, leave: Left, count: int, tmp_path: Path
+) -> None:
+    upstream = slow()
+    view = await taken_up(upstream, tmp_path, await leave(upstream, tmp_path, count))
+    assert (view.status, len(upstream.of("ask"))) == ("completed", 1), view
+
+
+@pytest.mark.parametrize("latency", [0.01, 0.7])
+async def test_an_id_that_is_slow_to_come_is_waited_for(
+    autojump_clock: MockClock, latency: float, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.latency = latency
+    view = await taken_up(upstream, tmp_path, await ends(upstream, tmp_path, 20))
+    assert (view.status, len(upstream.of("ask"))) == ("completed", 1), view
+
+
+async def test_an_id_that_does_not_come_in_time_is_told_and_leaving_takes_no_longer_than_a_second(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.latency = 3.0
+    run = await ends(upstream, tmp_path, 20)
+    assert trio.current_time() <= 1.0
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", True, 1), view
+
+
+async def test_a_run_that_waits_for_its_turn_is_left_at_once_and_never_asked_for(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path, max_running=1) as research:
+        first, second = await research.start("why?"), await research.start("how?")
+        await trio.sleep(3)
+        before = trio.current_time()
+    assert trio.current_time() == before
+    assert (await taken_up(upstream, tmp_path, first)).status == "completed"
+    view = await taken_up(upstream, tmp_path, second)
+    assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 1), view
+
+
+@pytest.mark.parametrize("count", MOMENTS)
+async def test_a_run_that_is_to_be_cancelled_with_its_owner_is_cancelled_at_whatever_moment(
+    autojump_clock: MockClock, count: int, tmp_path: Path
+) -> None:
+    upstream = slow()
+    run = await ends(upstream, tmp_path, count, on_exit="cancel")
+    asked = len(upstream.of("ask"))
+    assert len(upstream.of("cancel")) == asked <= 1
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, len(upstream.of("ask")), len(upstream.of("cancel"))) == ("cancelled", asked, asked), view
+
+
+async def test_a_run_that_is_refused_for_the_moment_is_left_in_a_second_and_cost_nothing(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, headers={"retry-after": "30"})]
+    run = await ends(upstream, tmp_path, 30)
+    assert trio.current_time() <= 1.0
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
