@@ -256,6 +256,8 @@ class Library:
                     meaning = None if question is None else Meaning(connection, question, check)
                     reader = self._reader(connection, name, changes, written, request.path_prefix)
                     there = there or not (isinstance(reader, Below) and reader.is_empty)
+                    if everywhere.frequencies is None:
+                        everywhere.count(self._readers(connection, manuals))
                     if reader is not None and not everywhere.add(name, reader, meaning):
                         late.append(name)
                     lacking += [] if meaning is None else meaning.lacking
@@ -278,6 +280,11 @@ class Library:
         self._check_whole(connection, manual, written)
         counts = self._counts(manual)
         return Below(connection, manual, counts, path_prefix) if path_prefix else Reader(connection, manual, counts)
+
+    def _readers(self, connection: sqlite3.Connection, names: Iterable[str]) -> list[Reader]:
+        """Return what a search counts words in: the manuals that are known."""
+        known = [manual for name in names if (manual := manual_of(connection, name)) is not None]
+        return [Reader(connection, manual, self._counts(manual)) for manual in known]
 
     def _check_whole(self, connection: sqlite3.Connection, manual: Manual, written: object) -> None:
         """Check a manual's rows, unless nothing was `written` since; that was looked up before the transaction."""

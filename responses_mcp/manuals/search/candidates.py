@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
 
@@ -149,6 +149,19 @@ class Reader:
 
 def _holds(literal: str) -> str:
     return _HOLDS if literal.isascii() else _HOLDS_FOLDED
+
+
+class Frequencies(NamedTuple):
+    """How many of so many `sections` have a term, by its `match`: in all manuals that one question is asked of."""
+
+    sections: int
+    having: Mapping[str, int]
+
+
+def frequencies(readers: Sequence[Reader], terms: Iterable[Term]) -> Frequencies:
+    """Count the terms in manuals that are searched together."""
+    having = {term.match: sum(reader.having(reader.match(term)) for reader in readers) for term in terms}
+    return Frequencies(sum(reader.manual.sections for reader in readers), having)
 
 
 def frequency(reader: Reader, term: RequiredTerm) -> int:

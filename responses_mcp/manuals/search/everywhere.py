@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +12,8 @@ from responses_mcp.manuals.embeddings.mix import MOST_COMPARED
 from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
-from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Reader
-from responses_mcp.manuals.search.query import words
+from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
+from responses_mcp.manuals.search.query import terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
@@ -93,16 +93,26 @@ class Everywhere:
         self._parts = sub_queries(query)
         self._lexical = lexical
         self._check = check
+        self.frequencies: Frequencies | None = None
         self._found: dict[Key, tuple[str, Scored, float]] = {}
+
+    def count(self, readers: Sequence[Reader]) -> None:
+        """Find how rare the words of the question are in all manuals together, once for all that is added then.
+
+        By its own counts alone, a manual without the telling word takes another one for it.
+        """
+        asked = [each for text in (self._query, *self._parts) for each in terms(text)]
+        self.frequencies = frequencies(readers, asked)
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""
         compared = meaning is not None
-        search = Search(reader, (), self._lexical, _MOST_SCORED, self._check, compared=compared)
+        search = Search(
+            reader, (), self._lexical, _MOST_SCORED, self._check, compared=compared, frequencies=self.frequencies
+        )
         ranking = rank(self._query, self._parts, search)
         if meaning is not None and ranking.order:
             meaning.rerank(ranking)
-        # Here and not over all manuals, so that no manual changes the scores of another.
         for key, score in spread(ranking.order[:_MOST_OF_A_MANUAL], ranking.fused, _MOST_OF_A_MANUAL):
             if score >= LOWEST_SCORE:
                 # A manual's id has no slash, so no two manuals have the same path.

@@ -21,8 +21,10 @@ from responses_mcp.manuals.search.candidates import (
     ANY_WORD,
     ANY_WORD_COMPARED,
     Candidates,
+    Frequencies,
     Reader,
     candidates,
+    frequencies,
     frequency,
 )
 from responses_mcp.manuals.search.expansion import MOST_SECTIONS, related
@@ -63,6 +65,7 @@ class Search:
     most: int
     check: CancellationCheck
     compared: bool = False
+    frequencies: Frequencies | None = None  # of other manuals too, which the question is asked of
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         scorer = Scorer(
             query,
             words(query),
-            [_weighed(reader, each) for each in asked],
+            [_weighed(search, each) for each in asked],
             [(each, _weight_beside(reader, each, query, asked)) for each in search.required],
             search.lexical,
             average=reader.average,
@@ -247,10 +250,14 @@ def _related(reader: Reader, asked: Sequence[Term], scored: Sequence[Scored]) ->
     return related(texts, said, lambda word: idf(reader.manual.sections, reader.having(phrase([word]))))
 
 
-def _weighed(reader: Reader, term: Term) -> tuple[Term, float, bool]:
-    """Return a term with what it is worth in this manual, and whether it is there at all."""
-    having = reader.having(reader.match(term))
-    return term, term.weight * idf(reader.manual.sections, having), having > 0
+def _weighed(search: Search, term: Term) -> tuple[Term, float, bool]:
+    """Return a term with what it is worth where the question is asked, and whether it is there at all.
+
+    A word that only another manual has tells that the question is about that one.
+    """
+    sections, counted = search.frequencies or frequencies([search.reader], [term])
+    having = counted[term.match]
+    return term, term.weight * idf(sections, having), having > 0
 
 
 def _weight_beside(reader: Reader, required: RequiredTerm, query: str, asked: Sequence[Term]) -> float:
