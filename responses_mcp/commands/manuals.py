@@ -387,7 +387,8 @@ async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, A
             result, end = await manuals.read(replace(request, start_line=None))  # nothing is above it
         within = options.line < end.line + len(result["text"].splitlines())
         why = "is no heading" if within else "is past the end of the file"
-        remark(f"line {options.line} {why}; this is the section that begins before it, on line {end.line}.")
+        where = "begins before it" if end.line <= options.line else "comes next"
+        remark(f"line {options.line} {why}; this is the section that {where}, on line {end.line}.")
     return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
 
 

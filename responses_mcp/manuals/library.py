@@ -281,10 +281,10 @@ class Library:
         counts = self._counts(manual)
         return Below(connection, manual, counts, path_prefix) if path_prefix else Reader(connection, manual, counts)
 
-    def _readers(self, connection: sqlite3.Connection, names: Iterable[str]) -> list[Reader]:
+    def _readers(self, connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, Reader]:
         """Return what a search counts words in: the manuals that are known."""
-        known = [manual for name in names if (manual := manual_of(connection, name)) is not None]
-        return [Reader(connection, manual, self._counts(manual)) for manual in known]
+        known = {name: manual for name in names if (manual := manual_of(connection, name)) is not None}
+        return {name: Reader(connection, manual, self._counts(manual)) for name, manual in known.items()}
 
     def _check_whole(self, connection: sqlite3.Connection, manual: Manual, written: object) -> None:
         """Check a manual's rows, unless nothing was `written` since; that was looked up before the transaction."""

@@ -28,6 +28,8 @@ OTHERS = {
         ("element", "Call getElementById with a name."),
         ("80070005", "The call ends with 0x80070005 then."),
         ("0x80070005", "The call ends with 80070005 then."),
+        ("E104", "E-104 says that the lamp is hot."),
+        ("E-104", "E104 says that the lamp is hot."),
         ("c0000005", "The call ends with 0xc0000005 then."),
         ("DEADBEEF", "The call ends with 0xdeadbeef then."),
         ("0xC0000005", "The call ends with c0000005 then."),
@@ -174,6 +176,20 @@ async def test_a_manual_without_the_telling_word_does_not_take_another_word_for_
     assert answer.rows[0].score > 1.5 * max(row.score for row in answer.rows if row.manual_id == "api")
 
 
+async def test_the_name_of_a_manual_counts_as_a_part_of_its_paths(tmp_path: Path) -> None:
+    for name in ("collector", "gateway"):
+        write_manual(tmp_path, name, {"network": "# Network\n\n## Ports\nIt listens on a port.\n"})
+    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+        ports = await manuals.search(SearchRequest("gateway ports"))
+        alone = await manuals.search(SearchRequest("gateway"))
+        below = await manuals.search(SearchRequest("the gateway", path_prefix="network.md"))
+        nothing = await manuals.search(SearchRequest("way"))
+    assert [(row.manual_id, row.title) for row in ports.rows[:2]] == [("gateway", "Ports"), ("collector", "Ports")]
+    assert ports.rows[0].score > 1.2 * ports.rows[1].score
+    assert {row.manual_id for row in alone.rows} == {row.manual_id for row in below.rows} == {"gateway"}
+    assert nothing.rows == ()
+
+
 async def test_a_search_of_one_manual_does_not_depend_on_the_others(tmp_path: Path) -> None:
     async def rows() -> list[tuple[str, float]]:
         async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
@@ -198,3 +214,11 @@ def test_scores_are_shares_whatever_the_settings_say(name: str) -> None:
         assert scores
         assert all(0 <= score <= 1 for score in scores)
         assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(("asked", "written"), [("E104", "E-104"), ("E-104", "E104"), ("ａｌ１２", "AL-12")])
+def test_a_required_code_is_found_with_and_without_its_hyphen_and_said_to_be(asked: str, written: str) -> None:
+    reader = manual({**OTHERS, "codes.md": f"# Codes\n\n## {written}\nThe lamp is hot.\n\n## E-1049\nThe door.\n"})
+    applied = found(reader, "what does it mean", asked)["applied"]
+    assert (applied["required_effect_status"], applied["required_failure_reason"]) == ("required_effective", None)
+    assert applied["required_terms_missing"] == []

@@ -103,7 +103,7 @@ def read(
     applied = {"scope": "section", "max_sections": None, "max_chars": request.max_chars}
     if fallback:
         shown = {"text": page.text, "truncated": not page.eof, "applied": {**applied, "mode": "scan_fallback"}}
-        note = {"note": _GOES_ON.format(section.line)}
+        note = {"note": _GOES_ON.format(max(section.line, request.match_line or 0))}  # near enough to be on its page
         begun = after.begun if after is not None else None
         end = ReadEnd(manual_id, path, section.line, page.end, page.eof, stamp, begun)
         return {**shown, **page.place(), **page.replacements(), **note}, end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
 
@@ -47,6 +47,7 @@ _ROWS: Final = (
     "SELECT section.id, file.path, section.line, section.title, section.crumbs, section.body, section.names "
     "FROM section JOIN file ON file.id = section.file WHERE section.id IN ({})"
 )
+_FIRST: Final = "SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = ? ORDER BY section.id LIMIT ?"
 _FILES: Final = "SELECT id, file FROM section WHERE id IN ({})"
 
 
@@ -108,6 +109,11 @@ class Reader:
         found = self._asked(_BEST, match, most, literal) if match else self._holding(most, literal)
         return [row[0] for row in found]
 
+    def first(self, most: int) -> list[int]:
+        """Return the ids of the first rows."""
+        given = (self.manual.number, most)
+        return [each for (each,) in self._connection.execute(_FIRST, given)]
+
     def best_of_files(self, match: str, most: int, *, literal: str = "") -> tuple[list[int], bool]:
         """Return the ids of the row that fits best in each file, and whether these are all files.
 
@@ -155,7 +161,7 @@ class Frequencies(NamedTuple):
     """How many of so many `sections` have a term, by its `match`: in all manuals that one question is asked of."""
 
     sections: int
-    having: Mapping[str, int]
+    having: dict[str, int]
 
 
 def frequencies(readers: Sequence[Reader], terms: Iterable[Term]) -> Frequencies:

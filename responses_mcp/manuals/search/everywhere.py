@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +15,7 @@ from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
 from responses_mcp.manuals.search.query import terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
-from responses_mcp.manuals.search.scoring import sought_in, words_of
+from responses_mcp.manuals.search.scoring import in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class Below(Reader):
         """Tell whether the manual has nothing at or below the path."""
         return self._least is None
 
+    def first(self, most: int) -> list[int]:
+        """Return the ids of the first rows below the path."""
+        return [each for (each,) in self._connection.execute("SELECT id FROM below ORDER BY id LIMIT ?", (most,))]
+
     def best(self, match: str, most: int, *, literal: str = "") -> list[int]:  # noqa: ARG002  # no term is required here
         """Return the ids of the rows below the path that fit best."""
         given = (match, self._least, self._greatest, most)
@@ -96,19 +100,31 @@ class Everywhere:
         self.frequencies: Frequencies | None = None
         self._found: dict[Key, tuple[str, Scored, float]] = {}
 
-    def count(self, readers: Sequence[Reader]) -> None:
+    def count(self, readers: Mapping[str, Reader]) -> None:
         """Find how rare the words of the question are in all manuals together, once for all that is added then.
 
-        By its own counts alone, a manual without the telling word takes another one for it.
+        By its own counts alone, a manual without the telling word takes another one for it. A word that stands only in
+        the names of manuals is one that all their sections have.
         """
         asked = [each for text in (self._query, *self._parts) for each in terms(text)]
-        self.frequencies = frequencies(readers, asked)
+        sections, having = frequencies(list(readers.values()), asked)
+        for each in asked:
+            named = [reader for manual_id, reader in readers.items() if each.hits(in_name(manual_id))]
+            having[each.match] = having[each.match] or sum(reader.manual.sections for reader in named)
+        self.frequencies = Frequencies(sections, having)
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""
         compared = meaning is not None
         search = Search(
-            reader, (), self._lexical, _MOST_SCORED, self._check, compared=compared, frequencies=self.frequencies
+            reader,
+            (),
+            self._lexical,
+            _MOST_SCORED,
+            self._check,
+            compared=compared,
+            frequencies=self.frequencies,
+            manual_id=manual_id,
         )
         ranking = rank(self._query, self._parts, search)
         if meaning is not None and ranking.order:

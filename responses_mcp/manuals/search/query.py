@@ -39,7 +39,7 @@ _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as
 _RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
 # A code such as e-104 or utf-8, if it has a letter and a digit: one word, though the index has its parts.
 _CODE: Final = re.compile(r"(?<![0-9a-z_-])[0-9a-z]{1,16}(?:-[0-9a-z]{1,16}){1,4}(?![0-9a-z_-])")
-_BARE_CODE: Final = re.compile(r"([a-z]{1,4})([0-9]{2,6})")  # people ask for E104 where E-104 is written
+_SHORT_CODE: Final = re.compile(r"([a-z]{1,4})(-?)([0-9]{2,6})")
 _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
@@ -185,8 +185,8 @@ def terms(query: str) -> tuple[Term, ...]:
             if run.strip("_") and not is_grammar(run):
                 weights[run] = 1.0
                 parts.update(dict.fromkeys(_JOINING.split(run), run))
-                if (code := _BARE_CODE.fullmatch(run)) is not None:
-                    parts["-".join(code.groups())] = run
+                if other := _other_spelling(run):
+                    parts[other] = run
             continue
         for token in asked(run):
             if not is_hiragana(token):
@@ -208,6 +208,12 @@ def _with_codes(text: str, cut: Callable[[str], list[str]]) -> list[str]:
             found += [*cut(text[at : code.start()]), code[0]]
             at = code.end()
     return [*found, *cut(text[at:])]
+
+
+def _other_spelling(code: str) -> str:
+    """Return e-104 for e104 and e104 for e-104, as people ask for one where the other is written; "" for no code."""
+    found = _SHORT_CODE.fullmatch(code)
+    return "" if found is None else f"{found[1]}{'' if found[2] else '-'}{found[3]}"
 
 
 def _has_letter_and_digit(code: str) -> bool:
@@ -250,11 +256,12 @@ class RequiredTerm:
 
 
 def required_term(text: str) -> RequiredTerm:
-    """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too."""
+    """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too, and E104 as E-104."""
     folded = foldable(text)
-    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded)])
+    code = _other_spelling(folded)
+    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded), code or folded])
     spellings = tuple(term(each) for each in forms if len(each) > 1 or each == folded != "")
     match = exact = ""
     if any(map(str.isalnum, folded)):
         match, exact = " OR ".join(each.match for each in spellings), phrase(spellings[0].tokens)
-    return RequiredTerm(text, spellings, match, exact, "" if _WHOLE.fullmatch(folded) else folded)
+    return RequiredTerm(text, spellings, match, exact, "" if code or _WHOLE.fullmatch(folded) else folded)

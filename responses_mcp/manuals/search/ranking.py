@@ -29,7 +29,7 @@ from responses_mcp.manuals.search.candidates import (
 )
 from responses_mcp.manuals.search.expansion import MOST_SECTIONS, related
 from responses_mcp.manuals.search.query import RequiredTerm, Term, phrase, terms, words
-from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, lift_files
+from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files
 from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
 
@@ -66,6 +66,7 @@ class Search:
     check: CancellationCheck
     compared: bool = False
     frequencies: Frequencies | None = None  # of other manuals too, which the question is asked of
+    manual_id: str = ""  # whose words count as those of paths, where a question is asked of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +205,12 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             [(each, _weight_beside(reader, each, query, asked)) for each in search.required],
             search.lexical,
             average=reader.average,
+            manual_id=search.manual_id,
         )
-        found = candidates(reader, asked, search.required, ANY_WORD_COMPARED if search.compared else ANY_WORD)
+        most = ANY_WORD_COMPARED if search.compared else ANY_WORD
+        found = candidates(reader, asked, search.required, most)
+        if not found.of_words and any(each.hits(in_name(search.manual_id)) for each in asked):
+            found = found._replace(of_words=reader.first(most))
         ids = [each for each in dict.fromkeys(chain(*zip_longest(found.of_words, found.required))) if each is not None]
         cutoff = "candidate_cap" if len(ids) > search.most or not found.whole else None
         for row in reader.rows(ids[: search.most]):

@@ -121,7 +121,7 @@ class Scorer:
 
     `words` are those that a reader sees in it, `terms` what is counted, with what each is worth and whether the manual
     has it at all. A required term that is among them already has the weight 0. `average` is the length of a body, in
-    characters.
+    characters. The words of `manual_id` count as those of every path.
     """
 
     def __init__(
@@ -133,6 +133,7 @@ class Scorer:
         lexical: LexicalSettings,
         *,
         average: float,
+        manual_id: str = "",
     ) -> None:
         self._query = foldable(normalise(query))
         self._words = words
@@ -148,6 +149,7 @@ class Scorer:
         self._covering = [0.0 if term.part_of in known - {term.text} else term.weight for term in self._terms]
         self._required = required
         self._average = max(average, 1.0)
+        self._name = in_name(manual_id)
         self._shortest = min(_SHORTEST, self._average)
         self._lexical = lexical
         self._numbers = sum(word.is_number for word in words)
@@ -166,6 +168,8 @@ class Scorer:
     def look(self, row: Row) -> Scored:
         """Find the terms in a row; `score` makes scores of it."""
         title, above, path = _folded(row.title), _folded(row.above), _folded(row.path).rpartition(".")[0]
+        if self._name:
+            path = f"{self._name}/{path}"
         head = f"{title}\n{above}\n{path}"
         body, names = row.body, row.names
         found = Scored(row, title)
@@ -387,6 +391,11 @@ def _normalised(text: str) -> str:
 
 
 @lru_cache(maxsize=_MOST_FOLDED)
+def in_name(manual_id: str) -> str:
+    """Return the name of a manual as words are looked for in it."""
+    return _folded(manual_id)
+
+
 def _folded(text: str) -> str:
     return foldable(_normalised(text))
 
