@@ -26,7 +26,7 @@ from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.under_trio import opened, require_trio
+from responses_mcp.under_trio import OneRun, opened
 from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["Answer", "Answers", "Citation", "open_answers"]
@@ -73,6 +73,7 @@ class Answers:
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
         self._outgoing = OutgoingText(settings)
+        self._one_run = OneRun()
         self.redact = self._api.redact
 
     async def answer(
@@ -99,7 +100,7 @@ class Answers:
         given the question first, unless its profile has a `store` that is false. Raises `ConfigError`, `BadArgument`,
         `LimitReached` or `UpstreamError`.
         """
-        require_trio()
+        self._one_run.require()
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
         question = read_question(asked, self._settings.search.defaults)
         if self._settings.problems:

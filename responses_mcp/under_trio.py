@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol, TypeVar
 
 import trio
@@ -27,6 +27,11 @@ _CURE: Final = (
     "asyncio')."
 )
 
+_IN_USE: Final = (
+    "This is in use by another run of Trio, in another thread; open one for each run, or have the first one do it with "
+    "`trio.from_thread.run`."
+)
+
 
 def require_trio() -> None:
     """Raise `NotUnderTrio`, which says what to do, unless the caller is a task of Trio."""
@@ -40,6 +45,31 @@ def _where() -> str:
     asyncio = sys.modules.get("asyncio")
     running = getattr(asyncio, "_get_running_loop", None)
     return "was called under asyncio" if running is not None and running() is not None else "no Trio is running here"
+
+
+class OneRun:
+    """Keeps what is shared between tasks to one run of Trio: what wakes its tasks wakes none of another run.
+
+    It belongs to the run that uses it first, and when that is over, to the next.
+    """
+
+    def __init__(self) -> None:
+        self._run: trio.lowlevel.TrioToken | None = None
+
+    def require(self) -> None:
+        """Raise `NotUnderTrio`, which says what to do, outside of Trio and in another run while the first goes on."""
+        require_trio()
+        run = trio.lowlevel.current_trio_token()
+        if self._run is not run:
+            if self._run is not None:
+                with suppress(trio.RunFinishedError):
+                    self._run.run_sync_soon(_nothing)
+                    raise NotUnderTrio(_IN_USE)
+            self._run = run
+
+
+def _nothing() -> None:
+    pass
 
 
 @asynccontextmanager

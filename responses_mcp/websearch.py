@@ -22,7 +22,7 @@ from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.under_trio import opened, require_trio
+from responses_mcp.under_trio import OneRun, opened
 from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]
@@ -54,6 +54,7 @@ class WebSearch:
         self._meter = meter or Meter(settings)
         self._today = today or partial(today_in, settings.locale.time_zone)
         self._outgoing = OutgoingText(settings)
+        self._one_run = OneRun()
         self.redact = self._api.redact
 
     async def search(
@@ -73,7 +74,7 @@ class WebSearch:
         told what is going on, in words for a person; it must not wait. Finding nothing is no error. Raises
         `BadArgument`, `ConfigError`, `LimitReached` or `UpstreamError`. `client` is for the ledger.
         """
-        require_trio()
+        self._one_run.require()
         asked = read_search_query({"query": query, "limit": limit, "language": language, "timeframe": timeframe})
         if self._settings.problems:
             raise ConfigError(self._settings.problems)

@@ -16,6 +16,7 @@ import trio
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.under_trio import OneRun
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.library import Library
@@ -61,6 +62,7 @@ class Threads:
         self._limiter = trio.CapacityLimiter(THREADS)
         self._indexing = trio.CapacityLimiter(INDEXING)
         self._closed = False
+        self._one_run = OneRun()
 
     @property
     def in_memory(self) -> str | None:
@@ -73,6 +75,7 @@ class Threads:
         The caller need not wait for a thread that hangs in the file system; the thread keeps its place in the limiter.
         Raises Stuck when one did not stop, ManualsError when this is closed, and what `work` does.
         """
+        self._one_run.require()
         if self._closed:
             raise await self._end()
         until = time.monotonic() + (deadline - trio.current_time())
@@ -149,4 +152,4 @@ class Threads:
 
 
 def _closed() -> ManualsError:
-    return ManualsError("conflict", "The manuals are being closed; ask again when the server has restarted.")
+    return ManualsError("conflict", "The manuals are closed; open them again, or ask when the server has restarted.")

@@ -38,7 +38,7 @@ from responses_mcp.responses_api.request.question import read_query, read_word
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
-from responses_mcp.under_trio import require_trio
+from responses_mcp.under_trio import OneRun, require_trio
 from responses_mcp.usage.bill import Bill, usage_from
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.prices import PriceList
@@ -110,6 +110,7 @@ class Research:
         self._lapsed: dict[str, tuple[float, float]] = {}  # leases that are over, and since when we know
         self._looking_after = False
         self._closed = False
+        self._one_run = OneRun()
 
     async def start(
         self,
@@ -409,6 +410,7 @@ class Research:
 
     def _ready(self) -> Keeper:
         """Return the file of runs, and see to it that those without an owner are looked after."""
+        self._one_run.require()
         if self._closed:
             raise RuntimeError(_CLOSED)
         if self._settings.problems:

@@ -27,7 +27,7 @@ import trio
 from responses_mcp.errors import exhausted
 from responses_mcp.protocol.exchange import Call, CallStarted
 from responses_mcp.protocol.lifecycle import State
-from responses_mcp.protocol.revisions import Outcome
+from responses_mcp.protocol.revisions import Outcome, ToolSuccess
 from responses_mcp.protocol.session import Session
 from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
@@ -249,7 +249,7 @@ class _Shell:
     def _finish(self, call: Call, outcome: Outcome | None) -> None:
         does = self._conversation.does(call)
         try:
-            self._session.finish(call, _checked(outcome))
+            self._session.finish(call, _checked(outcome, getattr(does, "output_schema", None) is not None))
         except (TypeError, ValueError, RecursionError) as bug:
             log.error("server: %s returned what cannot be sent; this is a bug in the tool", does.name)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
@@ -291,7 +291,12 @@ def _first(group: ExceptionGroup[E]) -> E:
     return error
 
 
-def _checked(outcome: Outcome | None) -> Outcome:
+def _checked(outcome: Outcome | None, with_structured: bool) -> Outcome:  # one caller
     if not isinstance(outcome, Outcome):  # against its type, a handler returned nothing or something else
         raise TypeError(f"a tool returned {type(outcome).__name__}")
+    if isinstance(outcome, ToolSuccess):
+        if not isinstance(cast("object", outcome.text), str):
+            raise TypeError("the text of a result is no text")
+        if with_structured and not isinstance(cast("object", outcome.structured), dict):
+            raise TypeError("a tool with an output_schema returned no structured content")
     return outcome

@@ -75,11 +75,11 @@ def outcome_meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | No
 
 
 class ToolError(Exception):
-    """A tool could not do what was asked. `failure` is what the client gets to know; of several, the first."""
+    """A tool could not do what was asked. `failure`, or its text, is what the client learns; of several, the first."""
 
-    def __init__(self, failure: ToolFailure) -> None:
-        super().__init__(failure.text)
-        self.failure = failure
+    def __init__(self, failure: ToolFailure | str) -> None:
+        self.failure = ToolFailure(failure) if isinstance(failure, str) else failure
+        super().__init__(self.failure.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

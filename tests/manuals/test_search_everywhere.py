@@ -236,7 +236,7 @@ async def test_closing_ends_a_search_with_an_error(root, monkeypatch) -> None:
             await manuals.aclose()
 
         nursery.start_soon(close)
-        with pytest.raises(ManualsError, match="being closed"):
+        with pytest.raises(ManualsError, match="manuals are closed"):
             await searched(manuals)
 
 

@@ -446,6 +446,6 @@ async def test_a_failure_can_be_written_whatever_characters_are_in_it() -> None:
 async def test_closing_the_toolset_closes_the_manuals_if_there_are_any(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
-    with pytest.raises(ToolError, match="being closed"):
+    with pytest.raises(ToolError, match="manuals are closed"):
         await toolset.tools[0].handler(CallContext(1), {})
     await ManualsToolset(Settings()).aclose()

@@ -47,7 +47,7 @@ _ROWS: Final = (
     "SELECT section.id, file.path, section.line, section.title, section.crumbs, section.body, section.names "
     "FROM section JOIN file ON file.id = section.file WHERE section.id IN ({})"
 )
-_FIRST: Final = "SELECT section.id FROM section JOIN file ON file.id = section.file WHERE file.manual = ? ORDER BY section.id LIMIT ?"
+_FIRST: Final = "SELECT id FROM section WHERE file IN (SELECT id FROM file WHERE manual = ?) ORDER BY id LIMIT ?"
 _FILES: Final = "SELECT id, file FROM section WHERE id IN ({})"
 
 

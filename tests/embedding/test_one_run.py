@@ -1,0 +1,63 @@
+"""What a host opens belongs to one run of Trio: another one that is under way is refused in words, and never hangs."""
+
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from responses_mcp.answers import Answers
+from responses_mcp.errors import NotUnderTrio, UpstreamError
+from responses_mcp.manuals.requests import LsRequest
+from responses_mcp.manuals.service import Manuals
+from responses_mcp.settings.model import ManualsSettings, OpenAISettings, RequestSettings, Settings
+from responses_mcp.websearch import WebSearch
+
+Use = Callable[[], Awaitable[Any]]
+
+SECONDS = 20.0
+
+
+async def used(use: Use) -> None:
+    with suppress(UpstreamError):  # nobody is there to be asked, which is all right here
+        await use()
+
+
+@pytest.mark.parametrize("kind", ["answers", "search", "manuals"])
+def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_after_it(kind: str, tmp_path: Path) -> None:
+    settings = Settings(
+        openai=OpenAISettings(base_url="http://127.0.0.1:9/v1", api_key="sk-none"),
+        request=RequestSettings(max_retries=0),
+    )
+    answers, search = Answers(settings), WebSearch(settings)
+    manuals = Manuals(ManualsSettings(root=str(tmp_path), in_memory=True))
+    use: Use = {
+        "answers": lambda: answers.answer("why?"),
+        "search": lambda: search.search("why?"),
+        "manuals": lambda: manuals.ls(LsRequest("manuals")),
+    }[kind]
+    refused: list[NotUnderTrio] = []
+
+    def second() -> None:
+        try:
+            trio.run(used, use)
+        except NotUnderTrio as error:
+            refused.append(error)
+
+    async def first() -> None:
+        with trio.fail_after(SECONDS):
+            await used(use)
+            await trio.to_thread.run_sync(second)
+
+    trio.run(first)
+    assert [str(error).partition(";")[0] for error in refused] == [
+        "This is in use by another run of Trio, in another thread"
+    ]
+    later = threading.Thread(target=second)
+    later.start()
+    later.join(SECONDS)
+    assert not later.is_alive()
+    assert len(refused) == 1
