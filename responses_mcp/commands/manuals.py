@@ -61,6 +61,8 @@ _Work = Callable[[Manuals, ManualsSettings, argparse.Namespace], Awaitable[None]
 
 _ALL: Final = 2**53  # characters
 _PAGE: Final = 50_000  # characters of a file written at once
+_LONG: Final = 3_000  # characters of a section, which is read from near the line that was asked for,
+_ABOVE: Final = 3  # with so many lines before it
 _MOST_LISTED: Final = 20  # files that are not in the index
 _HITS: Final = 10  # shown
 _MOST_HITS: Final = 50
@@ -274,8 +276,7 @@ def _say_row(rank: int, row: SearchRow) -> None:
 
 
 def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.Namespace) -> str:
-    line = row.match_line if file_type(row.path) == "json" and row.match_line else row.line
-    return _command(settings, options, "read", row.manual_id, row.path, "--line", str(line))
+    return _command(settings, options, "read", row.manual_id, row.path, "--line", str(row.match_line or row.line))
 
 
 def _command(settings: ManualsSettings, options: argparse.Namespace, *command: str) -> str:
@@ -388,7 +389,12 @@ async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, A
         within = options.line < end.line + len(result["text"].splitlines())
         why = "is no heading" if within else "is past the end of the file"
         where = "begins before it" if end.line <= options.line else "comes next"
-        remark(f"line {options.line} {why}; this is the section that {where}, on line {end.line}.")
+        said = f"line {options.line} {why}; this is the section that {where}, on line {end.line}"
+        begin = options.line - _ABOVE
+        if within and end.line < begin and len(result["text"]) > _LONG:
+            lines = result["text"].splitlines(keepends=True)[begin - end.line :]
+            result, said = {**result, "text": "".join(lines)}, f"{said}, from line {begin} on"
+        remark(f"{said}.")
     return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
 
 

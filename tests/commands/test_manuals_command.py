@@ -612,6 +612,20 @@ def test_any_line_of_a_section_will_do(manuals: Command) -> None:
     )
 
 
+def test_the_command_that_find_prints_begins_at_the_match_of_a_long_section(manuals: Command, root: Path) -> None:
+    lines = [f"Line {number} says nothing of it.\n" for number in range(3, 400)]
+    lines[241] = "Here is the zorgblat.\n"  # on line 244
+    write(root / "guide/long.md", "# Long\n\n" + "".join(lines) + "\n# Next\n")
+    command = shlex.split(output(manuals("find", "zorgblat")).splitlines()[-1].partition(": ")[2])
+    assert command[command.index("--line") + 1] == "244"
+    code, out, err = manuals(*command[2:])
+    assert (code, out) == (0, "".join(lines[238:]))
+    assert err == (
+        "openai-responses-mcp: line 244 is no heading; this is the section that begins before it, on line 1, from line "
+        "241 on.\n"
+    )
+
+
 def test_a_line_above_the_first_heading_is_in_the_preamble(manuals: Command, root: Path) -> None:
     write(root / "guide/late.md", "first\nsecond\n\n# Heading\n\nthird\n")
     assert manuals("read", "guide", "late.md", "--line", "2")[1] == "first\nsecond\n"
