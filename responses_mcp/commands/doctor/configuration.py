@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import tempfile
 from collections import Counter
@@ -37,11 +36,6 @@ from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Settings
 
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
-
-# As pages and files write a key that is to be replaced.
-_EXAMPLE_KEY: Final = re.compile(
-    r"^(sk-)?(your|my|insert|paste)[-_]|^<.*>$|\.{3}|…|\*{3}|x{4}|^sk-?$|change[-_]?me|^(api[-_]?)?key$", re.IGNORECASE
-)
 
 _SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"  # until it is on the package index
 
@@ -108,8 +102,6 @@ def check_key(openai: OpenAISettings) -> Finding:
         found = f"{name} {error.cause.rstrip('.').rpartition(f'variable {name} ')[2]}"
         fix = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
         return fail("key", found, fix[0].lower() + fix[1:].rstrip("."))
-    if openai.api_key and _EXAMPLE_KEY.search(openai.api_key):
-        return fail("key", f"{name} holds an example, not a key", "put a key of your own into it")
     if "authorization" in headers and openai.api_key:
         return ok("key", f"{name} is set and well formed; it is not shown")
     why = "the headers of openai.headers_env stand in for it" if openai.headers else "base_url is on this machine"

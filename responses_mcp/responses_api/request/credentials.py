@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp.errors import KeyUnusable
 from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings
+
+# As pages and files write a key that is to be replaced. No key of OpenAI's has any of it; a gateway's may be any word.
+_EXAMPLE: Final = re.compile(
+    r"^(sk-)?(your|insert|paste)[-_]|^(sk-)?my[-_](openai[-_])?(api[-_])?key$|^<.*>$|\.{3}|…|\*{3}|^(sk-)?x{4,}|^sk-?$|"
+    r"^change[-_]?me$|^(openai[-_])?api[-_]?key$",
+    re.IGNORECASE,
+)
 
 
 def credential_headers(openai: OpenAISettings) -> dict[str, str]:
@@ -20,6 +29,9 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     key, name = openai.api_key, openai.api_key_env
     if key is not None and key.strip():
         _check(key, name)
+        if _EXAMPLE.search(key) and not _on_this_machine(openai.base_url):  # where any key may do
+            said = f"The environment variable {name} holds an example, not a key."
+            raise KeyUnusable(said, variable=name, remedy="Put a key of your own into it.")
         headers["authorization"] = f"Bearer {key}"
     elif not openai.headers and not _on_this_machine(openai.base_url):
         state = "is empty" if key is not None else "is not set"

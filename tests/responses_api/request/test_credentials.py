@@ -69,6 +69,20 @@ def test_a_key_that_no_server_can_accept_is_told_before_it_is_sent(key: str, wor
     assert words in text
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["sk-...", "...", "YOUR_KEY", "your-api-key", "sk-your-key-here", "<your-openai-api-key>", "<OPENAI_API_KEY>"],
+)
+def test_the_example_of_a_page_is_told_and_sent_to_a_server_on_this_machine_alone(key: str) -> None:
+    assert "MY_KEY holds an example, not a key. Put" in complaint(api_key=key, api_key_env="MY_KEY")
+    assert headers_for(api_key=key, base_url="http://127.0.0.1:4000/v1") == {"authorization": f"Bearer {key}"}
+
+
+@pytest.mark.parametrize("key", ["key", "sk-key", "sk-1234", "anything", "mykeychain", "your"])
+def test_a_short_key_of_a_gateway_is_no_example(key: str) -> None:
+    assert headers_for(api_key=key) == {"authorization": f"Bearer {key}"}
+
+
 @pytest.mark.parametrize("key", ["$1abc", "a$b", "50%off", "%a-b%", "{env}", "a{env:b}", "$a-b", "sk-$A"])
 def test_a_key_that_merely_holds_the_sign_of_a_placeholder_is_sent(key: str) -> None:
     assert headers_for(api_key=key) == {"authorization": f"Bearer {key}"}
