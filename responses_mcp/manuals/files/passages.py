@@ -75,11 +75,15 @@ class Passage:
 
 
 class _Stretch(NamedTuple):
-    """The text of a section, without its heading, in characters of its file."""
+    """The text of a section, without its heading, in characters of its file.
+
+    With the headings below it and their texts it ends at `below`, where that is near.
+    """
 
     begin: int
     end: int
     above: str = ""
+    below: int = 0
 
 
 def passages(folder: Folder, wanted: Sequence[Wanted], found: list[Passage | None], check: CancellationCheck) -> None:
@@ -134,6 +138,7 @@ def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
     current: int | None = 1 if 1 in titles else None
     begin: int | None = 0  # of the text of the current section; None until the line behind its heading comes
     blank = front = True
+    going_on: list[Heading] = []  # those of sections that were found, while headings below them follow
 
     def close(end: int) -> None:
         title = above[-1].title if above else outline.front_title
@@ -154,7 +159,13 @@ def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
             continue
         if above or not blank:
             close(lines.offset)
-        if len(found) == len(titles):
+        if above and above[-1].line in found:
+            going_on.append(above[-1])
+        for each in going_on:
+            found[each.line] = found[each.line]._replace(below=lines.offset)
+        near = lines.offset - 2 * LONGEST
+        going_on = [each for each in going_on if each.level < heading.level and found[each.line].begin > near]
+        if not going_on and len(found) == len(titles):
             return found
         while above and above[-1].level >= heading.level:
             above.pop()
@@ -165,10 +176,15 @@ def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
     if blank and not above:  # there is nothing but the front matter
         begin = 0
     close(lines.length)
+    for each in going_on:
+        found[each.line] = found[each.line]._replace(below=lines.length)
     return found
 
 
 def _passage(text: Text, stretch: _Stretch, wanted: Wanted, *, json: bool, check: CancellationCheck) -> Passage:
+    size = stretch.end - stretch.begin
+    if size < LONGEST and not text.page(stretch.begin, size, beyond_is_empty=True).text.strip():
+        stretch = stretch._replace(end=max(stretch.end, stretch.below))  # a heading with nothing but others under it
     best = _best(text, stretch, wanted.words, json=json, check=check)
     begin, line = (stretch.begin, None) if best is None else (best.begin, best.line)
     end = begin if best is None else best.end

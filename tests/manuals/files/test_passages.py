@@ -101,6 +101,23 @@ def test_of_what_is_no_such_file_nothing_is_said_and_the_others_are_looked_at(tm
     assert [each is None for each in found] == [True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("# Boiler\n\n## Fire\n\nLight it.\n\n## Gas\n\nClose it.\n\n# Other\n\nNo.\n", "Light it"),
+        ("# Boiler\n## Fire\n### Pilot\nLight it.\n# Other\nNo.\n", "Light it"),
+        ("# Boiler\n## Fire\nLight it.\n", "Light it"),
+        ("# Boiler\n\n# Other\n\nNo.\n", ""),
+        ("# Boiler\n", ""),
+    ],
+)
+def test_of_a_heading_with_nothing_but_headings_under_it_these_are_shown(tmp_path: Path, text: str, shown: str) -> None:
+    snippet = seen(tmp_path, text, "boiler", title="Boiler").snippet.text
+    assert shown in snippet
+    assert bool(snippet) == bool(shown)
+    assert "No." not in snippet
+
+
 def test_many_sections_of_one_file_are_found_in_one_reading(tmp_path: Path) -> None:
     text = "".join(f"# T{number}\n\npump {number}\n" for number in range(50))
     seen(tmp_path, text, "pump", title="T0")
