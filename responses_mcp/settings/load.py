@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -50,16 +50,16 @@ def load_settings(
     *,
     config_path: str | Path | None = None,
     debug: bool | str | None = None,
-    toolsets: str | None = None,
+    toolsets: str | Sequence[str] | None = None,
     home: str | Path | None = None,
     windows: bool | None = None,
 ) -> LoadedSettings:
     """Read the configuration; never raises for anything that a user wrote.
 
     `environ` is the only environment that is read. `config_path`, `debug` and `toolsets` are what the command
-    line gave, None if nothing: `debug` is True for a bare `--debug` and a path for `--debug PATH`. `home` stands
-    for `~`, and `windows` asks for the folders of Windows: `%APPDATA%` is the second place to look for the file,
-    `%LOCALAPPDATA%` is for caches. Both are found out when left out.
+    line gave, None if nothing: `debug` is True for a bare `--debug` and a path for `--debug PATH`, `toolsets` are names
+    in a list, or with commas between. `home` stands for `~`, and `windows` asks for the folders of Windows: `%APPDATA%`
+    is the second place to look for the file, `%LOCALAPPDATA%` is for caches. Both are found out when left out.
     """
     on_windows = os.name == "nt" if windows is None else windows
     findings = Findings()
@@ -72,7 +72,7 @@ def load_settings(
         if setting.key not in values and not setting.key.startswith("model_profiles."):
             layers.pick(setting)
     _decide_debug(layers, debug)
-    _decide_toolsets(layers, toolsets)
+    _decide_toolsets(layers, toolsets if toolsets is None or isinstance(toolsets, str) else ",".join(toolsets))
     on_mac = not on_windows and sys.platform == "darwin"
     manuals = _manuals(layers, cache_folder(environ, base, windows=on_windows, mac=on_mac))
     research = _research(layers, state_folder(environ, base, windows=on_windows, mac=on_mac))

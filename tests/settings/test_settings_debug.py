@@ -138,3 +138,12 @@ def test_an_unknown_toolset_is_a_problem_that_lists_the_known_ones(tmp_path: Pat
     assert 'got "weather" in it (from --toolsets)' in problem(load(tmp_path, toolsets="weather"))
     assert "got 5 (a number) in it" in problem(load(tmp_path, "server: {toolsets: [5]}\n"))
     assert "got 5 (a number) (" in problem(load(tmp_path, "server: {toolsets: 5}\n"))
+
+
+def test_toolsets_may_be_a_list(tmp_path: Path) -> None:
+    given = load_settings({}, home=tmp_path, toolsets=["answer", "research"])
+    assert given.settings.server.toolsets == ("answer", "research")
+    assert (
+        given.settings.server.toolsets
+        == load_settings({}, home=tmp_path, toolsets="answer,research").settings.server.toolsets
+    )
