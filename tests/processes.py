@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +29,15 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX descriptors an
 def ids(output: str) -> list[object]:
     """Return the ids of the messages that a server wrote as lines."""
     return [json.loads(line)["id"] for line in output.split("\n")[:-1]]
+
+
+def read_terminal(leader: int) -> bytes:
+    """Return what was written to a terminal that no program has open any more; the kernel hands it over in pieces."""
+    shown = b""
+    with suppress(OSError):  # the end, as Linux tells it
+        while piece := os.read(leader, 4096):
+            shown += piece
+    return shown
 
 
 def python(code: str) -> list[str]:

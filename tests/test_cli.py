@@ -26,6 +26,7 @@ from tests.processes import (
     ids,
     posix,
     python,
+    read_terminal,
     run,
     server_process,
 )
@@ -80,8 +81,8 @@ def test_a_terminal_is_told_that_a_client_is_waited_for(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     os.write(leader, PING + b"\x04")  # Ctrl-D, the end of the input
     done = run(tmp_path, "--stdio", stdin=follower, stderr=follower)
-    shown = os.read(leader, 4096).decode()
     os.close(follower)
+    shown = read_terminal(leader).decode()
     os.close(leader)
     assert "openai-responses-mcp: waiting for an MCP client, but stdin is a terminal;" in shown
     assert "openai-responses-mcp ask" in shown

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.debug_lines import configured
-from tests.processes import COMMAND, PING, PONG, WAIT, environment, posix, python, run
+from tests.processes import COMMAND, PING, PONG, WAIT, environment, posix, python, read_terminal, run
 
 log = logging.getLogger("responses_mcp.somewhere")
 
@@ -90,7 +90,7 @@ def test_a_terminal_that_is_stdout_is_no_debug_file(tmp_path: Path, name: str) -
     try:
         os.write(parent, PING + b"\x04")  # and the end of input
         _, stderr = process.communicate(timeout=WAIT)
-        said = os.read(parent, 65536)
+        said = read_terminal(parent)
     finally:
         process.kill()
         os.close(parent)

@@ -544,27 +544,43 @@ async def test_a_signal_ends_it_and_the_api_sees_the_connection_close(
 
 
 @asynccontextmanager
-async def at_a_terminal(shell: dict[str, str], *program: str) -> AsyncGenerator[tuple[trio.Process, int]]:
-    """Start a program on a terminal of its own; give it and the other end, to which Ctrl-C is written."""
+async def at_a_terminal(shell: dict[str, str], *program: str) -> AsyncGenerator[int]:
+    """Start a program on a terminal of its own; give the terminal's other end, to which Ctrl-C is written.
+
+    A parent tells the program's exit code at its end. It stays, as a shell does: when the leader of a session ends, the
+    terminal throws away what nobody has read.
+    """
     import pty
 
     leader, follower = pty.openpty()
-    control = f"import fcntl, os, termios; fcntl.ioctl(0, termios.TIOCSCTTY); os.execvp({program[0]!r}, {[*program]!r})"
+    parent = (
+        "import fcntl, signal, subprocess, sys, termios\n"
+        "fcntl.ioctl(0, termios.TIOCSCTTY)\n"
+        "signal.signal(signal.SIGINT, lambda *_: None)\n"
+        "print('ended', subprocess.run(sys.argv[1:]).returncode, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
     try:
-        yield (
-            await trio.lowlevel.open_process(
-                [COMMAND[0], "-c", control],
-                stdin=follower,
-                stdout=follower,
-                stderr=follower,
-                env=shell,
-                start_new_session=True,
-            ),
-            leader,
-        )
+        try:
+            command = [COMMAND[0], "-c", parent, *program]
+            process = await trio.lowlevel.open_process(
+                command, stdin=follower, stdout=follower, stderr=follower, env=shell, start_new_session=True
+            )
+        finally:
+            os.close(follower)
+        yield leader
     finally:
-        os.close(follower)
         os.close(leader)
+    await process.wait()
+
+
+async def shown_to_the_end(terminal: int) -> tuple[str, int]:
+    """Return what a program showed on its terminal until its end, and its exit code."""
+    shown = b""
+    while not (end := re.search(rb"ended (-?\d+)\r\n", shown)):
+        await trio.lowlevel.wait_readable(terminal)
+        shown += os.read(terminal, 4096)
+    return shown[: end.start()].decode(), int(end[1])
 
 
 def press_ctrl_c(terminal: int) -> None:
@@ -577,12 +593,12 @@ def press_ctrl_c(terminal: int) -> None:
 async def test_ctrl_c_at_a_terminal_leaves_one_clean_line(api: FakeApi, shell: dict[str, str]) -> None:
     api.script(Hang())
     with trio.fail_after(WAIT):
-        async with at_a_terminal(shell, *COMMAND, "ask", "Why?") as (process, terminal):
+        async with at_a_terminal(shell, *COMMAND, "ask", "Why?") as terminal:
             await api.wait_requests(1)
             press_ctrl_c(terminal)
             await api.wait_hang_ups(1)
-            assert await process.wait() == -signal.SIGINT  # which is 130 to a shell
-            shown = os.read(terminal, 4096).decode()
+            shown, code = await shown_to_the_end(terminal)
+    assert code == -signal.SIGINT  # which is 130 to a shell
     assert re.match(r"\r +\d+ s  asking gpt-5\.2", shown)
     assert shown.endswith(" \r\ropenai-responses-mcp: interrupted.\r\n")
     assert shown.count("\n") == 1
@@ -593,8 +609,9 @@ async def test_ctrl_c_at_a_terminal_ends_a_loop_of_questions(api: FakeApi, shell
     api.script(Hang())
     loop = f"for q in one two three; do {shlex.join(COMMAND)} ask $q; done"
     with trio.fail_after(WAIT):
-        async with at_a_terminal(shell, "sh", "-c", loop) as (process, terminal):
+        async with at_a_terminal(shell, "sh", "-c", loop) as terminal:
             await api.wait_requests(1)
             press_ctrl_c(terminal)
-            assert await process.wait() in {-signal.SIGINT, 130}
+            _, code = await shown_to_the_end(terminal)
+    assert code in {-signal.SIGINT, 130}
     assert len(api.requests) == 1

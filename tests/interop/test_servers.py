@@ -16,6 +16,7 @@ import pytest
 
 from responses_mcp.settings.time_zone import today_in
 from tests.interop.node import Node
+from tests.processes import read_terminal
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs signals and a terminal of POSIX")
@@ -107,7 +108,7 @@ def test_its_stream_is_told_as_phases_on_a_terminal(mock: Mock, start: Start) ->
     process = start("When was the release?", stderr=follower)
     os.close(follower)
     code, out, _ = ended(process)
-    shown = os.read(leader, 65536).decode()
+    shown = read_terminal(leader).decode()
     os.close(leader)
     assert code == 0
     assert out == f"{ANSWER}\n"
