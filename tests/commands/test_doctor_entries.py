@@ -334,3 +334,24 @@ async def test_for_one_client_the_key_is_judged_that_its_entry_gives(  # noqa: P
     put("claude-desktop", tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **env})
     report = await examine("--offline", "--client", "claude-desktop", start=None, **given)
     report.line(status, "key", said)
+
+
+@posix_only
+async def test_the_way_to_the_api_is_judged_with_the_variables_that_the_entry_gives_and_not_with_the_shell_s(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    given = {
+        "OPENAI_API_KEY": KEY,
+        "HTTPS_PROXY": "http://me:hunter22@proxy.invalid:3128",
+        "SSL_CERT_FILE": "/of/the/entry",
+    }
+    put("codex", tmp_path, {"command": small_server(tmp_path), "env": given})
+    report = await examine("--offline", "--client", "codex", start=None, HTTPS_PROXY="http://shell.invalid:9")
+    report.line("ok", "proxy", "api.openai.com is reached through the proxy proxy.invalid:3128 (HTTPS_PROXY)")
+    report.line("FAIL", "certificates", "SSL_CERT_FILE names /of/the/entry")
+    assert "hunter22" not in str(report.lines)
+    put("codex", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_KEY": KEY}})
+    report = await examine("--offline", "--client", "codex", start=None, HTTPS_PROXY="http://shell.invalid:9")
+    report.line("ok", "proxy", "none is set")
+    report = await examine("--offline", HTTPS_PROXY="http://shell.invalid:9")
+    report.line("ok", "proxy", "reached through the proxy shell.invalid:9")

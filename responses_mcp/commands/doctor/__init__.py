@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -91,7 +91,10 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
     openais = (here.settings.openai, start.loaded.settings.openai)
     secrets = [secret for openai in openais for secret in (openai.api_key, *openai.headers.values())]
-    redact = Redactor([*secrets, *proxy_secrets()])
+    secrets += proxy_secrets()
+    with _variables(start.environ):
+        secrets += proxy_secrets()
+    redact = Redactor(secrets)
     findings: list[Finding] = []
 
     def tell(finding: Finding) -> None:
@@ -102,7 +105,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
             _say(shown)
 
     shaking = partial(shake_hands, start.command, redact, environ=start.environ, folder=start.folder)
-    trio.run(_check, options, start.loaded, here.settings, found, shaking, tell)
+    trio.run(_check, options, start, here.settings, found, shaking, tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
         checks = [{name: value for name, value in each._asdict().items() if value is not None} for each in findings]
@@ -153,13 +156,13 @@ def _as_started(entry: Installed, environ: Mapping[str, str]) -> LoadedSettings:
 
 async def _check(  # noqa: PLR0917
     options: argparse.Namespace,
-    loaded: LoadedSettings,
+    start: _Start,
     here: Settings,
     found: Sequence[Installed | Unreadable],
-    start: Callable[[], Awaitable[Handshake]],
+    shaking: Callable[[], Awaitable[Handshake]],
     tell: Tell,
 ) -> None:
-    settings = loaded.settings
+    loaded, settings = start.loaded, start.loaded.settings
     entries = [each for each in found if isinstance(each, Installed)]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
@@ -169,7 +172,8 @@ async def _check(  # noqa: PLR0917
     if elsewhere and not any(options.config in each.command for each in entries):
         again = f'run "{NAME} install {options.client} --config {options.config} --write"'
         tell(warn("config", f"{options.config} is not what the entry names, so it was not looked at", again))
-    listed = await _network(loaded, tell, offline=options.offline)
+    with _variables(start.environ):
+        listed = await _network(loaded, tell, offline=options.offline)
     own_names = (urlsplit(settings.openai.base_url).hostname or "").endswith(_NAMES_OF_THE_USER)
     today = datetime.now(UTC).date()
     for finding in check_models(settings.model_profiles, listed, today, all_listed=not own_names):
@@ -181,11 +185,27 @@ async def _check(  # noqa: PLR0917
     whose = "the server" if chosen else "a server with the settings of this shell"
     judged = chosen or [CLIENT_LIMITS[client] for client in having] or list(CLIENT_LIMITS.values())
     try:
-        for finding in check_handshake(await start(), judged, whose):
+        for finding in check_handshake(await shaking(), judged, whose):
             tell(finding)
     except OSError as error:
         tell(fail_by(error, "start", f"the server cannot be started ({error.strerror})", "install this program again"))
     tell(check_time_outs(settings.request.timeout_ms, [] if entries else chosen, entries))
+
+
+@contextmanager
+def _variables(of_entry: Mapping[str, str] | None) -> Generator[None]:
+    """Have the variables that an entry starts the server with; httpx and Python's TLS ask no other place for them."""
+    ours = dict(os.environ)
+    if of_entry is not None:
+        os.environ.clear()
+        for name, value in of_entry.items():
+            with suppress(ValueError):  # no system takes it; the start of the server tells that
+                os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(ours)
 
 
 async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapping[str, Announced] | None:
