@@ -19,11 +19,10 @@ async def main() -> None:
         nursery.start_soon(show, phases)
         with tell:  # closing it ends the loop in show
             try:
-                result = await answers.answer("What is new in Trio?", on_phase=tell.send_nowait)
+                said = (await answers.answer("What is new in Trio?", on_phase=tell.send_nowait)).text
             except ResponsesMcpError as error:  # which the nursery would wrap in a group
-                print(error)
-            else:
-                print(result.text)
+                said = str(error)
+    print(said)  # here all phases have been shown
 
 
 if __name__ == "__main__":
