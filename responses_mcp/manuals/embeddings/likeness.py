@@ -74,20 +74,7 @@ def _cosine(question: Question, numbers: Sequence[int], factor: float) -> float:
     return product * factor * question.factor
 
 
-def again(question: Question, before: Likeness) -> Likeness:
-    """Compare another question with the vector that was nearest to one."""
-    return before._replace(cosine=_cosine(question, before.numbers, before.factor))
-
-
-def nearer(asked: Question, best: Sequence[Likeness], weight: float) -> Question | None:
-    """Return the question moved towards the best of what was found; at a weight of 1 both count the same (Rocchio).
-
-    None if these point nowhere, all together.
-    """
-    middle = [sum(each) for each in zip(*([n * one.factor for n in one.numbers] for one in best), strict=True)]
-    length = math.hypot(*middle)
-    if not length:
-        return None
-    toward = weight / length
-    pairs = zip(asked.numbers, middle, strict=True)
-    return question(asked.name, [number * asked.factor + toward * other for number, other in pairs])
+def between(one: Likeness, other: Likeness) -> float:
+    """Return the cosine of two vectors that a question was compared with."""
+    product: int = sum(map(mul, one.numbers, other.numbers))
+    return product * one.factor * other.factor

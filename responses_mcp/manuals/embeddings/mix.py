@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from heapq import nlargest
+from itertools import combinations
+from operator import itemgetter
 from statistics import median
 from typing import Final, TypeVar
 
@@ -11,6 +14,9 @@ Key = TypeVar("Key", bound=Hashable)
 MOST_COMPARED: Final = 400  # candidates
 MEANING: Final = 0.45  # of the score; the rest is that by words
 _CERTAIN: Final = 0.85  # of that is left to the words where they surely name what is sought
+_AGREEING: Final = 30  # rows, the best, that agree with each other
+_NEIGHBOURS: Final = 5  # of each
+_AGREEMENT: Final = 0.4  # of a score, if the words are not certain
 _ENOUGH: Final = 0.5  # of the candidates; with fewer vectors the ranking is that by words
 
 
@@ -43,3 +49,32 @@ def mixed(
     for key in rest:
         scores[key] = min(scores[key], last)
     return [*first, *rest], scores
+
+
+def agreed(
+    order: Sequence[Key],
+    scores: Mapping[Key, float],
+    known: Collection[Key],
+    likeness: Callable[[Key, Key], float],
+    certainty: float = 0.0,
+) -> tuple[list[Key], dict[Key, float]]:
+    """Return the order and scores in which the best rows agree with those that are most like them.
+
+    What is about the same thing is right or wrong together: a row among good ones gains, and one that has the words by
+    chance loses (score regularization, after Diaz). `likeness` compares two of the `known` rows; others keep their
+    scores. The more certain the words are, from 0 to 1, the less of that there is.
+    """
+    first, rest = order[:_AGREEING], order[_AGREEING:]
+    near: dict[Key, list[tuple[float, Key]]] = {key: [] for key in first if key in known}
+    for one, other in combinations(near, 2):
+        alike = likeness(one, other)
+        near[one].append((alike, other))
+        near[other].append((alike, one))
+    share = _AGREEMENT * (1 - certainty)
+    found = dict(scores)
+    for key, others in near.items():
+        nearest = [(alike, other) for alike, other in nlargest(_NEIGHBOURS, others, key=itemgetter(0)) if alike > 0]
+        if total := sum(alike for alike, _ in nearest):
+            usual = sum(alike * scores[other] for alike, other in nearest) / total
+            found[key] += share * (usual - scores[key])
+    return [*sorted(first, key=lambda key: -found[key]), *rest], found

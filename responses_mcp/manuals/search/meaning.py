@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from responses_mcp.manuals.embeddings.likeness import Likeness, Question, again, likeness, nearer
-from responses_mcp.manuals.embeddings.mix import MOST_COMPARED, mixed
+from responses_mcp.manuals.embeddings.likeness import Likeness, Question, between, likeness
+from responses_mcp.manuals.embeddings.mix import MOST_COMPARED, agreed, mixed
 from responses_mcp.manuals.index.vectors import vectors
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
     from responses_mcp.manuals.search.ranking import Key, Ranking
-
-_FEEDBACK, _FEEDBACK_OF_PROSE = 3, 6  # sections
 
 
 class Meaning:
@@ -32,10 +29,7 @@ class Meaning:
         self.used = False
 
     def rerank(self, ranking: Ranking) -> None:
-        """Mix likeness into the order and the fused scores of a ranking, if enough candidates have a vector.
-
-        That is done twice: the first few tell more about what is sought than the question alone.
-        """
+        """Mix likeness into the order and the fused scores of a ranking, if enough candidates have a vector."""
         asked = self._question
         keys = {ranking.scored[key].row.id: key for key in ranking.order[:MOST_COMPARED]}
         alike: dict[Key, Likeness] = {}
@@ -46,17 +40,12 @@ class Meaning:
                 alike[keys[number]] = found
         self.candidates += len(keys)
         self.lacking += [number for number, key in keys.items() if key not in alike]
-        once = self._mixed(ranking, alike)
-        if once is None:
-            return
-        most = _FEEDBACK_OF_PROSE if ranking.prose else _FEEDBACK
-        best = [alike[key] for key in once[0][:most] if key in alike]
-        moved = nearer(asked, best, 1 - ranking.certainty)
-        self._check()
-        twice = moved and self._mixed(ranking, {key: again(moved, each) for key, each in alike.items()})
-        ranking.order, ranking.fused = twice or once
-        self.used = True
-
-    def _mixed(self, ranking: Ranking, alike: Mapping[Key, Likeness]) -> tuple[list[Key], dict[Key, float]] | None:
         cosines = {key: each.cosine for key, each in alike.items()}
-        return mixed(ranking.order, ranking.fused, cosines, ranking.certainty)
+        mix = mixed(ranking.order, ranking.fused, cosines, ranking.certainty)
+        if mix is None:
+            return
+        self._check()
+        ranking.order, ranking.fused = agreed(
+            *mix, alike, lambda one, other: between(alike[one], alike[other]), ranking.certainty
+        )
+        self.used = True

@@ -90,7 +90,7 @@ class Ranking:
 
     `by_words` are the rows that the index likes for the words of the question, best first. `holding` has the best row
     of each file that holds a required term as it is written. `cutoff` says why rows are missing, if any are.
-    `certainty` and `prose` are those of the `Scorer`.
+    `certainty` is that of the `Scorer`.
     """
 
     scored: dict[Key, Scored]
@@ -102,7 +102,6 @@ class Ranking:
     g_req: Gate
     cutoff: str | None
     certainty: float
-    prose: float
 
     @property
     def best_of_gates(self) -> list[Key]:
@@ -162,7 +161,7 @@ def _rank(query: str, search: Search) -> Ranking:
     liked = [keys[id_] for id_ in found.by_any_word if id_ in keys]
     order = _by_score(scored, fused)
     holding = _first_of_files(order, found.paths)
-    return Ranking(scored, fused, order, liked, holding, g0, g_req, cutoff, certainty, found.prose)
+    return Ranking(scored, fused, order, liked, holding, g0, g_req, cutoff, certainty)
 
 
 def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
@@ -176,13 +175,12 @@ def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
 class _Found(NamedTuple):
     """What the index likes for the words of a question, and the files that hold a required term as it is written.
 
-    `certainty` and `prose` are those of the `Scorer`.
+    `certainty` is that of the `Scorer`.
     """
 
     by_any_word: list[int]
     paths: AbstractSet[str]
     certainty: float
-    prose: float
 
 
 def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Scored], _Found, str | None]:
@@ -242,7 +240,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     return (
         _of_sections(of_words),
         _of_sections(having),
-        _Found(found.by_any_word, paths, scorer.certainty, scorer.prose),
+        _Found(found.by_any_word, paths, scorer.certainty),
         cutoff,
     )
 

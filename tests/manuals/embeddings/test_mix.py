@@ -1,10 +1,12 @@
 """The mix of words and meaning is an order and scores between 0 and 1, and words alone where vectors are few."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.manuals.embeddings.mix import MEANING, MOST_COMPARED, mixed
+from responses_mcp.manuals.embeddings.mix import MEANING, MOST_COMPARED, agreed, mixed
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(lambda scores: sorted(scores, reverse=True))
 
@@ -67,3 +69,32 @@ def test_scores_stay_within_those_by_words_fall_along_the_order_and_lose_nobody(
         assert sorted(found[0]) == order
         assert after == sorted(after, reverse=True)
         assert 0 <= after[-1] <= after[0] <= max(scores) + 1e-9
+
+
+def test_a_row_among_good_ones_rises_above_one_that_is_like_nothing_else_found() -> None:
+    scores = {"a": 0.9, "stray": 0.8, "b": 0.78, "c": 0.1}
+    pairs = {frozenset("ab"): 0.9, frozenset({"stray", "c"}): 0.9}
+    found, after = agreed([*scores], scores, scores, lambda one, other: pairs.get(frozenset({one, other}), 0.0))
+    assert found == ["a", "b", "stray", "c"]
+    assert after["b"] > scores["b"]
+    assert after["stray"] < scores["stray"]
+
+
+def test_where_the_words_are_certain_and_where_no_row_is_like_another_the_order_stays() -> None:
+    scores = {"a": 0.9, "b": 0.8, "c": 0.79}
+    assert agreed("abc", scores, scores, lambda *_: 0.5, 1.0) == ([*"abc"], scores)
+    assert agreed("abc", scores, scores, lambda *_: -0.5) == ([*"abc"], scores)
+    assert agreed("abc", scores, {"a"}, lambda *_: 0.5) == ([*"abc"], scores)
+    assert agreed("", {}, {}, lambda *_: 0.5) == ([], {})
+
+
+@given(scores=SCORES.map(lambda scores: scores * 3), drawn=st.data())
+def test_rows_that_agree_keep_scores_that_fall_along_the_order_and_lose_nobody(scores, drawn) -> None:
+    scores = dict(enumerate(sorted(scores, reverse=True)))
+    known = drawn.draw(st.sets(st.sampled_from([*scores])))
+    seed = drawn.draw(st.integers(0, 9))
+    found, after = agreed([*scores], scores, known, lambda one, other: (one * other + seed) % 21 / 10 - 1)
+    along = [after[key] for key in found]
+    assert sorted(found) == [*scores]
+    assert all(one >= other - 1e-9 for one, other in pairwise(along))
+    assert scores[len(scores) - 1] - 1e-9 <= min(along) <= max(along) <= scores[0] + 1e-9

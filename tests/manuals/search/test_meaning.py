@@ -113,7 +113,8 @@ async def test_a_search_of_all_manuals_compares_as_many_sections_as_a_find(tmp_p
         await manuals.embed("shop")
         paths, _ = await found(manuals, "renew revoke certificate")
         rows = (await manuals.search(SearchRequest("renew revoke certificate"))).rows
-        assert paths[:3] == [row.path for row in rows[:3]] == ["renew.md", "revoke.md", "best.md"]
+        assert paths[:3] == [row.path for row in rows[:3]]
+        assert (sorted(paths[:2]), paths[2]) == (["renew.md", "revoke.md"], "best.md")
 
 
 async def test_a_search_asks_for_its_question_once_and_for_nothing_else(root: Path) -> None:
