@@ -131,6 +131,7 @@ class Run:
         self._paying = AsyncExitStack()  # what is reserved for it, until it has ended
         self._phase = row.state.value if body is None else "beginning"
         self._place: Callable[[], int | None] | None = None
+        self._held_up = False  # by a limit
         self._news = trio.Event()
         self._dirty = trio.Event()
         self._life = trio.CancelScope(shield=True)  # whatever ends its owner: it settles before it is stopped
@@ -202,11 +203,13 @@ class Run:
     async def settle(self) -> None:
         """Wait until its work can be stopped without a loss, and write where it is.
 
-        That is when its id is known, when it waits for its turn, or when no id will come; and once it is cancelled,
-        when it has ended.
+        That is when its id is known, when it waits for its turn or a limit, or when no id will come; and once it is
+        cancelled, when it has ended.
         """
         while self.done is None and self.owned and not self._can_be_left:
             await self.news()
+        if self._waits_to_be_asked:
+            self.stop()  # at once: others make room as they end, and its request would be sent while it is left
         with suppress(RunsFileUnusable):
             await self._write()
 
@@ -214,7 +217,11 @@ class Run:
     def _can_be_left(self) -> bool:
         if self._cancelled or self._state is State.ENDED:  # its end is being written
             return False
-        return self._place is not None or self.row.response_id is not None or not self.row.durable
+        return self._waits_to_be_asked or self.row.response_id is not None or not self.row.durable
+
+    @property
+    def _waits_to_be_asked(self) -> bool:
+        return self._place is not None or self._held_up
 
     def stop(self) -> None:
         """Stop its work as it is."""
@@ -278,10 +285,12 @@ class Run:
         """Ask the API, once more in another way if it has no background mode, which cost nothing."""
         if self._billed is not None:
             try:
-                self._bill = await self._paying.enter_async_context(self._billed(self._tell))
+                self._bill = await self._paying.enter_async_context(self._billed(self._wait_for_limit))
             except LimitReached as error:
                 self._error = error
                 return Trigger.REFUSED
+            finally:
+                self._held_up = False
         refused: int | None = None
         if self.row.durable and self.row.model not in self._api.without_background:
             trigger = await self._ask_once()
@@ -460,6 +469,10 @@ class Run:
         if phase != self._phase:
             self._phase = phase
             self.announce()
+
+    def _wait_for_limit(self, phase: str) -> None:
+        self._held_up = True
+        self._tell(phase)
 
     def when_over(self, callback: Callable[[], object]) -> None:
         """Have something called when it has ended, before that is written down."""

@@ -580,14 +580,16 @@ class Research:
         Takes a second at most. Runs are shielded: this is what ends their tasks.
         """
         self._closed = True
-        with trio.move_on_after(_LEAVING, shield=True):
-            async with trio.open_nursery() as nursery:
-                for run in self._runs.values():
-                    if self._settings.research.on_exit == "cancel":
-                        run.cancel()
-                    nursery.start_soon(run.settle)
-        for run in self._runs.values():
-            run.stop()
+        try:
+            with trio.move_on_after(_LEAVING, shield=True):
+                async with trio.open_nursery() as nursery:
+                    for run in self._runs.values():
+                        if self._settings.research.on_exit == "cancel":
+                            run.cancel()
+                        nursery.start_soon(run.settle)
+        finally:  # also after a second Ctrl-C, which comes out of the nursery
+            for run in self._runs.values():
+                run.stop()
 
     async def give_up(self) -> None:
         """Leave the runs that were stopped to whoever opens the file next; takes a second at most."""

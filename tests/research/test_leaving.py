@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +20,10 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.research.outcome import RunView
+from responses_mcp.settings.model import LimitSettings
 from responses_mcp.testing import Error
-from tests.research.upstream import Upstream, researching, slow
+from tests.processes import WAIT, environment, posix, python
+from tests.research.upstream import Upstream, researching, settings_for, slow
 
 Left = Callable[[Upstream, Path, int], Awaitable[str]]
 
@@ -135,3 +139,67 @@ async def test_a_run_that_is_refused_for_the_moment_is_left_in_a_second_and_cost
     assert trio.current_time() <= 1.0
     view = await taken_up(upstream, tmp_path, run)
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
+
+
+async def test_a_turn_that_comes_free_while_its_owner_leaves_is_nobodys(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path, max_running=2) as research:
+        await research.start("why?")
+        await trio.sleep(18.5)  # half a second before its end
+        upstream.latency = 3.0
+        await research.start("how?")  # whose id does not come within the second of leaving
+        waiting = await research.start("when?")
+        await steps(20)
+        assert (await research.result(waiting)).place == 0
+    view = await taken_up(upstream, tmp_path, waiting)
+    assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 2), view
+
+
+async def test_a_run_that_waits_for_a_limit_is_left_at_once_and_never_asked_for(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    settings = replace(settings_for(tmp_path), limits=LimitSettings(session_tokens=60_500))
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        await research.start("why?")
+        await trio.sleep(18.5)  # half a second before it tells what it cost
+        waiting = await research.start("how?")
+        await steps(40)
+        assert (await research.result(waiting)).phase == "waiting for running calls to tell their cost"
+        before = trio.current_time()
+    assert trio.current_time() == before
+    view = await taken_up(upstream, tmp_path, waiting)
+    assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 1), view
+
+
+HOST: Final = """
+import os, signal, sys, trio
+from pathlib import Path
+from tests.research.upstream import researching, slow
+
+async def main():
+    upstream = slow(30)
+    upstream.latency = 3.0
+    async def interrupt_once_more():
+        await trio.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+    async with researching(upstream, Path(sys.argv[1])) as research:
+        await research.start("why?")
+        trio.lowlevel.spawn_system_task(interrupt_once_more)
+        raise KeyboardInterrupt
+
+trio.run(main)
+"""
+
+
+@posix
+def test_a_second_ctrl_c_while_the_first_leaves_ends_the_program(tmp_path: Path) -> None:
+    process = subprocess.Popen([*python(HOST), str(tmp_path)], stderr=subprocess.PIPE, env=environment(tmp_path))
+    with process:
+        try:
+            _, said = process.communicate(timeout=WAIT)
+        finally:
+            process.kill()
+    assert b"KeyboardInterrupt" in said
