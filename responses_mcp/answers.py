@@ -141,7 +141,8 @@ class Answers:
             answer = await hand_off(Asked(question.query, body, chosen, caller))
             if answer is not None:
                 return replace(answer, masked=masked)
-        async with self._meter.call(caller, chosen, on_phase=on_phase) as bill:
+        patience = self._settings.request.timeout_ms / 1000
+        async with self._meter.call(caller, chosen, on_phase=on_phase, patience=patience) as bill:
             in_background = chosen.background and chosen.store is not False
             create = partial(create_in_background, self._api) if in_background else self._api.create
             answer = await create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)

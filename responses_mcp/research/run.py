@@ -121,6 +121,7 @@ class Run:
         self.row = row
         self.owned = True
         self.done: RunView | None = None
+        self.refused: ResponsesMcpError | None = None  # why nothing was asked, once it has ended for that
         self._state = row.state
         self._body = body
         self._api = api
@@ -132,6 +133,7 @@ class Run:
         self._phase = row.state.value if body is None else "beginning"
         self._place: Callable[[], int | None] | None = None
         self._held_up = False  # by a limit
+        self._leaving = False
         self._news = trio.Event()
         self._dirty = trio.Event()
         self._life = trio.CancelScope(shield=True)  # whatever ends its owner: it settles before it is stopped
@@ -200,6 +202,12 @@ class Run:
         elif action is not Action.GO_ON:
             self._overtake(action)
 
+    def leave(self) -> None:
+        """Have it stop as soon as it waits to be asked: its request is not to be sent while it is left."""
+        self._leaving = True
+        if self._waits_to_be_asked:
+            self.stop()
+
     async def settle(self) -> None:
         """Wait until its work can be stopped without a loss, and write where it is.
 
@@ -208,8 +216,6 @@ class Run:
         """
         while self.done is None and self.owned and not self._can_be_left:
             await self.news()
-        if self._waits_to_be_asked:
-            self.stop()  # at once: others make room as they end, and its request would be sent while it is left
         with suppress(RunsFileUnusable):
             await self._write()
 
@@ -217,7 +223,8 @@ class Run:
     def _can_be_left(self) -> bool:
         if self._cancelled or self._state is State.ENDED:  # its end is being written
             return False
-        return self._waits_to_be_asked or self.row.response_id is not None or not self.row.durable
+        stopped = self._life.cancel_called
+        return stopped or self._waits_to_be_asked or self.row.response_id is not None or not self.row.durable
 
     @property
     def _waits_to_be_asked(self) -> bool:
@@ -473,6 +480,8 @@ class Run:
     def _wait_for_limit(self, phase: str) -> None:
         self._held_up = True
         self._tell(phase)
+        if self._leaving:
+            self.stop()
 
     def when_over(self, callback: Callable[[], object]) -> None:
         """Have something called when it has ended, before that is written down."""
@@ -482,6 +491,8 @@ class Run:
         """Have it told how many runs begin before it; None when its turn has come."""
         self._place = place
         self._tell("waiting for its turn" if place is not None else "beginning")
+        if self._leaving and place is not None:
+            self.stop()
 
     def announce(self) -> None:
         """Wake all who wait for news."""
@@ -507,6 +518,7 @@ class Run:
                 status, why = ("cancelled", self._why_cancelled()) if self._cancelled else ("failed", NEVER_ASKED)
                 row = replace(row, status=status, reason=why, confirmed=self._cancelled)
             case Action.CLOSE_UNPAID:
+                self.refused = self._error
                 row = replace(row, status="failed", reason=str(self._error) if self._error else NEVER_ASKED)
             case Action.CLOSE_UNKNOWN:
                 status = "cancelled" if self._cancelled else "failed"

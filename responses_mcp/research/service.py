@@ -179,19 +179,28 @@ class Research:
         """Have a question of a call answered by a run, and return how it ended or, after `seconds`, how far it is.
 
         `body` is its request without background mode. The run begins at once, whatever `research.max_running` says.
-        Cancelling this cancels the run: it is the call that wanted the answer. Raises as `start` does.
+        Cancelling this cancels the run: it is the call that wanted the answer. Raises as `start` does, and why the run
+        was refused; `RunsFileUnusable` only where nothing was asked, and nothing will be.
         """
+        if self._keeper is None:
+            raise RunsFileUnusable("research.state_dir is not set")
         keeper = self._ready()
         new = self._row(keeper, query, secrets.token_hex(16), profile)
         body = {**body, "background": True, "store": True}
         run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)
         run = self._runs.get(run_id)  # which ends before this does, where both end with their server
         try:
-            return await self.result(run_id, wait_seconds=seconds, on_phase=on_phase)
+            view = await self.result(run_id, wait_seconds=seconds, on_phase=on_phase)
         except trio.Cancelled:
             if run is not None:
                 run.cancel()
             raise
+        except RunsFileUnusable as error:  # of a run that another server goes on with
+            log.warning("research: a run cannot be looked at for now: %s", error)
+            return replace(view_of_row(new), phase="unknown")
+        if run is not None and run.refused is not None:
+            raise run.refused
+        return view
 
     def _row(
         self,
@@ -581,13 +590,15 @@ class Research:
         """
         self._closed = True
         try:
+            for run in self._runs.values():
+                if self._settings.research.on_exit == "cancel":
+                    run.cancel()
+                else:
+                    run.leave()
             with trio.move_on_after(_LEAVING, shield=True):
-                async with trio.open_nursery() as nursery:
-                    for run in self._runs.values():
-                        if self._settings.research.on_exit == "cancel":
-                            run.cancel()
-                        nursery.start_soon(run.settle)
-        finally:  # also after a second Ctrl-C, which comes out of the nursery
+                for run in [*self._runs.values()]:  # all go on meanwhile
+                    await run.settle()
+        finally:  # also after a second Ctrl-C: nothing else ends their tasks
             for run in self._runs.values():
                 run.stop()
 
@@ -627,8 +638,8 @@ async def answer_by_run(
 ) -> Answer | None:
     """Do what `Research.answer` does, and return the answer, or, after `seconds`, one that says which run goes on.
 
-    None where no run can be begun. Raises `UpstreamError` for a run that has ended without an answer, and what `start`
-    raises.
+    None where no run can be begun. Raises `UpstreamError` for a run that has ended without an answer, and what
+    `Research.answer` raises.
     """
     try:
         view = await research.answer(query, body, profile, caller, seconds=seconds, on_phase=on_phase)
@@ -696,13 +707,14 @@ async def open_research(
         async with trio.open_nursery() as nursery:
             research = Research(settings, asking, nursery, meter=counting, in_thread=elsewhere, clock=clock)
             try:
-                yield research
+                try:
+                    yield research
+                finally:
+                    await research.settle()  # noqa: ASYNC102  # shielded, and bounded, within
             except trio.Cancelled:
                 raise
             except BaseException as error:  # noqa: BLE001
                 failure = error  # raised outside the nursery, so that it is in no group
-            finally:
-                await research.settle()  # noqa: ASYNC102  # shielded, and bounded, within
             nursery.cancel_scope.cancel(reason="research is closed")
         if failure is not None:
             raise failure

@@ -158,7 +158,8 @@ class ResponsesApi:
         """Ask for a response in background mode and return the Response object, in whatever state it ended.
 
         `on_place` is told the id of the response and the number of each event. `on_send` is awaited right before each
-        request, after all other waits; what it raises ends the call, and nothing more is sent. Takes at most `seconds`.
+        request, after all other waits, that for a connection too; what it raises ends the call, and nothing is sent.
+        Takes at most `seconds`.
         `bill` is told of each request, but not what came of it, which may be known later. The rest is as for `create`.
         """
         return await self._ask(
@@ -246,6 +247,7 @@ class ResponsesApi:
             while True:
                 # A cancel during the wait must not cost another request, even if the wait had just ended.
                 await trio.lowlevel.checkpoint_if_cancelled()
+                attempts = 0 if bill is None else bill.usage.attempts
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body), ensure_ascii=False)).encode()
                 try:
                     request = Request("POST", self._url + path, headers, data)
@@ -267,8 +269,8 @@ class ResponsesApi:
                             bill=bill,
                         )
                 except UpstreamError as error:
-                    if bill is not None and _is_refusal(error):
-                        bill.not_billed()
+                    if bill is not None and bill.usage.attempts > attempts and _is_refusal(error):
+                        bill.not_billed()  # this one, and none before it
                     self._log_failure(retries + 1, error)
                     learnt = fallback.after(error, body)
                     wait = policy.wait_before_retry(error, retries, self._rng)  # which is told of every failure
@@ -294,6 +296,8 @@ class ResponsesApi:
                 "Ask for less at once, or have the limit raised.",
                 code="timeout",
             )
+        if path.startswith("/responses/"):  # no question, but something about one
+            raise DeadlineExceeded(f"The API said nothing for {seconds:g} s; try again later.", code="timeout")
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; {_more_time(self._request.timeout_ms)} "
             "lower reasoning_effort in the profile, or ask for less.",
@@ -372,10 +376,6 @@ class ResponsesApi:
                             await room.wait()
                             # A cancel may have come in the step that made room.
                             await trio.lowlevel.checkpoint_if_cancelled()
-                        if on_send is not None:
-                            await on_send()
-                        if bill is not None:
-                            bill.sending()
                     elif room is None:
                         return
                     elif reader.is_large != holding:
@@ -385,7 +385,13 @@ class ResponsesApi:
                         else:
                             await reserved.aclose()
 
-                await connections.send(request, reader, make_room)
+                async def sending() -> None:
+                    if on_send is not None:
+                        await on_send()
+                    if bill is not None:
+                        bill.sending()
+
+                await connections.send(request._replace(on_send=sending), reader, make_room)
                 if reader.held_bytes <= LARGE_BYTES:
                     return read(reader)
                 # One after the other, and all other tasks in between.

@@ -109,9 +109,10 @@ async def create_in_background(
             refused = error.status
         else:
             raise DeadlineExceeded(
-                f"No answer within {api.timeout_ms / 1000:g} s, and it was cancelled; raise request.timeout_ms "
+                f"No answer within {api.timeout_ms / 1000:g} s{asking.became}; raise request.timeout_ms "
                 "(OPENAI_API_TIMEOUT), lower reasoning_effort in the profile, or ask for less.",
                 code="timeout",
+                maybe_paid=asking.sent,
             )
     answer = await api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
     note_without_background(api, body["model"], refused)
@@ -142,14 +143,23 @@ class _Asking:
         self._idle = trio.CancelScope()
         self._over = trio.Event()
         self._leaving = False
-        self._sent = False  # the request is on its way, or was and has not failed
+        self.sent = False  # the request is on its way, or was and has not failed
+        self._confirmed = False  # that it is cancelled
         self._id: str | None = None
         self._cursor = -1
         self._found: JsonObject | None = None
         self._failure: Exception | None = None
 
+    @property
+    def became(self) -> str:
+        """Say what became of a question whose caller has left."""
+        if self._confirmed:
+            return ", and it was cancelled at the API"
+        return ", and it may go on at the API and cost something" if self.sent else ", and it was not sent"
+
     async def response(self) -> JsonObject:
         """Return the Response, which ended well or is incomplete. Raises `UpstreamError`."""
+        interrupted: BaseException | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._work)
             try:
@@ -157,6 +167,14 @@ class _Asking:
             except trio.Cancelled:
                 self._leave()
                 raise
+            except BaseException as error:  # noqa: BLE001  # Ctrl-C, raised outside the nursery, so that it is in no group
+                self._leave()
+                interrupted = error
+        if interrupted is not None:
+            try:
+                raise interrupted
+            finally:
+                del interrupted  # its traceback holds this frame
         if self._failure is not None:
             failure, self._failure = self._failure, None
             try:
@@ -173,7 +191,7 @@ class _Asking:
     def _leave(self) -> None:
         """Have the work end: at once where nothing was sent, else when the API was told, in a second at most."""
         self._leaving = True
-        if not self._sent:
+        if not self.sent:
             self._life.cancel(reason="nothing was sent")
         else:
             self._life.deadline = trio.current_time() + _LEAVING
@@ -187,9 +205,11 @@ class _Asking:
                     self._found = await self._result()
             except Exception as error:  # noqa: BLE001  # raised where it is waited for, and so in no group
                 self._failure = error
-            if self._leaving and self._id is not None and self._found is None:
+            broken = self._failure is not None and not isinstance(self._failure, UpstreamError)  # by who listens
+            if (self._leaving or broken) and self._id is not None and self._found is None:
                 with suppress(UpstreamError):
-                    await self._api.cancel_run(self._id, seconds=_LEAVING)
+                    now = await self._api.cancel_run(self._id, seconds=_LEAVING)
+                    self._confirmed = now.get("status") in ENDED
         self._over.set()
 
     async def _result(self) -> JsonObject:
@@ -263,13 +283,16 @@ class _Asking:
                 self._tell("waiting for the API")
 
     async def _sending(self) -> None:
-        self._sent = True
+        if self._leaving:  # since it was last refused
+            self._life.cancel(reason="nobody waits for it")
+            await trio.lowlevel.checkpoint()
+        self.sent = True
         self._idle.deadline = trio.current_time() + IDLE
 
     def _may_repeat(self, error: UpstreamError) -> bool:
-        self._sent = not is_unpaid(error)
+        self.sent = not is_unpaid(error)
         self._idle.deadline = math.inf
-        return is_repeatable(error)
+        return not self._leaving and is_repeatable(error)
 
     def _placed(self, place: Place) -> None:
         """Take note of an event: in the step in which it is read, without a checkpoint."""

@@ -9,6 +9,7 @@ One meter is for one session: it is shared by whatever asks the API on behalf of
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
@@ -71,18 +72,31 @@ class Meter:
 
     @asynccontextmanager
     async def call(
-        self, caller: Caller, profile: Profile, *, on_phase: Callable[[str], None] | None = None
+        self,
+        caller: Caller,
+        profile: Profile,
+        *,
+        on_phase: Callable[[str], None] | None = None,
+        patience: float = math.inf,
     ) -> AsyncGenerator[Bill]:
         """Let one call through, and settle it at the end of the block however that comes; give its `Bill`.
 
-        Waits while calls that run hold what this one needs; `on_phase` is told so. Raises `LimitReached` where a limit
-        leaves too little, before anything is sent. An `UpstreamError` that leaves the block is told what was used.
+        Waits, for `patience` seconds at most, while calls that run hold what this one needs; `on_phase` is told so.
+        Raises `LimitReached` where a limit leaves too little, before anything is sent. An `UpstreamError` that leaves
+        the block is told what was used.
         """
         bill = Bill(profile.model, self._prices, service_tier=profile.service_tier)
         kind = f"{caller.tool} {profile.model}"
         entry = self._entry(caller, profile.model)
         self._check_price(profile)
-        held = await self._admitted(kind, profile, entry, on_phase)
+        held: Reservation | None = None
+        with trio.move_on_after(patience):
+            held = await self._admitted(kind, profile, entry, on_phase)
+        if held is None:
+            raise LimitReached(
+                f"What the limits leave is held by calls that run, such as research, and in {patience:g} s none of "
+                "them has told its cost. No request was made; ask again later, or raise limits.* in the settings."
+            )
         try:
             yield bill
         except UpstreamError as error:

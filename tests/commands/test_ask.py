@@ -615,3 +615,24 @@ async def test_ctrl_c_at_a_terminal_ends_a_loop_of_questions(api: FakeApi, shell
             _, code = await shown_to_the_end(terminal)
     assert code in {-signal.SIGINT, 130}
     assert len(api.requests) == 1
+
+
+@POSIX
+async def test_ctrl_c_in_background_mode_cancels_the_answer_at_the_api(
+    api: FakeApi, shell: dict[str, str], tmp_path: Path
+) -> None:
+    config = tmp_path / "background.yaml"
+    config.write_text("model_profiles: {answer: {model: gpt-5.2, background: true}}", encoding="utf-8")
+    api.stored.interval = 3600.0
+    with trio.fail_after(WAIT):
+        command = [*COMMAND, "ask", "--config", str(config), "Why?"]
+        process = await trio.lowlevel.open_process(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=shell
+        )
+        await api.wait_requests(1)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        said = b"".join([piece async for piece in process.stdout]).decode()
+        assert await process.wait() == 130
+    assert said == "openai-responses-mcp: interrupted.\n"
+    assert len([each for each in api.requests if each.target == "/v1/responses"]) == 1

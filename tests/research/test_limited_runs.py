@@ -3,9 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import trio
 from trio.testing import MockClock
 
+from responses_mcp.answers import Answers
+from responses_mcp.errors import LimitReached
 from responses_mcp.research.service import open_research
 from responses_mcp.settings.model import LimitSettings
 from responses_mcp.testing import Error
@@ -60,3 +63,21 @@ async def test_a_run_that_may_be_worked_on_behind_a_failure_counts_as_what_it_ha
     assert (first.maybe_paid, first.usage) == (True, {"attempts": 1, "uncounted_attempts": 1})
     assert "limits.session_tokens" in str(second.error)
     assert upstream.kinds == ["ask"]
+
+
+async def test_an_answer_waits_for_a_run_that_holds_the_limit_no_longer_than_an_answer_may_take(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(200.0)
+    settings = replace(settings_for(tmp_path), limits=LimitSettings(session_tokens=100_000))
+    meter = Meter(settings)
+    async with open_research(
+        settings, api=upstream.api(), meter=meter, in_thread=at_once, clock=trio.current_time
+    ) as research:
+        await research.start("one?")
+        await trio.sleep(10)
+        before = trio.current_time()
+        with pytest.raises(LimitReached, match="held by calls that run"):
+            await Answers(settings, api=upstream.api(), meter=meter).answer("two?")
+        assert trio.current_time() - before == settings.request.timeout_ms / 1000
+    assert len(upstream.of("ask")) == 1

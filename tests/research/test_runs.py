@@ -23,10 +23,10 @@ from trio.testing import MockClock
 from responses_mcp.errors import BadArgument, ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import FILE
-from responses_mcp.research.service import Research
+from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
-from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies
+from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies, open_fake_api
 from responses_mcp.usage.prices import AS_OF
 from tests.research.upstream import Upstream, at_once, researching, settings_for, slow
 
@@ -727,11 +727,11 @@ async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock:
     send = upstream.send
 
     async def watched(request: Request, reader: Reader, make_room: MakeRoom) -> None:
-        async def made_room() -> None:
-            await make_room()  # what comes next is on the wire
+        async def sent() -> None:
+            await request.on_send()  # what comes next is on the wire
             said.extend(state for (state,) in in_file(tmp_path, "SELECT state FROM run"))
 
-        await send(request, reader, made_room)
+        await send(request._replace(on_send=sent), reader, make_room)
 
     upstream.send = watched  # type: ignore[method-assign]
     async with researching(upstream, tmp_path) as research:
@@ -1082,3 +1082,29 @@ async def test_without_stores_in_the_settings_none_can_be_named(autojump_clock: 
     async with researching(slow(), tmp_path) as research:
         with pytest.raises(BadArgument, match=r"none in research\.stores"):
             await research.start("why?", stores=["vs_1"])
+
+
+async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    connecting, go_on = trio.Event(), trio.Event()
+    connect = trio.open_tcp_stream
+
+    async def slowly(*args: Any, **given: Any) -> trio.SocketStream:
+        connecting.set()
+        await go_on.wait()
+        return await connect(*args, **given)
+
+    with trio.fail_after(20):
+        async with open_fake_api() as api:
+            settings = settings_for(tmp_path)
+            settings = replace(settings, openai=replace(settings.openai, base_url=api.base_url))
+            monkeypatch.setattr(trio, "open_tcp_stream", slowly)
+            async with open_research(settings) as research:
+                run_id = await research.start("why?")
+                await connecting.wait()
+                view = await research.cancel(run_id)
+                go_on.set()
+                assert (view.status, view.confirmed, view.maybe_paid) == ("cancelled", True, False)
+                assert view.usage is None
+            assert not api.requests

@@ -56,6 +56,7 @@ class Upstream:
 
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         await make_room()
+        await request.on_send()
         self.asked.append(self._read(request))
         self.open += 1
         try:

@@ -73,6 +73,7 @@ class StubConnections:
 
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         await make_room()
+        await request.on_send()
         # Recorded before the first checkpoint: a request that starts in a cancelled scope must show.
         self.sent.append(Sent(request.url, request.headers, request.body, trio.current_time()))
         await trio.lowlevel.checkpoint()

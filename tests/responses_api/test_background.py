@@ -201,3 +201,45 @@ async def test_an_api_without_background_mode_is_asked_without_and_the_next_time
             await answers.answer("why?")
     assert ["background" in asked.json for asked in upstream.asked] == [True, False, False]
     assert "store" not in upstream.asked[1].json
+
+
+@pytest.mark.parametrize("refusal", [Error(429), Error(400, "Unsupported parameter: 'text'.", param="text")])
+async def test_a_refusal_that_comes_when_nobody_waits_any_more_has_nothing_sent_again(
+    autojump_clock: MockClock, refusal: Error
+) -> None:
+    upstream = slow()
+    upstream.latency = 0.4
+    upstream.script = [refusal]
+    with trio.move_on_after(0.2):
+        await asking(upstream).answer("why?")
+    assert upstream.kinds == ["ask"]
+
+
+@pytest.mark.parametrize(
+    ("upstream", "said", "maybe_paid"),
+    [
+        (slow(30.0), "cancelled at the API", True),
+        (slow(30.0, cancels_lost=9), "may go on at the API and cost something", True),
+        (slow(30.0, id_never_sent=True), "may go on at the API and cost something", True),
+    ],
+)
+async def test_a_call_that_took_too_long_says_what_became_of_it_at_the_api(
+    autojump_clock: MockClock, upstream: Upstream, said: str, maybe_paid: bool
+) -> None:
+    if upstream.stored.faults.id_never_sent:
+        upstream.script = [Hang()]
+    with trio.fail_after(LONG), pytest.raises(DeadlineExceeded, match=said) as caught:
+        await asking(upstream, timeout_ms=5000).answer("why?")
+    assert caught.value.maybe_paid == maybe_paid
+
+
+async def test_what_a_listener_raises_ends_the_question_and_cancels_it_at_the_api(autojump_clock: MockClock) -> None:
+    upstream = slow()
+
+    def listen(phase: str) -> None:
+        if phase == "thinking":
+            raise trio.BrokenResourceError
+
+    with trio.fail_after(LONG), pytest.raises(trio.BrokenResourceError):
+        await asking(upstream).answer("why?", on_phase=listen)
+    assert upstream.kinds == ["ask", "cancel"]

@@ -145,6 +145,7 @@ class _Server:
 
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         await make_room()
+        await request.on_send()
         try:
             last = self.use()
         except _LostError:

@@ -7,8 +7,9 @@
 """
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +21,15 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.answers import Answers
-from responses_mcp.settings.model import Profile, RequestSettings, ServerSettings, Settings
+from responses_mcp.research.runs_file import FILE
+from responses_mcp.research.service import answer_by_run, open_research
+from responses_mcp.settings.model import Profile, RequestSettings, ResearchSettings, ServerSettings, Settings
 from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.research import ResearchToolset
 from tests.processes import WAIT
-from tests.research.upstream import OPENAI, Upstream, researching, settings_for, slow
+from tests.research.upstream import OPENAI, Upstream, at_once, researching, settings_for, slow
 
 SECONDS = 5.0
 
@@ -179,3 +182,57 @@ async def test_a_server_as_configured_hands_off_with_the_setting_and_the_toolset
                 found = await called(client, "answer", query="why?")
             assert found["answer"].startswith("The answer to: why?")
             assert [request.json.get("background") for request in api.requests] == [True if handed else None]
+
+
+async def test_a_call_whose_run_another_server_goes_on_with_is_not_asked_again_where_the_file_fails(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(5.0)
+    failing = False
+
+    async def in_thread(work: Callable[[], Any]) -> Any:
+        if failing:
+            raise RuntimeError("can't start new thread")
+        return await at_once(work)
+
+    async with researching(upstream, tmp_path, in_thread=in_thread) as research:
+        found: list[str] = []
+
+        async def ask() -> None:
+            answers = Answers(settings_for(tmp_path), api=upstream.api())
+            hand_off = partial(answer_by_run, research, seconds=60.0)
+            found.append((await answers.answer("why?", hand_off=lambda asked: hand_off(*asked))).text)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(12)
+            with closing(sqlite3.connect(tmp_path / FILE)) as connection, connection:
+                lease = (1e9 + trio.current_time() + 20,)
+                connection.execute("UPDATE run SET owner = 'another', leased_until = ?", lease)
+            await trio.sleep(6)  # until its owner has seen that
+            failing = True
+            await trio.sleep(2)
+            failing = False
+        assert "research_result" in found[0]
+    assert len(upstream.of("ask")) == 1
+
+
+async def test_without_a_folder_for_runs_the_call_is_answered_all_the_same(autojump_clock: MockClock) -> None:
+    upstream = slow()
+    settings = settings_for(Path())
+    async with open_research(replace(settings, research=ResearchSettings()), api=upstream.api()) as research:
+        answers = Answers(settings, api=upstream.api())
+        hand_off = partial(answer_by_run, research, seconds=60.0)
+        answer = await answers.answer("why?", hand_off=lambda asked: hand_off(*asked))
+    assert answer.text.startswith("The answer to: why?")
+    assert "background" not in upstream.asked[0].json
+
+
+async def test_a_refused_key_has_the_same_cure_for_a_client_as_without_a_run(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(401)]
+    async with client_of(upstream, tmp_path) as client:
+        failed = await client.call("answer", {"query": "why?"})
+    assert "restart the client" in failed["error"]["data"]["message"]

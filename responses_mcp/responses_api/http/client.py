@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import cast
@@ -219,8 +219,9 @@ class _Transport(httpx.AsyncHTTPTransport):
 class _Body(httpx.AsyncByteStream):
     """A request body for one use. httpx's own is an async generator, which a cancel leaves unfinished."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, on_send: Callable[[], Awaitable[None]]) -> None:
         self._pieces = [data]
+        self._on_send = on_send
 
     def __aiter__(self) -> _Body:
         return self
@@ -228,6 +229,7 @@ class _Body(httpx.AsyncByteStream):
     async def __anext__(self) -> bytes:
         if not self._pieces:
             raise StopAsyncIteration
+        await self._on_send()
         return self._pieces.pop()
 
 
@@ -245,7 +247,7 @@ def _as_httpx(request: Request) -> httpx.Request:
     headers = {"host": host, "accept-encoding": "identity", **request.headers}
     if request.method == "POST":
         headers["content-length"] = str(len(request.body))
-    return httpx.Request(request.method, url, headers=headers, stream=_Body(request.body))
+    return httpx.Request(request.method, url, headers=headers, stream=_Body(request.body, request.on_send))
 
 
 def _body_length(status: int, headers: Mapping[str, str]) -> int | None:

@@ -19,13 +19,22 @@ KEPT_IDLE: Final = 16  # connections kept open for the next call; more are left 
 IDLE_SECONDS: Final = 90.0  # that they are kept for: servers and routers forget them after 60 to 350
 
 
+async def no_need() -> None:
+    """Make room, or get ready to send, where nobody waits for it."""
+
+
 class Request(NamedTuple):
-    """An HTTP request, whole. Header names are lower-case."""
+    """An HTTP request, whole. Header names are lower-case.
+
+    `on_send` is awaited when its connection is there, right before the body goes out. Whatever it raises, nobody has
+    worked on the request.
+    """
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes = b""
+    on_send: Callable[[], Awaitable[None]] = no_need
 
 
 class Reader(Protocol):
@@ -58,10 +67,6 @@ class Connections(Protocol):
     async def aclose(self) -> None:
         """Close everything that is open."""
         ...
-
-
-async def no_need() -> None:
-    """Make room where nobody waits for it."""
 
 
 Connect: TypeAlias = Callable[[str, int], Awaitable[Connections]]
