@@ -185,7 +185,11 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         if view is not None:
             return view
         watch.end()
-        remark("Leaving the run. Press Ctrl-C again to cancel it.")
+        kept = (await research.result(run_id)).durable
+        leaving = (
+            "Leaving the run. Press" if kept else "The API does not keep this run: it ends with this command. Press"
+        )
+        remark(f"{leaving} Ctrl-C again to cancel it.")
         cancelled = await _interrupted(interrupts, _SECOND_THOUGHT)
         if not cancelled and research.waits_for_id(run_id):
             remark("The API has not told its id yet; waiting for that, so that the answer is not lost.")
@@ -198,7 +202,12 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
                 nursery.start_soon(wait)
                 cancelled = await _interrupted(interrupts, math.inf)
         if cancelled:
-            return await research.cancel(run_id, on_phase=watch.tell)
+            return await _cancelled(research, run_id, interrupts, watch)
+        view = await research.result(run_id)
+        if not view.running:  # meanwhile
+            return view
+        if not view.durable:
+            raise Stop("The run ended with this command; it was sent, and may cost something.", code=INTERRUPTED)
         if research.waits_for_id(run_id):
             said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
             raise Stop(said, code=INTERRUPTED)
@@ -207,6 +216,31 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
             said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
             raise Stop(said, code=INTERRUPTED)
     raise Stop(f"The run goes on without this command: {NAME} research show {run_id}", code=INTERRUPTED)
+
+
+async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[int], watch: Watch) -> RunView:
+    """Cancel a run and return how it ended; a further interrupt leaves the cancel to go on."""
+    views: list[RunView] = []
+    failures: list[ResponsesMcpError] = []
+    async with trio.open_nursery() as nursery:
+
+        async def cancel() -> None:
+            try:
+                views.append(await research.cancel(run_id, on_phase=watch.tell))
+            except ResponsesMcpError as error:
+                failures.append(error)  # raised outside the nursery, so that it is in no group
+            nursery.cancel_scope.cancel(reason="the run has ended")
+
+        nursery.start_soon(cancel)
+        await anext(interrupts)
+        nursery.cancel_scope.cancel(reason="interrupted once more")
+    if failures:
+        raise failures[0]
+    if not views:
+        watch.end()
+        said = f"The API has not confirmed the cancel yet; what became of the run: {NAME} research show {run_id}"
+        raise Stop(said, code=INTERRUPTED)
+    return views[0]
 
 
 async def _interrupted(interrupts: AsyncIterator[int], seconds: float) -> bool:
@@ -246,9 +280,10 @@ def _show(view: RunView, *, as_json: bool) -> int:
         if "cost_usd" in used:
             counts.append(f"about {dollars(used['cost_usd'])}")
         remark(", ".join([f"{view.run_id} took {view.seconds:g} s", *counts]))
-    if view.answer is None and not as_json:
+    wanting = view.answer is None or view.error is not None
+    if wanting and not as_json:
         remark(view.error or "There is no answer.")
-    return FAILED if view.answer is None else OK
+    return FAILED if wanting else OK
 
 
 _COUNTS: Final = (("total_tokens", ("token", "s")), ("web_searches", ("search", "es")))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import repeat
 from typing import Any, Final, Literal, cast
 
-from responses_mcp.errors import UnusableReply, UpstreamError
+from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.redaction import Redact
 from responses_mcp.research.runs_file import Row
+from responses_mcp.research.states import State
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS
 from responses_mcp.responses_api.response.error_mapping import check_status
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_parts, joined_text, read_answer
@@ -30,7 +32,20 @@ CANCELLED: Final = "The run was cancelled."
 
 _NOT_KEPT: Final = "The run had an answer, which the API does not keep, and the server that had it is gone; ask again."
 
+_NO_DATA: Final = (
+    "There is no data, for the answer is no JSON object, although output_schema asked for one. See the answer itself "
+    "before you ask again."
+)
+
+# What goes on in a run that is not followed here.
+_PHASES: Final = {
+    State.QUEUED: "waiting for its turn",
+    State.ASKING: "asking",
+    State.WITHDRAWING: "cancelling",
+    State.CANCELLING: "cancelling",
+}
 _MOST_TOOLS: Final = 100
+_FENCED: Final = re.compile(r"```(?:json)?\n(.*)\n```", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +53,9 @@ class RunView:
     """A run as it is told. `seconds` is how long it has been going on, or took.
 
     While it runs, `phase` says what is going on, and `place` how many runs begin before it. When it has ended there is
-    an `answer`, with `data` where a schema was asked for, or an `error` that says why there is none; `maybe_paid` tells
-    that it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` is what
-    it used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is false where the API keeps
+    an `answer`, with `data` where a schema was asked for; an `error` says why one is missing. `maybe_paid` tells that
+    it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` is what it
+    used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is false where the API keeps
     nothing, so that the run ends, and its answer is gone, with the server that began it.
     """
 
@@ -124,9 +139,10 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
             blocked=blocked,
             files=files,
         )
-        if not row.has_schema:
-            return told(status=status, answer=answer)
-        return told(status=status, answer=answer, data=_data(response, redact))
+        data = _data(response, redact) if row.has_schema else None
+        return told(
+            status=status, answer=answer, data=data, error=_NO_DATA if row.has_schema and data is None else None
+        )
     except UpstreamError as error:
         return told(status="failed", error=str(error), maybe_paid=True)
 
@@ -135,7 +151,7 @@ def view_of_row(row: Row) -> RunView:
     """Return what a row says of a run that ended without an answer, or that is not followed here."""
     told = _told(row, row.usage)
     if row.status is None:
-        return told(status="running", phase=row.state.value)
+        return told(status="running", phase=_PHASES.get(row.state, "working"))
     if row.status in WITH_ANSWER:  # and nobody has it any more
         return told(status="failed", error=_NOT_KEPT, maybe_paid=True)
     return told(status=cast(Status, row.status), error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
@@ -172,17 +188,16 @@ def _finite(number: str) -> float:
     return value
 
 
-def _data(response: JsonObject, redact: Redact) -> JsonObject:
+def _data(response: JsonObject, redact: Redact) -> JsonObject | None:
+    """Return the object that the answer is; None for an answer in other words, which was paid for, too."""
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     text = without_markers(joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact))
+    if fenced := _FENCED.fullmatch(text.strip()):
+        text = fenced[1]
     try:
         value = sanitized_json(
             json.loads(text, parse_constant=_finite, parse_float=_finite), redact
         )  # which JSON may have escaped
     except (ValueError, RecursionError):
         value = None
-    if not isinstance(value, dict):
-        raise UnusableReply(
-            "The answer is no JSON object, although output_schema asked for one; ask again, or with a smaller schema."
-        )
-    return cast(JsonObject, value)
+    return cast(JsonObject, value) if isinstance(value, dict) else None

@@ -23,9 +23,12 @@ LOCATION: Final = ("country", "region", "city", "timezone")
 # The profile of each effort, and the reasoning effort where that profile is not configured.
 _PROFILES: Final = {"quick": ("answer_quick", "low"), "standard": ("answer", None), "deep": ("answer_detailed", "high")}
 _LARGEST_SCHEMA: Final = 64 * 1024  # bytes
+_DEEPEST_SCHEMA: Final = 100
 _LONGEST_QUERY: Final = 1_000_000  # characters
 _MOST_DAYS: Final = 36_500
 _LONGEST_PLACE: Final = 200  # characters
+_LONGEST_SHOWN: Final = 60  # characters
+_DOMAIN: Final = re.compile(r"\w\.\w")  # or part of one
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 
 
@@ -80,6 +83,9 @@ def checked(
     for name, given in (("domains", only), ("blocked_domains", blocked)):
         if given is not None and len(given) > MAX_DOMAINS:
             raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")
+        for each in given or ():
+            if not _DOMAIN.search(" ".join(bare_hosts([each]))):
+                raise BadArgument(f"{name} has {each[:_LONGEST_SHOWN]!r}, which is no domain; pass it like example.jp.")
     days = read_number("recency_days", recency_days, least=0, most=_MOST_DAYS, clamp=False)
     return Inquiry(
         query=replace_lone_surrogates(query),
@@ -186,9 +192,22 @@ def _schema(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
         raise BadArgument("output_schema is no JSON; pass a JSON schema.") from None
     if len(text) > _LARGEST_SCHEMA:
         raise BadArgument(f"output_schema has more than {_LARGEST_SCHEMA} bytes; pass a smaller one.")
+    if _depth(schema) > _DEEPEST_SCHEMA:
+        raise BadArgument(f"output_schema is nested more than {_DEEPEST_SCHEMA} deep; pass a flatter one.")
     if schema.get("type") != "object":
         raise BadArgument('output_schema has no "type": "object" at its root; wrap the answer into an object.')
     return schema
+
+
+def _depth(schema: object) -> int:
+    """Return how deep a schema is nested, without recursion."""
+    deepest, pending = 0, [(schema, 1)]
+    while pending:
+        each, depth = pending.pop()
+        deepest = max(deepest, depth)
+        inner = list(each.values()) if isinstance(each, Mapping) else each if isinstance(each, list) else []
+        pending += [(one, depth + 1) for one in cast("list[object]", inner)]
+    return deepest
 
 
 def _is_closed(schema: Mapping[str, Any]) -> bool:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 import trio
 
-from responses_mcp.errors import LimitReached, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import ConnectionFailed, LimitReached, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
-from responses_mcp.research.conversation import Conversation, conversation_of
+from responses_mcp.research.conversation import Conversation, conversation_of, followed_up, without_question
 from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
@@ -27,15 +28,18 @@ from responses_mcp.responses_api.background import (
     ENDED,
     IDLE,
     MOST_NOT_FOUND,
+    is_final,
     is_repeatable,
     is_unpaid,
     is_without_background,
+    lost_previous,
     note_without_background,
     wait_before_look,
 )
-from responses_mcp.responses_api.response.streaming import Place
+from responses_mcp.responses_api.response.reply import TOO_LONG
+from responses_mcp.responses_api.response.streaming import Place, keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
-from responses_mcp.usage.bill import Bill
+from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.prices import PriceList
 
 log = logging.getLogger(__name__)
@@ -51,6 +55,7 @@ CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get thr
 CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API asks for a wait
 CANCEL_TRY: Final = 5.0  # seconds
 
+_PATIENCE: Final[float] = LEASE_SECONDS / 4  # seconds that a use of the file may take
 _LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
 
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
@@ -61,9 +66,9 @@ class _WithdrawnError(Exception):
     """The run was cancelled before its request was sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Keeper:
-    """The file of runs as tasks use it: each use in a thread, bounded, for one owner.
+    """The file of runs as tasks use it: each use in a thread, one at a time, bounded, for one owner.
 
     `in_thread` runs a function elsewhere; `clock` gives seconds since 1970.
     """
@@ -72,23 +77,42 @@ class Keeper:
     owner: str
     in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
     clock: Callable[[], float]
+    _turn: trio.Lock = field(default_factory=trio.Lock)
+    _used: float = -math.inf  # when a use last came to its end
 
     async def use(self, work: Callable[[RunsFile], T]) -> T:
-        """Do something with the file; cancelling this leaves what has begun. Raises `RunsFileUnusable`."""
-        with trio.move_on_after(LEASE_SECONDS / 4):
+        """Do something with the file; cancelling this leaves what has begun. Raises `RunsFileUnusable`.
+
+        That is also where it does not get its turn, while no use comes to an end: the disk hangs.
+        """
+        if await self._has_turn():
             try:
-                done: T = await self.in_thread(lambda: work(self.file))
+                with trio.move_on_after(_PATIENCE):
+                    done: T = await self.in_thread(lambda: work(self.file))
+                    self._used = trio.current_time()
+                    return done
             except RuntimeError as error:  # "can't start new thread"
                 raise RunsFileUnusable(f"The file of runs cannot be used for now: {error}.") from error
-            return done
+            finally:
+                self._turn.release()
         raise RunsFileUnusable("The file of runs did not answer in time; check the disk that research.state_dir is on.")
+
+    async def _has_turn(self) -> bool:
+        """Wait for the turn of a use, for as long as others come to their end; tell whether it has come."""
+        came = trio.current_time()
+        while (until := max(came, self._used) + _PATIENCE) > trio.current_time():
+            with trio.move_on_at(until):
+                await self._turn.acquire()
+                return True
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What holds for all runs: how long one may take, how often a refused one is repeated, how answers are read.
 
-    `prices` are for runs that are taken over, whose bill is gone.
+    `prices` are for runs that are taken over, whose bill is gone; `settle_left` is told by their ids what they used,
+    and None for one that made no request.
     """
 
     seconds: float
@@ -96,6 +120,7 @@ class Terms:
     max_citations: int
     time_zone: str
     prices: PriceList
+    settle_left: Callable[[str, Usage | None], None]
 
     def read(self, row: Row, response: JsonObject, redact: Redact) -> RunView:
         """Return what the Response of a run that has ended says."""
@@ -105,7 +130,9 @@ class Terms:
 class Run:
     """One run that this process owns. `body` is its request, None for one that was taken over.
 
-    `billed` lets it through within the limits and gives its bill; it is told what to say meanwhile.
+    `billed` lets it through within the limits and gives its bill; it is told what to say meanwhile. Members of its
+    request, or of the search in it, that are `fixed` are never left out. `before` is what was said in the run that it
+    follows up, should the API have lost that.
     """
 
     def __init__(
@@ -117,6 +144,8 @@ class Run:
         terms: Terms,
         *,
         billed: Billed | None = None,
+        fixed: AbstractSet[str] = frozenset(),
+        before: Conversation | None = None,
     ) -> None:
         self.row = row
         self.owned = True
@@ -128,6 +157,8 @@ class Run:
         self._keeper = keeper
         self._terms = terms
         self._billed = billed
+        self._fixed = fixed
+        self._before = before
         self._bill: Bill | None = None
         self._paying = AsyncExitStack()  # what is reserved for it, until it has ended
         self._phase = row.state.value if body is None else "beginning"
@@ -152,6 +183,7 @@ class Run:
         self._stops = 0
         self._stopping_since = math.inf
         self._not_found = 0
+        self._refusals = 0
         if body is None:
             self._overtaken = self._happens(Trigger.FOUND)
             if row.cancel_asked:
@@ -170,8 +202,8 @@ class Run:
 
     @property
     def said(self) -> Conversation | None:
-        """What another run needs to follow this one up, where the API keeps nothing; None without an answer."""
-        if self.row.durable or self._body is None or self.done is None or self.done.answer is None:
+        """What another run needs to follow this one up, where the API does not keep it; None without an answer."""
+        if self._body is None or self.done is None or self.done.answer is None:
             return None
         return conversation_of(self._body, self._response, self._api.redact.known)
 
@@ -179,6 +211,11 @@ class Run:
     def cancelled(self) -> bool:
         """Tell whether it was cancelled, or takes too long, though it may not have ended."""
         return self._cancelled
+
+    @property
+    def is_begun_here(self) -> bool:
+        """Tell whether this process began it, and did not take it over."""
+        return self._body is not None
 
     @property
     def is_unasked(self) -> bool:
@@ -300,7 +337,7 @@ class Run:
                 self._held_up = False
         refused: int | None = None
         if self.row.durable and self.row.model not in self._api.without_background:
-            trigger = await self._ask_once()
+            trigger = await self._ask_in_context()
             if trigger is not Trigger.REFUSED or self._cancelled or not is_without_background(self._error):
                 return trigger
             refused = self._error.status if isinstance(self._error, UpstreamError) else None
@@ -309,15 +346,26 @@ class Run:
             self.row = replace(self.row, durable=False)
             given = self._body or {}
             self._body = {key: value for key, value in given.items() if key not in ("background", "store")}
-        trigger = await self._ask_once()
-        if trigger is not Trigger.REFUSED:
+        trigger = await self._ask_in_context()
+        if trigger is Trigger.FINISHED:  # a lost one tells nothing
             note_without_background(self._api, self.row.model, refused)
         return trigger
+
+    async def _ask_in_context(self) -> Trigger:
+        """Ask the API, once more with what was said before if it has lost that, which cost nothing."""
+        trigger = await self._ask_once()
+        before, self._before = self._before, None
+        if trigger is not Trigger.REFUSED or self._cancelled or before is None or not lost_previous(self._error):
+            return trigger
+        given = self._body or {}
+        self._body = followed_up({key: value for key, value in given.items() if key != "previous_response_id"}, before)
+        self._error = None
+        return await self._ask_once()
 
     async def _ask_once(self) -> Trigger:
         """Ask the API: the only place where something that is paid for begins."""
         self._tell(f"asking {self.row.model}")
-        with trio.CancelScope() as self._idle:  # silence counts from when it was sent
+        with trio.CancelScope() as self._idle:
             try:
                 self._response = await self._api.begin_run(
                     self._body or {},
@@ -325,6 +373,7 @@ class Run:
                     on_phase=self._tell,
                     on_send=self._sending,
                     bill=self._bill,
+                    fixed=self._fixed,
                     policy=RetryPolicy(max_retries=self._terms.max_retries, wait=backoff, repeats=self._may_repeat),
                     seconds=self._seconds_left() + WITHDRAW,  # by then it is cancelled
                 )
@@ -332,6 +381,7 @@ class Run:
                 return Trigger.REFUSED
             except RunsFileUnusable as error:  # what cannot be kept is not begun
                 self._error = error
+                self._asked = False
                 return Trigger.REFUSED
             except UpstreamError as error:
                 self._error = error
@@ -342,6 +392,7 @@ class Run:
                     self._bill.maybe_billed()
                 return Trigger.LOST
             return self._seen()
+        self._error = ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
         return Trigger.LOST
 
     async def _follow(self) -> Trigger:
@@ -368,11 +419,14 @@ class Run:
         except UpstreamError as error:
             self._error = error
             self._not_found = self._not_found + 1 if error.status == 404 else 0
+            self._refusals = self._refusals + 1 if is_final(error) else 0
             if self._not_found >= MOST_NOT_FOUND:
                 return Trigger.GONE
+            if self._refusals >= MOST_NOT_FOUND or error.code == TOO_LONG:
+                return Trigger.REFUSED
             self._tell(f"the run cannot be looked up: {error.message}")
             return Trigger.LOST
-        self._not_found = 0
+        self._not_found = self._refusals = 0
         if self._response.get("status") not in ENDED:
             self._tell("working" if self._response.get("status") == "in_progress" else "waiting at the API")
         return self._seen()
@@ -393,7 +447,10 @@ class Run:
             with trio.move_on_after(CANCEL_TRY):
                 once = RetryPolicy(max_retries=0, wait=backoff)  # these are the retries
                 self._response = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
-                return self._seen()
+                seen = self._seen()
+                if self._response.get("status") in WITH_ANSWER and not self._response.get("output"):
+                    return await self._ended_or(seen)  # whose answer is still to be had
+                return seen
         except UpstreamError as error:
             self._error = error
             if is_unpaid(error) and error.status not in (None, 429):
@@ -416,18 +473,24 @@ class Run:
         if self._cancelled or not self.owned:
             raise _WithdrawnError
         self._sent = True
-        self._idle.deadline = trio.current_time() + IDLE
+
+    def _heard(self) -> None:
+        """Count silence anew, where the stream can be taken up again; elsewhere, to hang up would lose the answer."""
+        known = self.row.durable and self.row.response_id is not None
+        self._idle.deadline = trio.current_time() + IDLE if known else math.inf
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         self._sent = self._asked = not is_unpaid(error)
         self._dirty.set()
         self._idle.deadline = math.inf
-        return is_repeatable(error)
+        return not self._cancelled and is_repeatable(error)
 
     def _seen(self) -> Trigger:
         """Return what the Response that has come means."""
         if self._state is State.FOLLOWING and self._response.get("status") == "failed" and "id" not in self._response:
             return Trigger.LOST  # an event about the stream, which does not tell what became of the response
+        if self.row.response_id is None and keeps_nothing(self._response):
+            self.row = replace(self.row, durable=False)
         if self.row.response_id is None and self.row.durable:
             self.row = replace(self.row, response_id=self._response.get("id"))
         asking = self._state in (State.ASKING, State.WITHDRAWING)
@@ -444,13 +507,15 @@ class Run:
 
     def _placed(self, place: Place) -> None:
         """Take note of an event: in the step in which it is read, without a checkpoint."""
-        self._idle.deadline = trio.current_time() + IDLE
         known = self.row.response_id is not None
+        if not place.kept and not known:  # whatever it was asked for
+            self.row = replace(self.row, durable=False)
         if place.number is not None:
             self.row = replace(self.row, cursor=max(place.number, self.row.cursor))
         if place.response_id is not None and not known and self.row.durable:
             self.row = replace(self.row, response_id=place.response_id)
             self.announce()
+        self._heard()
         if self.row.response_id is None or (known and self._state is State.FOLLOWING):
             return
         if self._state not in (State.CANCELLING, State.ENDED) and self._happens(Trigger.PLACED) is Action.STOP:
@@ -472,7 +537,7 @@ class Run:
 
     def _tell(self, phase: str) -> None:
         if self._idle.deadline < math.inf:
-            self._idle.deadline = trio.current_time() + IDLE
+            self._heard()
         if phase != self._phase:
             self._phase = phase
             self.announce()
@@ -515,6 +580,8 @@ class Run:
                 paid, sure = view.maybe_paid, view.confirmed
                 row = replace(row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure)
             case Action.CLOSE_UNASKED:
+                if not self.is_begun_here:
+                    self._terms.settle_left(row.id, None)
                 status, why = ("cancelled", self._why_cancelled()) if self._cancelled else ("failed", NEVER_ASKED)
                 row = replace(row, status=status, reason=why, confirmed=self._cancelled)
             case Action.CLOSE_UNPAID:
@@ -523,6 +590,9 @@ class Run:
             case Action.CLOSE_UNKNOWN:
                 status = "cancelled" if self._cancelled else "failed"
                 row = replace(row, status=status, reason=self._why_unknown(), maybe_paid=True)
+            case Action.CLOSE_UNREAD:
+                why = f"{self._error} It may have an answer, which was paid for; ask for the result again later."
+                row = replace(row, status="failed", reason=why, maybe_paid=True)
             case Action.CLOSE_GONE:
                 why = (
                     "The API no longer knows the response, so the answer is lost, though it may have been paid for. It "
@@ -545,6 +615,8 @@ class Run:
         return CANCELLED
 
     def _why_unknown(self) -> str:
+        if self._late and not self.row.durable:
+            return f"{self._why_cancelled()} This API keeps nothing that could be taken up; it may cost something."
         if self._cancelled and not self.row.durable:
             return "The run was cancelled by closing its connection, the only way with this API; it may cost something."
         if self._cancelled:
@@ -557,11 +629,14 @@ class Run:
 
     def _taken(self) -> JsonObject:
         """Return what the run used: by its bill, or that of a run that was taken over, which was asked for once."""
-        if self._bill is None:
-            self._bill = Bill(self.row.model, self._terms.prices)
-            self._bill.sending()
-        self._bill.take(self._response)
-        return self._bill.usage.as_json()
+        bill = self._bill
+        if bill is None:
+            bill = Bill(self.row.model, self._terms.prices)
+            bill.sending()
+        bill.take(self._response)
+        if self._bill is None and bill.usage.counted:
+            self._terms.settle_left(self.row.id, bill.usage)
+        return bill.usage.as_json()
 
     def _read(self, row: Row) -> RunView:
         response = self._response
@@ -571,7 +646,8 @@ class Run:
 
     async def _end(self, row: Row) -> None:
         """Write how it ended, and let it be told; where that cannot be written, it is told, and written later."""
-        row = replace(row, state=State.ENDED, ended=self._keeper.clock())
+        reason = None if row.reason is None else without_question(row.reason, self._body or {})
+        row = replace(row, state=State.ENDED, ended=self._keeper.clock(), reason=reason)
         self.row = row
         view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row)
         tries = 0

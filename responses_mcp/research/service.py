@@ -15,6 +15,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -98,10 +99,11 @@ class Research:
             max_citations=settings.policy.max_citations,
             time_zone=settings.locale.time_zone,
             prices=PriceList(settings.prices),
+            settle_left=meter.settle_left,
         )
         self._runs: dict[str, Run] = {}
         self._done: OrderedDict[str, RunView] = OrderedDict()
-        self._said: OrderedDict[str, Conversation] = OrderedDict()  # in runs that the API does not keep
+        self._said: OrderedDict[str, Conversation] = OrderedDict()  # in runs of this process
         self._questions: OrderedDict[str, str] = OrderedDict()  # of this process, for the list
         self._turns = trio.CapacityLimiter(settings.research.max_running)
         self._line: dict[str, None] = {}  # ids that wait for their turn, in order
@@ -111,6 +113,7 @@ class Research:
         self._looking_after = False
         self._closed = False
         self._one_run = OneRun()
+        self._one_run.require()  # its nursery is of this run
 
     async def start(
         self,
@@ -151,6 +154,7 @@ class Research:
         profile = profile_of(inquiry.effort, self._settings)
         follows = read_word("continue_from", continue_from)
         previous = None if follows is None else await self._continued(follows)
+        before = None if follows is None else self._said_in(follows)
         zone = self._settings.locale.time_zone
         body = run_body(
             inquiry,
@@ -164,7 +168,16 @@ class Research:
         digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, follows or "")
         has_schema = inquiry.output_schema is not None
         new = self._row(keeper, inquiry.query, digest, profile, has_schema=has_schema, durable=body["store"])
-        return await self._begin(new, inquiry.query, body, profile, Caller("research", client), join=not fresh)
+        return await self._begin(
+            new,
+            inquiry.query,
+            body,
+            profile,
+            Caller("research", client),
+            join=not fresh,
+            fixed=frozenset({"user_location"} if inquiry.location is not None else ()),
+            before=before if isinstance(previous, str) else None,
+        )
 
     async def answer(
         self,
@@ -237,12 +250,14 @@ class Research:
         *,
         join: bool,
         in_line: bool = True,
+        fixed: AbstractSet[str] = frozenset(),
+        before: Conversation | None = None,
     ) -> str:
         """Begin a run and return its id, or, with `join`, that of one that goes on about the same."""
         keeper = self._ready()
 
         def billed(tell: Callable[[str], None]) -> AbstractAsyncContextManager[Bill]:
-            return self._meter.call(caller, profile, on_phase=tell)
+            return self._meter.call(caller, profile, on_phase=tell, call_id=new.id)
 
         def add(file: RunsFile, besides: set[str]) -> Row | None:
             return None if self._beginning[new.id] else file.add(new, join=join, besides=besides)
@@ -256,7 +271,7 @@ class Research:
                     self._questions[row.id] = shortened(query)
                     while len(self._questions) > _MOST_LISTED:
                         self._questions.popitem(last=False)
-                    run = Run(row, body, self._api, keeper, self._terms, billed=billed)
+                    run = Run(row, body, self._api, keeper, self._terms, billed=billed, fixed=fixed, before=before)
                     if in_line:
                         self._stand_in_line(run)  # so that whoever asks now is told
                     self._own(run, self._turn if in_line else _at_once)
@@ -399,7 +414,7 @@ class Research:
     def waits_for_id(self, run_id: str) -> bool:
         """Tell whether a run of this process is asked for, and the API has not told an id of it."""
         run = self._runs.get(run_id)
-        return run is not None and run.row.state is State.ASKING and not run.is_unasked
+        return run is not None and run.row.durable and run.row.state is State.ASKING and not run.is_unasked
 
     def is_unasked(self, run_id: str) -> bool:
         """Tell whether a run of this process was not sent to the API, so that it ends here and costs nothing."""
@@ -506,7 +521,7 @@ class Research:
             claimed = await keeper.use(lambda file: file.claim(row.id, keeper.owner))
             self._lapsed.pop(row.id, None)
             if claimed is not None and row.id not in self._runs:
-                self._own(Run(claimed, None, self._api, keeper, self._terms), self._turn)
+                self._own(Run(claimed, None, self._api, keeper, self._terms), _at_once)  # its turn was elsewhere
             return row.id in self._runs
 
         return await self._seen_through(claim)  # or a run would be ours, and nobody would go on with it
@@ -538,15 +553,18 @@ class Research:
             run = self._runs.get(run_id)
             return run.view if run is not None else await self._elsewhere(run_id, keeper)
         if row.status not in WITH_ANSWER or row.response_id is None:
+            if row.status == "failed" and row.maybe_paid and row.response_id is not None:
+                with suppress(UpstreamError):  # the answer may be there all the same, or can be read by now
+                    return await self._answered(row, seconds=CANCEL_TRY)
             now = self._clock()
             view = view_of_row(row)
             return replace(view, seconds=round(max(0.0, now - row.created), 1)) if view.running else view
         return await self._answered(row)
 
-    async def _answered(self, row: Row) -> RunView:
+    async def _answered(self, row: Row, *, seconds: float = LEASE_SECONDS) -> RunView:
         """Look up the answer of a run that has ended, and remember it."""
         try:
-            response = await self._api.look_up_run(row.response_id or "", seconds=LEASE_SECONDS)
+            response = await self._api.look_up_run(row.response_id or "", seconds=seconds)
         except UpstreamError as error:
             if error.status == 404:
                 error.message = "The run has ended, and the API no longer has its answer; ask again."
@@ -565,14 +583,17 @@ class Research:
             raise BadArgument("continue_from is not the id of a run that has an answer; list the runs to see them.")
         if row.durable and row.response_id is not None:
             return row.response_id
-        run = self._runs.get(run_id)  # which may be about to leave
-        said = self._said.get(run_id) if run is None else run.said
+        said = self._said_in(run_id)
         if said is None:
             raise BadArgument(
                 "continue_from is a run that the API does not keep, and what was said in it is no longer here: it ends "
                 "with its server, or with the next runs. Ask again, and say in the question what it needs to know."
             )
         return said
+
+    def _said_in(self, run_id: str) -> Conversation | None:
+        run = self._runs.get(run_id)  # which may be about to leave
+        return self._said.get(run_id) if run is None else run.said
 
     @cached_property
     def _account(self) -> str:
@@ -591,7 +612,7 @@ class Research:
         self._closed = True
         try:
             for run in self._runs.values():
-                if self._settings.research.on_exit == "cancel":
+                if self._settings.research.on_exit == "cancel" and run.is_begun_here:
                     run.cancel()
                 else:
                     run.leave()

@@ -51,6 +51,7 @@ class Action(Enum):
     CLOSE_UNASKED = "end: it was not asked for"
     CLOSE_UNPAID = "end: why it was refused"
     CLOSE_UNKNOWN = "end: it may have been paid for, and its id is not known"
+    CLOSE_UNREAD = "end: the API has the answer, and it cannot be read"
     CLOSE_GONE = "end: the answer is lost"
     CLOSE_UNCONFIRMED = "end: cancelled, which the API did not confirm"
 
@@ -90,7 +91,11 @@ TRANSITIONS: Final = {
     },
     _S.FOLLOWING: {**_WITH_ID, _T.LOST: Transition(_S.CATCHING_UP, _A.RESUME)},
     _S.CATCHING_UP: {**_WITH_ID, _T.LOST: Transition(_S.POLLING, _A.LOOK_UP)},
-    _S.POLLING: {**_WITH_ID, _T.LOST: Transition(_S.POLLING, _A.LOOK_UP)},
+    _S.POLLING: {
+        **_WITH_ID,
+        _T.LOST: Transition(_S.POLLING, _A.LOOK_UP),
+        _T.REFUSED: Transition(_S.ENDED, _A.CLOSE_UNREAD),
+    },
     _S.WITHDRAWING: {
         _T.PLACED: Transition(_S.CANCELLING, _A.STOP),
         _T.FINISHED: Transition(_S.ENDED, _A.CLOSE),

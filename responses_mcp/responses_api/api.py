@@ -6,6 +6,7 @@ import json
 import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -153,6 +154,7 @@ class ResponsesApi:
         policy: RetryPolicy | None = None,
         room: Room | None = None,
         bill: Bill | None = None,
+        fixed: AbstractSet[str] = frozenset(),
         seconds: float,
     ) -> JsonObject:
         """Ask for a response in background mode and return the Response object, in whatever state it ended.
@@ -160,7 +162,8 @@ class ResponsesApi:
         `on_place` is told the id of the response and the number of each event. `on_send` is awaited right before each
         request, after all other waits, that for a connection too; what it raises ends the call, and nothing is sent.
         Takes at most `seconds`.
-        `bill` is told of each request, but not what came of it, which may be known later. The rest is as for `create`.
+        `bill` is told of each request, but not what came of it, which may be known later. Members of the body, or of
+        its search, that are `fixed` are sent whatever the API says of them. The rest is as for `create`.
         """
         return await self._ask(
             "/responses",
@@ -173,6 +176,7 @@ class ResponsesApi:
             policy=policy,
             room=room,
             bill=bill,
+            fixed=fixed,
             seconds=seconds,
         )
 
@@ -223,6 +227,7 @@ class ResponsesApi:
         policy: RetryPolicy | None = None,
         room: Room | None = None,
         bill: Bill | None = None,
+        fixed: AbstractSet[str] = frozenset(),
         seconds: float | None = None,
     ) -> T:
         """POST `given`, or GET where there is nothing to give, as often as it takes."""
@@ -248,7 +253,7 @@ class ResponsesApi:
                 # A cancel during the wait must not cost another request, even if the wait had just ended.
                 await trio.lowlevel.checkpoint_if_cancelled()
                 attempts = 0 if bill is None else bill.usage.attempts
-                data = replace_lone_surrogates(json.dumps(fallback.fit(body), ensure_ascii=False)).encode()
+                data = replace_lone_surrogates(json.dumps(fallback.fit(body, fixed), ensure_ascii=False)).encode()
                 try:
                     request = Request("POST", self._url + path, headers, data)
                     if given is None:
@@ -272,7 +277,7 @@ class ResponsesApi:
                     if bill is not None and bill.usage.attempts > attempts and _is_refusal(error):
                         bill.not_billed()  # this one, and none before it
                     self._log_failure(retries + 1, error)
-                    learnt = fallback.after(error, body)
+                    learnt = fallback.after(error, body, fixed)
                     wait = policy.wait_before_retry(error, retries, self._rng)  # which is told of every failure
                     if learnt:
                         wait = 0.0
@@ -302,6 +307,7 @@ class ResponsesApi:
             f"No answer within {seconds:g} s; {_more_time(self._request.timeout_ms)} "
             "lower reasoning_effort in the profile, or ask for less.",
             code="timeout",
+            maybe_paid=bill is not None and bill.usage.uncounted > 0,
         )
 
     @asynccontextmanager

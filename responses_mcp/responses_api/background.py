@@ -20,7 +20,8 @@ from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, Deadlin
 from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.response.error_mapping import check_status
-from responses_mcp.responses_api.response.streaming import Place
+from responses_mcp.responses_api.response.reply import TOO_LONG
+from responses_mcp.responses_api.response.streaming import Place, keeps_nothing
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
 from responses_mcp.room import Room
 from responses_mcp.usage.bill import Bill
@@ -58,6 +59,18 @@ def is_unpaid(error: UpstreamError) -> bool:
 def is_repeatable(error: UpstreamError) -> bool:
     """Tell whether a request in background mode may be repeated: fewer may, as it goes on where nobody waits."""
     return error.retryable and (isinstance(error, ConnectionFailed) or error.status in (409, 429))
+
+
+def is_final(error: UpstreamError) -> bool:
+    """Tell whether a look at a response that failed so fails for a reason that does not pass by itself."""
+    return error.status in (400, 401, 403, 405, 410, 413, 422)
+
+
+def lost_previous(error: BaseException | None) -> bool:
+    """Tell whether a question was refused because the API does not have the response any more that it follows up."""
+    if not isinstance(error, UpstreamError) or error.status not in (400, 404):
+        return False
+    return error.code == "previous_response_not_found" or error.param == "previous_response_id"
 
 
 def is_without_background(error: BaseException | None) -> bool:
@@ -225,7 +238,7 @@ class _Asking:
             broke = self._id is not None and "id" not in found and found.get("status") == "failed"
             if found.get("status", "completed") in ENDED and not broke:  # which an event about the stream does not tell
                 return found
-            if self._id is None:
+            if self._id is None:  # or one with which nothing can be had
                 raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
         await self._follow()
         return await self._look_up()
@@ -244,7 +257,8 @@ class _Asking:
                 bill=self._bill,
                 seconds=self._api.timeout_ms / 1000 + _LEAVING,  # by then its caller has left
             )
-            self._id = self._id or found.get("id")
+            if not keeps_nothing(found):
+                self._id = self._id or found.get("id")
             return found
         raise ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
 
@@ -276,8 +290,8 @@ class _Asking:
                     return found
                 missing = 0
             except UpstreamError as error:
-                missing = missing + 1 if error.status == 404 else 0
-                if missing >= MOST_NOT_FOUND or isinstance(error, AuthenticationFailed):
+                missing = missing + 1 if error.status == 404 or is_final(error) else 0
+                if missing >= MOST_NOT_FOUND or error.code == TOO_LONG or isinstance(error, AuthenticationFailed):
                     error.maybe_paid = True
                     raise
                 self._tell("waiting for the API")
@@ -287,7 +301,6 @@ class _Asking:
             self._life.cancel(reason="nobody waits for it")
             await trio.lowlevel.checkpoint()
         self.sent = True
-        self._idle.deadline = trio.current_time() + IDLE
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         self.sent = not is_unpaid(error)
@@ -296,10 +309,12 @@ class _Asking:
 
     def _placed(self, place: Place) -> None:
         """Take note of an event: in the step in which it is read, without a checkpoint."""
-        self._idle.deadline = trio.current_time() + IDLE
         if place.number is not None:
             self._cursor = max(place.number, self._cursor)
-        self._id = self._id or place.response_id
+        if place.kept:
+            self._id = self._id or place.response_id
+        if self._id is not None:  # without one, to hang up would lose the answer
+            self._idle.deadline = trio.current_time() + IDLE
         if self._leaving and self._id is not None:
             self._reading.cancel(reason="its caller has left")
 

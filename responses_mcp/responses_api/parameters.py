@@ -3,13 +3,15 @@
 Unknown future models of a known family get the family's parameters, and the parameter fallback corrects that: after a
 400 or 422 that names an optional parameter, the request is repeated without it, or with an effort that the model takes.
 What a call learns is its own until it has been answered; then it is kept for its model. `tools` and a filter in it are
-never left out: that would widen the search, or drop it, without a word.
+never left out: that would widen the search, or drop it, without a word. Nor is what one question was asked with: the
+format of its answer, and what its caller says is `fixed`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -129,6 +131,7 @@ _NAMED = [
     )
 ]
 _FIRST = re.compile(r"[#$./]*(?:['\"]?body\W+)?(\w++)(?!-| \w)")
+_OF_FORMAT = re.compile(r"\btext\W+format\b|\bresponse_format\b")
 _LINK = re.compile(r"(?<![\w./#-])[\w.-]++:?/[^\s'\"]*+")
 _CONTENT_CODE = re.compile(r"prompt|policy|content_filter|moderation|safety")
 _ABOUT_CONTENT = re.compile(
@@ -143,10 +146,13 @@ class ParameterFallback:
     left_out: frozenset[str] = frozenset()
     moved: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def fit(self, body: JsonObject) -> JsonObject:
-        """Return `body` as the model takes it."""
-        fitting = {key: value for key, value in body.items() if key not in self.left_out}
-        if gone := self.left_out & _OF_SEARCH:
+    def fit(self, body: JsonObject, fixed: AbstractSet[str] = frozenset()) -> JsonObject:
+        """Return `body` as the model takes it; what is `fixed`, and a format of the text, stay in it."""
+        left_out = self.left_out - fixed
+        fitting = {key: value for key, value in body.items() if key not in left_out}
+        if "text" in left_out and "format" in body.get("text", {}):
+            fitting["text"] = {"format": body["text"]["format"]}
+        if gone := left_out & _OF_SEARCH:
             fitting["tools"] = [
                 {key: value for key, value in tool.items() if key not in gone} for tool in body.get("tools", ())
             ]
@@ -154,10 +160,15 @@ class ParameterFallback:
             fitting["reasoning"] = {**fitting["reasoning"], "effort": taken}
         return fitting
 
-    def after(self, error: UpstreamError, body: JsonObject) -> ParameterFallback | None:
-        """Return the fallback to try next, after `error` for `self.fit(body)`; None if there is none."""
-        sent = self.fit(body)
-        refused = _refused_members(error) & {*sent, *(key for tool in sent.get("tools", ()) for key in tool)}
+    def after(
+        self, error: UpstreamError, body: JsonObject, fixed: AbstractSet[str] = frozenset()
+    ) -> ParameterFallback | None:
+        """Return the fallback to try next, after `error` for `self.fit(body, fixed)`; None if there is none."""
+        sent = self.fit(body, fixed)
+        members = {*sent, *(key for tool in sent.get("tools", ()) for key in tool)} - fixed
+        if sent.get("text", {}).keys() == {"format"}:
+            members.discard("text")
+        refused = _refused_members(error) & members
         if not refused or ("store" in refused and "background" in sent):  # which has to be stored
             return None
         if "reasoning" in refused and sent["reasoning"] == body["reasoning"]:
@@ -201,8 +212,9 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     listed = ", ".join(names[:_MOST_NAMED]) + more
     if "allowed_domains" not in filters:
-        return f"The search leaves out {listed} (blocked_domains in the profile), and that was refused. "
-    return f"The search is restricted to {listed} (search.strict_domains), and that was refused. "
+        return f"The search leaves out {listed} (blocked_domains), and that was refused. "
+    why = "domains, by search.strict_domains or in research"
+    return f"The search is restricted to {listed} ({why}), and that was refused. "
 
 
 def _told(error: UpstreamError) -> tuple[str, str]:
@@ -219,6 +231,8 @@ def _refused_members(error: UpstreamError) -> frozenset[str]:
     param, said = _told(error)
     found = (match[match.lastgroup or 0] for pattern in _NAMED for match in pattern.finditer(said))
     paths = [param] if param else [path for names in found for path in re.split(r", (?:and )?| and ", names)]
+    # The format of a text is a question's own: without it, the answer would be another one.
+    paths = [path for path in paths if not _OF_FORMAT.search(path)]
     firsts = (_FIRST.match(path.strip("'\"`")) for path in paths)
     words = [_ALSO_CALLED.get(first[1], first[1]) for first in firsts if first]
     if "tools" in words:

@@ -17,6 +17,11 @@ from responses_mcp.usage.prices import PriceList
 MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
 _MOST_SEARCHES: Final = 10_000
 _MOST_ITEMS: Final = 10_000
+_COUNTS: Final = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+}
 _WORD = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
@@ -111,7 +116,7 @@ class Bill:
 
         One that was cancelled was worked on, and an error in the stream, which has no id, tells nothing of it.
         """
-        told = as_object(response.get("usage"))
+        told = _understood(as_object(response.get("usage")))
         if not told:
             if response.get("status") == "failed" and "id" in response:
                 self.not_billed()
@@ -162,6 +167,21 @@ class Bill:
             cost_usd=(before.cost_usd or 0.0) + (cost or 0.0) if known else None,
             prices_as_of=self._prices.as_of(self._model) if known else None,
         )
+
+
+def _understood(told: JsonObject) -> JsonObject:
+    """Return what was used, with its counts under the names of the Responses API; nothing where no count is there.
+
+    Some servers use the names of chat completions, or floats. What nobody understands was not free.
+    """
+    counts: JsonObject = {}
+    for name, other in _COUNTS.items():
+        value = told.get(name, told.get(other))
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) is int and 0 <= value <= MOST_TOKENS:
+            counts[name] = value
+    return {**told, **counts} if counts else {}
 
 
 def _count(mapping: JsonObject, key: str) -> int:

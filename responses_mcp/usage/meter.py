@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
@@ -78,25 +79,27 @@ class Meter:
         *,
         on_phase: Callable[[str], None] | None = None,
         patience: float = math.inf,
+        call_id: str | None = None,
     ) -> AsyncGenerator[Bill]:
         """Let one call through, and settle it at the end of the block however that comes; give its `Bill`.
 
         Waits, for `patience` seconds at most, while calls that run hold what this one needs; `on_phase` is told so.
         Raises `LimitReached` where a limit leaves too little, before anything is sent. An `UpstreamError` that leaves
-        the block is told what was used.
+        the block is told what was used. `call_id` is a name for the call in the ledger, for `settle_left`.
         """
         bill = Bill(profile.model, self._prices, service_tier=profile.service_tier)
         kind = f"{caller.tool} {profile.model}"
-        entry = self._entry(caller, profile.model)
+        call_id = call_id or uuid.uuid4().hex
         self._check_price(profile)
-        held: Reservation | None = None
+        admitted: tuple[Reservation, Entry | None] | None = None
         with trio.move_on_after(patience):
-            held = await self._admitted(kind, profile, entry, on_phase)
-        if held is None:
+            admitted = await self._admitted(kind, profile, partial(self._entry, call_id, caller, profile), on_phase)
+        if admitted is None:
             raise LimitReached(
                 f"What the limits leave is held by calls that run, such as research, and in {patience:g} s none of "
                 "them has told its cost. No request was made; ask again later, or raise limits.* in the settings."
             )
+        held, entry = admitted
         try:
             yield bill
         except UpstreamError as error:
@@ -106,12 +109,17 @@ class Meter:
         finally:
             self._settle(held, kind, bill.usage, entry)
 
+    def settle_left(self, call_id: str, usage: Usage | None) -> None:
+        """Have the ledger know what a call used whose process has left it; None where it made no request."""
+        if self._ledger is not None:
+            self._ledger.settle_left(call_id, usage)
+
     async def aclose(self) -> None:
         """Wait a moment for what is still to be written down."""
         if self._ledger is not None:
             await self._ledger.aclose()
 
-    def _entry(self, caller: Caller, model: str) -> Entry | None:
+    def _entry(self, call_id: str, caller: Caller, profile: Profile) -> Entry | None:
         if self._ledger is None:
             return None
         from responses_mcp.usage.ledger import Entry  # noqa: PLC0415  # has been imported
@@ -119,7 +127,7 @@ class Meter:
         client = caller.client
         if client is not None:
             client = "".join(filter(str.isprintable, client[:_LONGEST_CLIENT])).strip() or None
-        return Entry(id=uuid.uuid4().hex, at=int(self._now()), tool=caller.tool, model=model, client=client)
+        return Entry(id=call_id, at=int(self._now()), tool=caller.tool, model=profile.model, client=client)
 
     def _check_price(self, profile: Profile) -> None:
         if self._limits.any_of_cost and not self._prices.knows(profile.model, profile.service_tier):
@@ -130,13 +138,18 @@ class Meter:
             )
 
     async def _admitted(
-        self, kind: str, profile: Profile, entry: Entry | None, on_phase: Callable[[str], None] | None
-    ) -> Reservation:
+        self,
+        kind: str,
+        profile: Profile,
+        entry_of_now: Callable[[], Entry | None],
+        on_phase: Callable[[str], None] | None,
+    ) -> tuple[Reservation, Entry | None]:
         guess = self._guess(profile)
         if self._limits == LimitSettings():
-            return self._caps.reserve(self._caps.expected(kind, guess)) or Reservation(guess)
+            return self._caps.reserve(self._caps.expected(kind, guess)) or Reservation(guess), entry_of_now()
         async with self._turn:
             while True:
+                entry = entry_of_now()  # of the day that has come meanwhile
                 expected = self._caps.expected(kind, guess)
                 held = self._caps.reserve(expected)
                 if held is not None:
@@ -147,7 +160,7 @@ class Meter:
                         self._settle(held, kind, Usage(), entry)
                         raise
                     if admitted:
-                        return held
+                        return held, entry
                     again = self._settled != settled  # what was asked for is old
                     self._settle(held, kind, Usage(), None)
                     if again:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from responses_mcp.testing import Error, FakeApi, Faults, Hang
+from responses_mcp.testing import Error, FakeApi, Faults, Hang, RecordedRequest, Reply, as_stream
+from responses_mcp.testing.stored_responses import thoughtful_echo
 from tests.commands.online import KEY, WAIT, Command, api, command, output
 from tests.processes import COMMAND, environment
 
@@ -110,13 +111,13 @@ async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None
 # Real processes
 
 
-async def started(api: FakeApi, home: Path, *arguments: str) -> trio.Process:
+async def started(api: FakeApi, home: Path, *arguments: str, **more: str) -> trio.Process:
     return await trio.lowlevel.open_process(
         [*COMMAND, "research", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**environment(home, api.base_url, OPENAI_API_KEY=KEY), "NO_PROXY": "127.0.0.1"},
+        env={**environment(home, api.base_url, OPENAI_API_KEY=KEY), "NO_PROXY": "127.0.0.1", **more},
     )
 
 
@@ -203,3 +204,53 @@ async def test_an_interrupt_while_the_api_lets_nothing_through_says_that_it_cost
         assert "ends with this command, and costs nothing" in await rest_of(process)
         assert process.returncode == 130
         assert len(api.requests) == 1
+
+
+@POSIX
+async def test_an_answer_that_comes_as_the_run_is_left_is_printed_and_not_thrown_away(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    said_it = trio.Event()
+
+    async def in_the_end(request: RecordedRequest) -> Reply:
+        await said_it.wait()
+        return as_stream(thoughtful_echo(request.json))
+
+    with trio.fail_after(WAIT):
+        api.script(in_the_end)
+        process = await started(api, tmp_path, "Why?", RESEARCH_STORE="false")
+        await api.wait_requests(1)
+        assert "it ends with this command" in await interrupted(process)
+        said_it.set()
+        rest = await rest_of(process)
+        assert rest.startswith("The answer to: Why?")
+        assert process.returncode == 0
+
+
+@POSIX
+async def test_a_run_that_the_api_does_not_keep_ends_with_the_command_and_no_id_is_waited_for(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    with trio.fail_after(WAIT):
+        api.script(Hang())
+        process = await started(api, tmp_path, "Why?", RESEARCH_STORE="false")
+        await api.wait_requests(1)
+        await interrupted(process)
+        assert "The run ended with this command" in await rest_of(process)
+        assert process.returncode == 130
+
+
+@POSIX
+async def test_a_third_interrupt_leaves_the_cancel_to_go_on_and_says_how_to_look(api: FakeApi, tmp_path: Path) -> None:
+    with trio.fail_after(WAIT):
+        api.stored.interval = 60.0
+        api.stored.faults = Faults(cancels_lost=1000)
+        process = await started(api, tmp_path, "Why?")
+        await api.wait_requests(1)
+        await interrupted(process)
+        process.send_signal(signal.SIGINT)
+        await api.wait_requests(2)  # the cancel
+        process.send_signal(signal.SIGINT)
+        said = await rest_of(process)
+        assert re.search(r"has not confirmed the cancel yet; .* research show run_[0-9a-f]{16}", said)
+        assert process.returncode == 130

@@ -18,12 +18,16 @@ from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, UpstreamError
 from responses_mcp.research.outcome import RunView
+from responses_mcp.research.question import checked
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
-from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, RequestSettings, UsageSettings
 from responses_mcp.testing import Error, Hang, Json, Sse, as_stream, bodies
+from responses_mcp.testing.items import message, output_text
+from responses_mcp.usage.ledger import read_ledger
 from responses_mcp.usage.meter import Caller, Meter
-from tests.research.upstream import KEY, Upstream, at_once, researching, settings_for, slow
+from tests.research.upstream import KEY, OPENAI, Upstream, at_once, researching, settings_for, slow
 
 WAIT = 5_000.0
 CREATED = {"type": "response.created", "sequence_number": 0, "response": {"id": "resp_1", "status": "in_progress"}}
@@ -121,7 +125,7 @@ async def test_an_error_in_the_stream_says_nothing_of_the_response_which_is_look
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
-async def test_data_that_cannot_be_written_as_json_again_is_no_answer_and_can_be_told(
+async def test_data_that_cannot_be_written_as_json_again_is_none_and_the_answer_can_be_told(
     autojump_clock: MockClock, number: str, tmp_path: Path
 ) -> None:
     upstream = slow()
@@ -132,8 +136,10 @@ async def test_data_that_cannot_be_written_as_json_again_is_no_answer_and_can_be
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?", output_schema={"type": "object"})
         view = await research.result(run, wait_seconds=WAIT)
-    assert (view.status, view.maybe_paid) == ("failed", True)
-    assert "no JSON object" in str(json.dumps(view.as_json(), allow_nan=False))
+    assert (view.status, view.data) == ("completed", None)
+    told = json.loads(json.dumps(view.as_json(), allow_nan=False))
+    assert "no JSON object" in told["error"]
+    assert number in told["answer"]
 
 
 @pytest.mark.parametrize(
@@ -776,3 +782,267 @@ async def test_what_is_asked_of_research_that_is_closed_is_refused_and_written_n
         with pytest.raises(RuntimeError, match="is closed"):
             await use
     assert in_file(tmp_path, "SELECT count(*) FROM run") == [(0,)]
+
+
+# What an API makes of what one question asks for
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+WITHOUT_VERBOSITY = Json(
+    {"error": {"message": "Unsupported value: 'low'. Supported values are: 'medium'.", "param": "text.verbosity"}},
+    status=400,
+)
+
+
+async def test_a_refusal_of_verbosity_costs_no_run_its_schema(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [WITHOUT_VERBOSITY]
+    async with researching(upstream, tmp_path) as research:
+        for _ in range(2):
+            run = await research.start("why?", output_schema=SCHEMA, fresh=True)
+            await research.result(run, wait_seconds=WAIT)
+    first, *others = [asked.json["text"] for asked in upstream.of("ask")]
+    assert first.keys() == {"format", "verbosity"}
+    assert [other.keys() for other in others] == [{"format"}, {"format"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "param", "cure"),
+    [
+        ({"output_schema": SCHEMA}, "text.format.schema", "Correct output_schema"),
+        ({"location": {"timezone": "Mars/X"}}, "tools[0].user_location.timezone", "Correct location"),
+    ],
+)
+async def test_what_one_question_asks_for_is_never_left_out_and_its_refusal_is_told_and_costs_nothing(
+    autojump_clock: MockClock, given: dict[str, Any], param: str, cure: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Json({"error": {"message": "'pattern' is not permitted.", "param": param}}, status=400)]
+    async with researching(upstream, tmp_path) as research:
+        refused = await research.result(await research.start("why?", **given), wait_seconds=WAIT)
+        assert (refused.status, refused.maybe_paid, len(upstream.asked)) == ("failed", False, 1)
+        assert "'pattern' is not permitted." in str(refused.error)
+        assert cure in str(refused.error)
+        await research.result(await research.start("why?", **given), wait_seconds=WAIT)
+    bodies_sent = [asked.json for asked in upstream.of("ask")]
+    assert bodies_sent[0] == bodies_sent[1]
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete"])
+@pytest.mark.parametrize("text", ["Because.", "[1]", '{"a":'])
+async def test_an_answer_that_is_no_object_of_the_schema_is_told_as_it_is(
+    autojump_clock: MockClock, status: str, text: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [as_stream(bodies.response([message([output_text(text)])], status=status))]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?", output_schema=SCHEMA)
+        view = await research.result(run, wait_seconds=WAIT)
+        assert (view.status, view.data) == (status, None)
+        assert view.answer is not None
+        assert view.answer.text.startswith(text)
+        assert "no JSON object" in str(view.error)
+        await research.start("and then?", continue_from=run)
+
+
+async def test_an_object_in_a_fence_of_markdown_is_the_data(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [as_stream(bodies.response([message([output_text('```json\n{"a": "b"}\n```')])]))]
+    async with researching(upstream, tmp_path) as research:
+        view = await research.result(await research.start("why?", output_schema=SCHEMA), wait_seconds=WAIT)
+    assert (view.data, view.error) == ({"a": "b"}, None)
+
+
+def test_a_schema_that_is_nested_too_deeply_is_refused_before_anything_is_sent() -> None:
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(200):
+        schema = {"type": "object", "properties": {"a": schema}}
+    with pytest.raises(BadArgument, match="nested"):
+        checked("why?", output_schema=schema)
+
+
+@pytest.mark.parametrize("domain", ["../x", ".", "!!!", "https://"])
+@pytest.mark.parametrize("name", ["domains", "blocked_domains"])
+def test_what_is_no_domain_is_refused_before_anything_is_sent(name: str, domain: str) -> None:
+    with pytest.raises(BadArgument, match=f"{name} has .* is no domain"):
+        checked("why?", **{name: ["a.jp", domain]})
+
+
+# Silence, and what the API does not keep
+
+
+async def test_silence_ends_no_stream_that_cannot_be_taken_up_again(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [replace(as_stream(bodies.searched()), interval=400.0)]
+    async with researching(upstream, tmp_path, store=False, timeout_ms=36_000_000) as research:
+        view = await research.result(await research.start("why?"), wait_seconds=50_000)
+    assert (view.status, upstream.kinds) == ("completed", ["ask"])
+
+
+@pytest.mark.parametrize("said", [{"background": False}, {"background": True, "store": False}])
+async def test_an_api_that_ignores_background_mode_keeps_nothing_and_that_is_told(
+    autojump_clock: MockClock, said: dict[str, Any], tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Sse([created(**said), completed(id="resp_1", **said)], interval=5.0)]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(1)
+        assert not (await research.result(run)).durable
+        view = await research.result(run, wait_seconds=WAIT)
+        assert (view.status, view.durable) == ("completed", False)
+        upstream.script.clear()
+        await research.result(await research.start("and then?", continue_from=run), wait_seconds=WAIT)
+    assert upstream.kinds == ["ask", "ask"]
+    assert "previous_response_id" not in upstream.asked[1].json
+    assert [item["role"] for item in upstream.asked[1].json["input"] if "role" in item] == ["user", "assistant", "user"]
+
+
+async def test_a_follow_up_of_what_the_api_has_lost_is_asked_with_what_was_said(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    gone = {"message": "Previous response with id 'resp_1' not found.", "code": "previous_response_not_found"}
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await research.result(run, wait_seconds=WAIT)
+        upstream.script = [Json({"error": gone}, status=400)]
+        view = await research.result(await research.start("and then?", continue_from=run), wait_seconds=WAIT)
+        assert view.status == "completed"
+    assert upstream.asked[-1].json["input"][0]["content"].startswith("why?")
+    async with researching(upstream, tmp_path) as research:  # which has not heard what was said
+        upstream.script = [Json({"error": gone}, status=400)]
+        view = await research.result(await research.start("and so?", continue_from=run), wait_seconds=WAIT)
+    assert "say in the question what it needs" in str(view.error)
+    assert not view.maybe_paid
+
+
+# Answers that cannot be had
+
+
+async def test_an_answer_that_is_too_long_to_be_read_is_told_at_once_and_had_with_a_higher_limit(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+
+    async def ended(most: int, run: str | None) -> RunView:
+        request = RequestSettings(max_reply_bytes=most)
+        api = ResponsesApi(OPENAI, request, rng=lambda: 0.0, connect=upstream.connect)
+        clock = lambda: 1e9 + trio.current_time()  # noqa: E731
+        async with open_research(settings_for(tmp_path), api=api, in_thread=at_once, clock=clock) as research:
+            return await research.result(run or await research.start("why?"), wait_seconds=WAIT)
+
+    view = await ended(1000, None)
+    assert (view.status, view.maybe_paid) == ("failed", True)
+    assert "request.max_reply_bytes" in str(view.error)
+    assert len(upstream.asked) < 8
+    await trio.sleep(60)  # until it has ended
+    assert (await ended(2_000_000, view.run_id)).status == "completed"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 410])
+async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow(cut_after=2)
+    send = upstream.stored.answer
+    upstream.stored.answer = lambda method, path: Error(status) if method == "GET" else send(method, path)  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path) as research:
+        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    assert (view.status, view.maybe_paid) == ("failed", True)
+    assert f"({status}" in str(view.error)
+    assert len(upstream.asked) < 10
+
+
+async def test_a_cancel_that_is_answered_without_the_answer_has_it_looked_up(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        (response_id,) = upstream.stored.responses
+        upstream.stored.responses[response_id].interval = 0.0  # it has ended
+        upstream.cancels = Json({"id": response_id, "status": "completed"})
+        view = await research.cancel(run)
+    assert view.status == "completed"
+
+
+async def test_a_refusal_that_comes_after_the_cancel_ends_the_run_at_once_and_it_cost_nothing(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.latency = 2.0
+    upstream.script = [Error(429, headers={"retry-after": "30"})]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(1)
+        view = await research.cancel(run)
+        assert trio.current_time() < 3
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("cancelled", False, ["ask"])
+
+
+# What is written down
+
+
+async def test_no_words_of_the_question_are_written_where_a_refusal_repeats_them(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    question = "Why did Mr Example of Kanazawa leave the company?"
+    upstream = slow()
+    for refusal in (
+        {"detail": [{"type": "extra", "loc": ["body", "x"], "msg": "Not so.", "input": question}]},
+        {"error": {"message": f"Cannot answer '{question}'."}},
+    ):
+        upstream.script.append(Json(refusal, status=422))
+    async with researching(upstream, tmp_path) as research:
+        for _ in range(2):
+            view = await research.result(await research.start(question, fresh=True), wait_seconds=WAIT)
+            assert (view.status, view.maybe_paid) == ("failed", False)
+            assert "Kanazawa" not in str(view.error)
+    assert b"Kanazawa" not in _all_bytes(tmp_path)
+
+
+async def test_what_a_run_used_that_another_process_finishes_is_in_the_ledger(tmp_path: Path) -> None:
+    upstream = slow(0.05)
+    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
+    with trio.fail_after(60):
+        async with open_research(settings, api=upstream.api()) as research:
+            run = await research.start("why?")
+            await research.wait_for_id(run, 20)
+        (left,) = read_ledger(str(tmp_path), days=1, by="day")
+        assert (left.calls, left.input_tokens) == (1, 0)
+        async with open_research(settings, api=upstream.api()) as research:
+            view = await research.result(run, wait_seconds=40)
+            assert view.status == "completed"
+    (settled,) = read_ledger(str(tmp_path), days=1, by="day")
+    assert view.usage is not None
+    assert (settled.calls, settled.input_tokens, settled.held) == (1, view.usage["input_tokens"], 0)
+    assert settled.usd == pytest.approx(view.usage["cost_usd"])
+
+
+async def test_a_server_that_cancels_its_runs_at_its_end_leaves_those_of_others(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(30.0)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+    async with researching(upstream, tmp_path, on_exit="cancel") as research:
+        assert (await research.result(run, wait_seconds=5)).running
+    assert upstream.of("cancel") == []
+
+
+async def test_as_many_runs_as_are_asked_for_at_once_are_written_on_a_disk_that_is_slow(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+
+    async def slowly(work: Callable[[], Any]) -> Any:
+        await trio.sleep(0.5)
+        return await at_once(work)
+
+    async with researching(upstream, tmp_path, in_thread=slowly) as research, trio.open_nursery() as nursery:
+        for number in range(100):
+            nursery.start_soon(research.start, f"{number}?")
+    assert in_file(tmp_path, "SELECT count(*) FROM run") == [(100,)]

@@ -376,14 +376,16 @@ async def test_a_strict_filter_is_never_left_out_and_the_error_names_the_domain(
             ["a.jp", "no_host"],
             ["b.jp"],
         ]
-    assert str(caught.value).startswith(f"The search is restricted to {named} (search.strict_domains), ")
+    assert str(caught.value).startswith(
+        f"The search is restricted to {named} (domains, by search.strict_domains or in research), "
+    )
 
 
 async def test_of_many_domains_the_first_are_named() -> None:
     async with open_fake_api(Error(400, "Too many.", param="tools[0].filters.allowed_domains")) as fake:
         with trio.fail_after(WAIT):
             async with open_answers(strict(fake)) as answers:
-                with pytest.raises(RequestRefused, match=r"to 0\.jp, 1\.jp, 2\.jp and 97 more \(search"):
+                with pytest.raises(RequestRefused, match=r"to 0\.jp, 1\.jp, 2\.jp and 97 more \(domains"):
                     await answers.answer("q", domains=[f"{number}.jp" for number in range(100)])
 
 

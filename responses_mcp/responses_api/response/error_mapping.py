@@ -53,7 +53,7 @@ def http_error(status: int, headers: Mapping[str, str], beginning: bytes, redact
     """
     said, kind, code, param = _words(_parsed(beginning[:LONGEST_READ]), redact)
     wait = asked_wait(headers)
-    error_class, before, cure = _meaning(status, kind, code)
+    error_class, before, cure = _meaning(status, kind, code, param)
     retryable = (
         error_class is not QuotaExhausted
         and retryable_status(status)
@@ -124,8 +124,12 @@ def check_status(response: JsonObject, redact: Redact) -> None:
         )
 
 
-def _meaning(status: int, kind: str | None, code: str | None) -> tuple[type[UpstreamError], str, str]:
+def _meaning(
+    status: int, kind: str | None, code: str | None, param: str | None
+) -> tuple[type[UpstreamError], str, str]:
     """Return the error for a status, what happened, and what to do."""
+    if status in (400, 404, 422) and (cure := _cure_for(code, param)) is not None:
+        return RequestRefused, "The API refused the request", cure
     if is_quota(kind, code):
         return QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."
     if status == 401:
@@ -151,6 +155,17 @@ def _meaning(status: int, kind: str | None, code: str | None) -> tuple[type[Upst
         cure = "That is not followed with a key; set openai.base_url to the final address."
         return RequestRefused, "The API redirects", cure
     return RequestRefused, "The API refused the request", "Check the profile's model and its parameters."
+
+
+def _cure_for(code: str | None, param: str | None) -> str | None:
+    """Return what to do about a part of the request that only some questions have; None for all other parts."""
+    if code == "previous_response_not_found" or param == "previous_response_id":
+        return "It no longer has what continue_from goes on from; ask again, and say in the question what it needs."
+    if param is not None and re.search(r"\btext\.format\b", param):
+        return "Correct output_schema, or leave it out."
+    if param is not None and re.search(r"\buser_location\b", param):
+        return "Correct location, or user_location in the profile."
+    return None
 
 
 def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
@@ -204,8 +219,20 @@ def _words(value: object, redact: Redact) -> _Words:
         return _Words("")
     given = cast(dict[str, Any], error)
     said: object = given.get("message") or given.get("detail") or ""
-    text = _beginning(said if isinstance(said, str) else _dump(said), redact)
+    text = _beginning(said if isinstance(said, str) else _dump(_without_input(said)), redact)
     return _Words(_sentence(text), *(_word(given.get(name), redact) for name in ("type", "code", "param")))
+
+
+def _without_input(details: object) -> object:
+    """Return the details of a validator without what it was given, which is the question."""
+    listed = cast(list[object], details) if isinstance(details, list) else [details]
+    told = [
+        {name: value for name, value in as_object(each).items() if name not in ("input", "ctx", "url")}
+        if isinstance(each, dict)
+        else each
+        for each in listed[:_MOST_WRITTEN]
+    ]
+    return told if isinstance(details, list) else told[0]
 
 
 def _word(value: object, redact: Redact) -> str | None:

@@ -25,6 +25,8 @@ _LARGE_KEPT: Final = 1024 * 1024
 _WHOLE_STREAM: Final = 16  # times the bound of an event: no stream of an answer is so long
 # An event stream, whatever its name: no JSON text begins so.
 _EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:event|data|id|retry)?:")
+TOO_LONG: Final = "reply_too_long"
+"""The `code` of the error for a reply that is longer than may be read, whenever it is asked for."""
 _LONGEST_FIELD: Final = len(b"\xef\xbb\xbfevent:")
 
 
@@ -214,6 +216,7 @@ class ReplyReader:
             f"The API's reply is longer than {self._most_bytes} bytes; check openai.base_url, "
             "or raise request.max_reply_bytes.",
             status=self.status,
+            code=TOO_LONG,
         )
 
     def _unreadable(self) -> UnusableReply:

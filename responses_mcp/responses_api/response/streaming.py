@@ -57,10 +57,14 @@ class Event(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a stream is: the number of its last event, and the id of its response, where the event tells it."""
+    """Where a stream is: the number of its last event, and the id of its response, where the event tells it.
+
+    `kept` is false where it says that the API works on it in the foreground, or does not store it.
+    """
 
     number: int | None
     response_id: str | None = None
+    kept: bool = True
 
 
 class EventStream:
@@ -224,7 +228,10 @@ class ResponseStream:
             output = self._replacement()
         elif not any(as_object(item).get("type") == "message" for item in cast(list[object], output)):
             output = [*cast(list[object], output), *self._texts()]
-        return {**response, "status": text_at(response, "status") or kind.removeprefix("response."), "output": output}
+        ended = kind.removeprefix("response.")  # whatever the status says of a while ago
+        status = text_at(response, "status")
+        status = ended if status in ("", "queued", "in_progress") else status
+        return {**response, "status": status, "output": output}
 
     @property
     def kept_bytes(self) -> int:
@@ -321,7 +328,13 @@ def _place(kind: str, data: bytes, redact: Redact) -> Place:
     event = _object(data)
     number = event.get("sequence_number")
     usable = type(number) is int and 0 <= number <= _MOST_NUMBER
-    return Place(number if usable else None, usable_id(as_object(event.get("response")).get("id"), redact))
+    response = as_object(event.get("response"))
+    return Place(number if usable else None, usable_id(response.get("id"), redact), not keeps_nothing(response))
+
+
+def keeps_nothing(response: JsonObject) -> bool:
+    """Tell whether a Response says that the API works on it in the foreground, or does not store it."""
+    return response.get("background") is False or response.get("store") is False
 
 
 def _object(data: bytes) -> JsonObject:
