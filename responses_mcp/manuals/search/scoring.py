@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final
 
-from responses_mcp.manuals.search.query import RequiredTerm, Term, as_written, longest_parts
-from responses_mcp.manuals.words import foldable, normalise
+from responses_mcp.manuals.search.query import RequiredTerm, Term, as_written, is_grammar, longest_parts
+from responses_mcp.manuals.words import foldable, normalise, runs
 from responses_mcp.settings.model import LexicalSettings
 
 # BM25F: a text of average length counts its words once, a title twice. Lengths are in characters.
@@ -48,13 +48,20 @@ _CODE: Final = 0.05
 _DEFINITION: Final = 0.1
 _NOISE: Final = 0.02
 _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE + _DEFINITION
-_PERFECT: Final = (1 + _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
+
+# A list of words wants a section that has them all. A sentence has words that its answer need not have, and a long text
+# that has them by chance is no answer: there coverage fades, and length counts for more.
+_LISTED, _SPOKEN = 0.25, 0.45  # the part of the words that are grammar
+_FEW_GRAMMAR, _MANY_GRAMMAR = 1, 3  # and how many: a list may begin with "how to"
+_SPOKEN_B: Final = 0.25  # more of `_B`
 
 # In a long question of prose, a word that the best sections do not have says little, however rare it is.
 _FEEDBACK: Final = 0.5
 _FEEDBACK_ROWS: Final = 5
 _FEW_WORDS, _MANY_WORDS = 4, 8
-# And what the best sections share may be what was meant.
+# And what the best sections share may be what was meant. Code shares its language's words, whatever it is about.
+_PROSE, _CODE_TEXT = 0.02, 0.04  # the part of the characters that are marks of code
+_MARKS_OF_CODE: Final = "(){}[]=;_"
 _EXPANSION: Final = 0.25  # of what BM25 makes of the words, if it is not certain
 _LONG, _VERY_LONG = 6, 10  # words
 
@@ -137,6 +144,9 @@ class Scorer:
     ) -> None:
         self._query = foldable(normalise(query))
         self._words = words
+        said = runs(self._query)
+        grammar = sum(map(is_grammar, said))
+        spoken = _part(grammar, _FEW_GRAMMAR, _MANY_GRAMMAR) * _part(grammar / max(len(said), 1), _LISTED, _SPOKEN)
         self._terms = [term for term, _, there in terms if there]
         self._weights = [weight for _, weight, there in terms if there]
         self._telling = self._telling_words()
@@ -154,8 +164,10 @@ class Scorer:
         self._lexical = lexical
         self._numbers = sum(word.is_number for word in words)
         self.certainty = 0.0  # how surely the words name what is sought, from 0 to 1: whether a section has them all
-        self._b = min(_B * lexical.length_penalty_weight / 0.2, 1.0)
-        self._coverage = _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
+        self._b = min((_B + _SPOKEN_B * spoken) * lexical.length_penalty_weight / 0.2, 1.0)
+        self._coverage = (1 - spoken) * _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
+        self._perfect = (1 + (1 - spoken) * _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
+        self._feeds_back = 1.0  # how far the best sections are prose, from which something can be learnt
         self._defining = _DEFINING.search(self._query) is not None
         self._phrases = [self._between(*pair) for pair in pairwise(words)]
 
@@ -216,6 +228,10 @@ class Scorer:
         if share := _FEEDBACK * _part(self._telling, _FEW_WORDS, _MANY_WORDS):
             self._weigh(asked, weights, self._cover(asked, weights))
             top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
+            text = "".join(each.row.body for each in top)
+            marks = sum(map(text.count, _MARKS_OF_CODE)) / max(len(text), 1)
+            self._feeds_back = 1 - _part(marks, _PROSE, _CODE_TEXT)
+            share *= self._feeds_back
             seen = [sum(each.gains[at] for each in top) for at in range(len(weights))]
             most = max(seen, default=0.0) or 1.0
             weights = [
@@ -230,11 +246,11 @@ class Scorer:
     @property
     def prose(self) -> float:
         """Return how far this is a long question of prose that no section answers word by word, from 0 to 1."""
-        return _part(self._telling, _LONG, _VERY_LONG) * (1 - self.certainty)
+        return _part(self._telling, _LONG, _VERY_LONG) * (1 - self.certainty) * self._feeds_back
 
     def expand(self, looked: Iterable[Scored], related: Sequence[tuple[Term, float]]) -> None:
         """Let the words count that are `related` to the question, each for its share, in rows that have scores."""
-        weight = self._there / _PERFECT * _EXPANSION * self.prose
+        weight = self._there / self._perfect * _EXPANSION * self.prose
         for each in looked:
             body = each.row.body
             length = self._length(body)
@@ -266,10 +282,10 @@ class Scorer:
     def _weigh(self, rows: Sequence[Scored], weights: Sequence[float], best: float) -> None:
         """Score rows anew by so much for each term, where the best coverage of any row is `best`."""
         total = sum(weights) or 1.0
-        scale = self._there / _PERFECT
+        scale = self._there / self._perfect
         # A term that no row has takes nothing from the others.
         there = sum(map(any, zip(*(each.required for each in rows), strict=True))) or 1
-        wanted = (total + sum(weight for _, weight in self._required)) * _PERFECT
+        wanted = (total + sum(weight for _, weight in self._required)) * self._perfect
         for each in rows:
             each.score, each.parts, each.signals = 0.0, [], []
             plain = sum(map(float.__mul__, weights, each.at_average)) / total
@@ -288,7 +304,7 @@ class Scorer:
 
     def refine(self, found: Scored) -> None:
         """Add what takes longer to find out: phrases, closeness, numbers beside their words, codes."""
-        body, lexical, scale = f"{found.title}\n{found.row.body}", self._lexical, self._there / _PERFECT
+        body, lexical, scale = f"{found.title}\n{found.row.body}", self._lexical, self._there / self._perfect
         if self._phrases:
             phrases = sum(phrase in body for phrase in self._phrases) / len(self._phrases)
             found.add("phrase", scale * _PHRASE * lexical.phrase_weight / 0.5 * phrases, "phrase")
