@@ -1,5 +1,7 @@
 """Environment over file over defaults (spec 5.1), and the memory of where each value came from."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -141,12 +143,25 @@ def test_home_comes_from_home_then_userprofile_then_the_system(tmp_path: Path, m
         load(tmp_path / name, f"request: {{max_retries: {number}}}\n")
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "three")
 
-    def retries(**environ: str) -> int:
+    def retries(environ: Mapping[str, str]) -> int:
         return clean(load_settings(environ, windows=False)).settings.request.max_retries
 
-    assert retries(HOME=str(tmp_path / "one"), USERPROFILE=str(tmp_path / "two")) == 0
-    assert retries(HOME="", USERPROFILE=str(tmp_path / "two")) == 1
-    assert retries() == 2
+    assert retries({"HOME": str(tmp_path / "one"), "USERPROFILE": str(tmp_path / "two")}) == 0
+    assert retries({"HOME": "", "USERPROFILE": str(tmp_path / "two")}) == 1
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    assert retries(os.environ) == 2
+
+
+def test_a_mapping_without_a_home_keeps_the_home_of_the_process_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(tmp_path, "request: {max_retries: 9}\n")
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    loaded = clean(load_settings({"USAGE_LEDGER": "1"}, toolsets="answer,research", windows=False))
+    assert (loaded.settings.request.max_retries, loaded.settings.research.state_dir) == (3, None)
+    assert clean(load_settings(os.environ, windows=False)).settings.request.max_retries == 9
 
 
 def test_a_user_without_a_home_gets_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
