@@ -175,6 +175,11 @@ def test_the_program_about_manuals_finds_reads_and_is_told_what_is_missing(capsy
     assert "not_found Manual 'pumps' has no 'missing.md'" in said
 
 
+def test_the_program_about_vectors_gives_them_and_compares_by_them(capsys: pytest.CaptureFixture[str]) -> None:
+    example("own_embedder").main()
+    assert capsys.readouterr().out == "sections with vectors: 1\ncare.md 1\n"
+
+
 async def run_under_asyncio(name: str, environment: pytest.MonkeyPatch) -> None:
     """Run a program of asyncio against a fake API."""
 

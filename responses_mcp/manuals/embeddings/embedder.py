@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final, Protocol
 
+from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.manuals.embeddings.pieces import FORM
 
 USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
 """What the running call had an API embed, in its own words for tokens, and `attempts`; None where nobody asks."""
 
 
-class EmbeddingFailed(Exception):  # a search goes on by words; a command ends
+class EmbeddingFailed(ResponsesMcpError):  # a search goes on by words; a command ends
     """There are no vectors. The message says why, in a sentence that shows no secret."""
 
 
@@ -44,6 +46,32 @@ class Embedder(Protocol):
     async def aclose(self) -> None:
         """Give back what it holds."""
         ...
+
+
+async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Return what an embedder gives for some texts: a vector for each. It may be anybody's, so that is looked at.
+
+    Raises `EmbeddingFailed`.
+    """
+    vectors = await embedder.embed(texts)
+    for_texts = f"for {len(texts)} text{'s' if len(texts) > 1 else ''}; its embed must return one for each."
+    try:
+        count = len(vectors)
+    except TypeError as error:
+        raise EmbeddingFailed(f"The embedder {embedder.name!r} gave no list of vectors {for_texts}") from error
+    if count != len(texts):
+        found = f"{count} vector{'' if count == 1 else 's'}"
+        raise EmbeddingFailed(f"The embedder {embedder.name!r} gave {found} {for_texts}")
+    if not all(map(_is_vector, vectors)):
+        raise EmbeddingFailed(f"The embedder {embedder.name!r} gave something that is no vector of finite numbers.")
+    return vectors
+
+
+def _is_vector(given: Sequence[float]) -> bool:
+    try:
+        return len(given) > 0 and math.isfinite(math.hypot(*given))
+    except TypeError:
+        return False
 
 
 def model_name(embedder: Embedder) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, vectors_of
 from responses_mcp.manuals.embeddings.pieces import Section
 
 MOST_TEXTS: Final = 32  # in one request; there are servers that take no more
@@ -20,7 +20,7 @@ Vectors = Sequence[Sequence[float]]
 async def embedded(embedder: Embedder, sections: Sequence[Section]) -> list[tuple[Section, Vectors]]:
     """Return the sections with the vectors of their texts. One request. Raises `EmbeddingFailed`."""
     texts = [section.texts for section in sections]
-    found = iter(await embedder.embed([text for each in texts for text in each]))
+    found = iter(await vectors_of(embedder, [text for each in texts for text in each]))
     return [(section, [next(found) for _ in each]) for section, each in zip(sections, texts, strict=True)]
 
 
