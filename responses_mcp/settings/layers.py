@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from responses_mcp.settings import schema
+from responses_mcp.settings.address import is_placeholder
 from responses_mcp.settings.files import ConfigFile, absolute, expanded
 from responses_mcp.settings.findings import Findings, Part, place
 from responses_mcp.settings.setting import BadValue, Given, Outside, Setting, from_text, from_yaml
@@ -54,7 +55,11 @@ class Layers:
         if setting.key == "server.line_mode" and text != "1":
             text = ""  # "1" switches it on, anything else says nothing (spec 5.4)
         if text:
-            self.accept(setting.key, from_text(setting, text, self.findings), f"env {setting.env}")
+            value = from_text(setting, text, self.findings)
+            if is_placeholder(text):
+                cure = f"set {setting.env} where the client is started, or take it out of the client's entry"
+                value = BadValue(("a placeholder left unfilled (not shown)",), cure=cure)
+            self.accept(setting.key, value, f"env {setting.env}")
             return
         given = self.given(setting.key)
         if given is None:

@@ -86,6 +86,18 @@ def test_a_model_id_is_one_printable_word(text: str, tmp_path: Path) -> None:
     assert loaded.settings.model_profiles["answer"].model == "gpt-5.2"
 
 
+@pytest.mark.parametrize("form", ["${{{}}}", "${}", "${{env:{}}}", "{{env:{}}}", "%{}%", "$env:{}"])
+@pytest.mark.parametrize(
+    "name", ["OPENAI_BASE_URL", "MODEL_ANSWER", "OPENAI_API_TIMEOUT", "MANUALS_ROOT", "MCP_TOOLSETS"]
+)
+def test_a_variable_that_a_client_left_as_a_placeholder_is_told_with_where_to_set_it(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    found = problem(load(tmp_path, environ={name: form.format(name)}))
+    assert f"got a placeholder left unfilled (not shown) (from env {name}); set {name} where " in found
+    assert found.endswith("where the client is started, or take it out of the client's entry.")
+
+
 @pytest.mark.parametrize("yaml", ["5.4", "true", "[gpt-5.4]", '""', '" "'])
 def test_a_model_id_in_the_file_is_text(yaml: str, tmp_path: Path) -> None:
     found = problem(load(tmp_path, f"model_profiles: {{answer: {{model: {yaml}}}}}\n"))
