@@ -15,7 +15,7 @@ from responses_mcp.debuglog import configure
 from responses_mcp.errors import KeyUnusable, exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
-from responses_mcp.settings.address import NETWORK_VARIABLES, is_placeholder
+from responses_mcp.settings.address import drop_unfilled
 
 log = logging.getLogger(__name__)
 
@@ -171,9 +171,7 @@ def _tell(text: str) -> None:
 def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     parent = os.getppid()  # before it can be gone
     settings = loaded.settings
-    # A client has left them as its file has them, and no call would get through. In either case of letters Windows has
-    # but one.
-    unfilled = [name for name in NETWORK_VARIABLES if is_placeholder(os.environ.get(name, "")) and os.environ.pop(name)]
+    unfilled = drop_unfilled(os.environ)
     if sys.__stdin__ is not None and sys.__stderr__ is not None and os.isatty(0) and os.isatty(2):
         _tell(_WAITING)
     handler = configure(

@@ -128,8 +128,9 @@ class Client(ClientLimits):
 
     `reference` is how its file refers to the environment variable NAME; None if it cannot. `inherits` tells that all of
     its own environment reaches the server anyway. `limit` is the member of an entry that says how long it waits for a
-    call, and how many of its units are a second. `trust` is what lets it call tools without asking, `untrusted` what it
-    does else. `check` says how to see that it has the server; `{program}` in it stands for the command of this program.
+    call, and how many of its units are a second. `empties` tells that a variable that is not set arrives
+    empty, and not as the reference to it. `trust` is what lets it call tools without asking, `untrusted` what it does
+    else. `check` says how to see that it has the server; `{program}` in it stands for the command of this program.
     """
 
     user_file: Callable[[Machine], PurePath]
@@ -139,6 +140,7 @@ class Client(ClientLimits):
     members: Members = Members()
     reference: str | None = None
     inherits: bool = False
+    empties: bool = False
     limits: Callable[[Server], dict[str, Any]] = lambda _: {}
     limit: tuple[str, int] | None = None
     trust: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -321,6 +323,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".gemini/settings.json",
         dialect="json with comments",
         reference="$NAME",
+        empties=True,
         limits=_milliseconds,
         limit=("timeout", 1000),
         trust={"trust": True},

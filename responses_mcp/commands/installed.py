@@ -138,9 +138,10 @@ def _is_ours(words: Sequence[str]) -> bool:
 
 
 def _filled(text: str, client: Client, environ: Mapping[str, str]) -> str:
-    """Return a value with the variables that it refers to filled in; one that is not set stays as it is written."""
+    """Return a value with the variables that it refers to filled in, those that are not set as the client does it."""
     if client.reference is None:
         return text
-    for name in sorted(set(_VARIABLE.findall(text)) & environ.keys(), key=len, reverse=True):
-        text = text.replace(client.reference.replace("NAME", name), environ[name])
+    for name in sorted(set(_VARIABLE.findall(text)), key=len, reverse=True):
+        if name in environ or client.empties:
+            text = text.replace(client.reference.replace("NAME", name), environ.get(name, ""))
     return text

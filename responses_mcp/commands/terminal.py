@@ -21,6 +21,7 @@ from typing import Any, Final, Self, TextIO
 
 from responses_mcp.commands.parser import Parser
 from responses_mcp.settings import Settings, load_settings
+from responses_mcp.settings.address import drop_unfilled
 
 OK: Final = 0
 FAILED: Final = 1
@@ -116,6 +117,8 @@ def configured(
     `more` goes to `load_settings`. Raises Stop for problems.
     """
     loaded = load_settings(environ, config_path=config_path, **more)
+    for name in drop_unfilled(os.environ):
+        remark(f"{name} still holds a placeholder, so it is ignored.")
     for warning in loaded.warnings:
         if not warning.startswith(silent):
             remark(warning)

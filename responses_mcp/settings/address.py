@@ -7,7 +7,7 @@ environment holds their values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -63,6 +63,15 @@ def is_placeholder(text: str) -> bool:
     `$NAME`, `$env:NAME`, `${…}` anywhere, `{env:NAME}`, `%NAME%` and `$(…)`.
     """
     return "${" in text or _PLACEHOLDER.fullmatch(text) is not None
+
+
+def drop_unfilled(environ: MutableMapping[str, str]) -> list[str]:
+    """Take proxies and certificates out of an environment that still hold a placeholder, and return their names.
+
+    A client has left them as its file has them, and no call would get through. In either case of letters Windows has
+    but one.
+    """
+    return [name for name in NETWORK_VARIABLES if is_placeholder(environ.get(name, "")) and environ.pop(name)]
 
 
 def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:

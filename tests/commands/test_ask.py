@@ -84,6 +84,14 @@ async def test_an_address_that_lacks_a_part_is_told_which(
     assert told in err
 
 
+async def test_a_certificate_that_is_left_as_a_placeholder_is_ignored_and_told(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "$SSL_CERT_FILE")
+    code, _, err = await command("ask", "Why?")
+    assert (code, err) == (0, "openai-responses-mcp: SSL_CERT_FILE still holds a placeholder, so it is ignored.\n")
+
+
 async def test_json_is_the_object_that_the_tools_return(api: FakeApi, command: Command) -> None:
     api.script(as_stream(bodies.searched()))
     answer = json.loads(output(await command("ask", "When?", "--json")))

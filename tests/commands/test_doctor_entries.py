@@ -123,7 +123,12 @@ async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examin
     ("client", "entry", "seen"),
     [
         ("codex", {"env_vars": ["OPENAI_API_KEY"], "env": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, "),
-        ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, $NO_SUCH, x"),
+        ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, , x"),
+        (
+            "cursor",
+            {"env": {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}", "ELSE": "${env:NO_SUCH}"}},
+            f"{KEY}, , ${{env:NO_SUCH}}",
+        ),
         ("claude-code", {}, f"{KEY}, , x"),
         ("opencode", {"environment": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, x"),
         ("goose", {"envs": {"MODEL_ANSWER": "m"}, "env_keys": ["OPENAI_API_KEY"]}, f"{KEY}, m, x"),
@@ -355,3 +360,34 @@ async def test_the_way_to_the_api_is_judged_with_the_variables_that_the_entry_gi
     report.line("ok", "proxy", "none is set")
     report = await examine("--offline", HTTPS_PROXY="http://shell.invalid:9")
     report.line("ok", "proxy", "reached through the proxy shell.invalid:9")
+
+
+@posix_only
+async def test_what_gemini_passes_on_and_is_no_longer_set_is_as_if_it_were_not_there(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    passed = {name: f"${name}" for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SSL_CERT_FILE", "HTTPS_PROXY")}
+    put("gemini", tmp_path, {"command": small_server(tmp_path), "env": passed, "trust": True})
+    report = await examine("--offline", "--client", "gemini", start=None)
+    report.line("ok", "base_url", "https://api.openai.com/v1")
+    report.line("ok", "certificates", "certifi")
+    report.line("ok", "proxy", "none is set")
+    assert report.code == 0
+
+
+@posix_only
+async def test_a_proxy_and_a_certificate_left_as_placeholders_are_told_and_nothing_fails_for_them(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    left = {"SSL_CERT_FILE": "${env:SSL_CERT_FILE}", "HTTPS_PROXY": "${env:HTTPS_PROXY}"}
+    put(
+        "cursor",
+        tmp_path,
+        {"command": small_server(tmp_path), "env": {"OPENAI_API_KEY": "sk-canary-0123456789", **left}},
+    )
+    for named, environ in ((["--client", "cursor"], {}), ([], {"SSL_CERT_FILE": "$X", "HTTPS_PROXY": "$Y"})):
+        report = await examine("--offline", *named, start=None, **environ)
+        report.line("warn", "certificates", "SSL_CERT_FILE still holds a placeholder, so it is ignored", "Fix: set it")
+        report.line("warn", "proxy", "HTTPS_PROXY still holds a placeholder, so it is ignored", "Fix: set it where")
+        report.line("ok", "certificates", "certifi")
+        assert report.code == 0

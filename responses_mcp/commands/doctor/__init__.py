@@ -44,6 +44,7 @@ from responses_mcp.commands.terminal import (
     write,
 )
 from responses_mcp.redaction import Redactor
+from responses_mcp.settings.address import drop_unfilled
 from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import Settings
 
@@ -210,6 +211,10 @@ def _variables(of_entry: Mapping[str, str] | None) -> Generator[None]:
 
 async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapping[str, Announced] | None:
     openai, trust_env = loaded.settings.openai, loaded.settings.request.trust_env
+    for name in drop_unfilled(os.environ) if trust_env else ():
+        check = "certificates" if name.startswith("SSL") else "proxy"
+        ignored = f"{name} still holds a placeholder, so it is ignored"
+        tell(warn(check, ignored, "set it where the client is started, or take it out of the client's entry"))
     certificates = check_certificates(trust_env=trust_env)
     tell(certificates)
     if address_is_wrong(loaded):  # the default has taken its place, and must not be sent what is meant for another
