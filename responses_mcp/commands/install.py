@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
@@ -38,6 +39,7 @@ _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
 _KNOWN: Final = ", ".join(CLIENTS)
 _OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
 _TOLD: Final = ("--config", "--toolsets")  # options whose values are no secrets
+_STILL_THERE: Final = "A key that stood in the entry is still there; delete that file when you do not need it."
 _OFFERING: Final = ("MANUALS_ROOT", "MCP_TOOLSETS")
 _EXAMPLES: Final = """\
 examples:
@@ -112,9 +114,15 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     if options.config is None:
         options.config = kept.get("--config")
     settings = _settings(options, machine, there, manuals)
-    entry = client.entry(_server(options, machine, settings, manuals, kept))
+    server = _server(options, machine, settings, manuals, kept)
+    in_entry = () if client.writes_values or there is None else _keys_in(there.given, server.secrets)
+    # A key in the entry works; a reference to a variable that is not set would not.
+    working = [name for name in in_entry if not machine.environ.get(name)]
+    entry = client.entry(replace(server, secrets=tuple(name for name in server.secrets if name not in working)))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     put = (_write if options.write else _show)(client, options.name, entry, path, redact)
+    if options.write and len(working) < len(in_entry):
+        say(_STILL_THERE)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
     for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
@@ -140,7 +148,7 @@ def _remove(options: argparse.Namespace, machine: Machine) -> None:
             say(f"{name} was removed from {path}.")
             _say_kept(change, kept)
             if client.writes_values and kept is not None:
-                say("A key that stood in the entry is still there; delete that file when you do not need it.")
+                say(_STILL_THERE)
     for other in find_installed(machine):
         if isinstance(other, Installed) and other.client == options.client:
             remark(f"{client.title} still has {other.name}, in {other.file}.")
@@ -214,6 +222,14 @@ def _server(
         answer_ms=settings.request.timeout_ms,
         search_ms=search if "search" in settings.toolsets else 0,
         name=options.name,
+    )
+
+
+def _keys_in(variables: Mapping[str, Any], secrets: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of those secrets whose values stand in an entry, and no references to them."""
+    values = {name: variables.get(name) for name in secrets}
+    return tuple(
+        name for name, value in values.items() if isinstance(value, str) and value and not is_placeholder(value)
     )
 
 
@@ -364,13 +380,20 @@ def _say_next_steps(
 ) -> None:
     """Say what this command cannot do; `put` is the entry that is or would be there."""
     client = CLIENTS[options.client]
-    for variable in secret_variables(settings.openai):
+    secrets = secret_variables(settings.openai)
+    in_entry = _keys_in(as_table(put.get(client.members.variables)) or {}, secrets)
+    for variable in secrets:
         if client.writes_values:
-            if not (as_table(put.get(client.members.variables)) or {}).get(variable):
+            if variable not in in_entry:
                 remark(
                     f'{client.title} fills in no variables: add "{variable}" with its value to "env" of this entry '
                     f"in {path} yourself, and let nobody else read that file."
                 )
+        elif variable in in_entry:
+            remark(
+                f"The key stands in the entry itself. To keep it out of the file, set {variable} here, "
+                "and run this again."
+            )
         elif not machine.environ.get(variable):
             alone = "; the manuals work without it" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")

@@ -441,13 +441,31 @@ def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
 
 def test_what_its_owner_added_to_an_entry_stays(install: Install, machine: Machine) -> None:
     old = {"command": "old", "trust": True, "env": {"MODEL_ANSWER": "gpt-5", "OPENAI_API_KEY": "sk-of-the-owner"}}
-    for client, key in (("claude-desktop", "sk-of-the-owner"), ("gemini", "$OPENAI_API_KEY")):
+    for client in ("claude-desktop", "gemini"):
         path = put_entry(client, machine, old)
         done = install(client, "--write")
         entry = entry_in(client, path.read_text(encoding="utf-8"))
-        assert (entry["trust"], entry["env"]["MODEL_ANSWER"], entry["env"]["OPENAI_API_KEY"]) == (True, "gpt-5", key)
+        assert entry["trust"] is True
+        assert {"MODEL_ANSWER": "gpt-5", "OPENAI_API_KEY": "sk-of-the-owner"}.items() <= entry["env"].items()
         assert "sk-of-the-owner" not in done.text
-    assert "- env.OPENAI_API_KEY: (not shown)" in done.out
+
+
+@pytest.mark.parametrize(("client", "reference"), [("claude-code", "${OPENAI_API_KEY}"), ("gemini", "$OPENAI_API_KEY")])
+def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
+    client: str, reference: str, install: Install, machine: Machine
+) -> None:
+    path = put_entry(client, machine, {"command": "old", "env": {"OPENAI_API_KEY": "sk-of-the-owner"}})
+    shown, done = install(client), install(client, "--write")
+    assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": "sk-of-the-owner"}
+    for each in (shown, done):
+        assert "The key stands in the entry itself. To keep it out of the file, set OPENAI_API_KEY here" in each.err
+        assert "is not set here" not in each.err
+    again = install(client, "--write", OPENAI_API_KEY=KEY)
+    assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": reference}
+    assert "- env.OPENAI_API_KEY: (not shown)" in again.out
+    assert "A key that stood in the entry is still there; delete that file when you do not need it." in again.out
+    assert "sk-of-the-owner" not in shown.text + done.text + again.text
+    assert "still there" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
 
 
 @pytest.mark.parametrize(
