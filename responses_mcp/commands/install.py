@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
-from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table
+from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table, texts_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Server, this_machine
 from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
@@ -32,6 +32,7 @@ from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings
 from responses_mcp.settings.address import is_placeholder
+from responses_mcp.settings.schema import READ_BY_SERVER
 from responses_mcp.settings.setting import names_in
 
 # Some clients allow 60 characters for this name and a tool's; in JavaScript an object has a `__proto__` already.
@@ -401,6 +402,11 @@ def _say_next_steps(
         for variable, value in read_by_server(machine.environ):
             if "@" in value:
                 remark(f"{variable} has credentials in it and was left out; add it in the same way.")
+    if gone := [name for name in READ_BY_SERVER if name in _named_in(put, client) and not machine.environ.get(name)]:
+        remark(
+            f"The entry names {', '.join(sorted(gone))}, not set here. To have only what is set, take the entry out "
+            "with --remove in place of --write, and run this again."
+        )
     if put.get("required") is True:
         remark(
             f"required = true in it keeps {client.title} from starting when this server cannot start. "
@@ -420,6 +426,14 @@ def _say_next_steps(
         remark(client.check.format(program=" ".join(machine.command)))
     if not options.profiles and not has_profiles(settings):
         remark(f"Optional: {PROFILES_HINT}")
+
+
+def _named_in(entry: Mapping[str, Any], client: Client) -> set[str]:
+    """Return the names of the variables that an entry passes on without their values."""
+    variables = as_table(entry.get(client.members.variables)) or {}
+    reference = client.reference or ""
+    named = {name for name, value in variables.items() if value == reference.replace("NAME", name)}
+    return {*named, *texts_in(entry.get(client.members.names or ""))}
 
 
 def _is_installed() -> bool:

@@ -450,6 +450,19 @@ def test_what_its_owner_added_to_an_entry_stays(install: Install, machine: Machi
         assert "sk-of-the-owner" not in done.text
 
 
+@pytest.mark.parametrize("client", ["codex", "gemini", "cursor"])
+def test_a_variable_that_an_entry_names_and_that_is_no_longer_set_is_told_with_the_way_out(
+    client: str, install: Install
+) -> None:
+    told = "The entry names MODEL_ANSWER, OPENAI_BASE_URL, not set here. To have only what is set, take the entry out"
+    variables = {"MODEL_ANSWER": "gpt-5.5", "OPENAI_BASE_URL": "https://x.example/v1"}
+    assert "The entry names" not in install(client, "--write", **variables).text
+    again = install(client, "--write")
+    assert f"{told} with --remove in place of --write, and run this again." in again.err
+    install(client, "--remove")
+    assert "The entry names" not in install(client, "--write").text
+
+
 @pytest.mark.parametrize(("client", "reference"), [("claude-code", "${OPENAI_API_KEY}"), ("gemini", "$OPENAI_API_KEY")])
 def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     client: str, reference: str, install: Install, machine: Machine
