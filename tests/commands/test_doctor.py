@@ -267,7 +267,7 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
             ("warn", "base_url", "not encrypted", "Fix: use https."),
         ),
         ({"MANUALS_ROOT": "/nowhere"}, None, ("warn", "manuals", "no such folder", "Fix: create it or correct the path.")),
-        ({"MODEL_ANSWER": "o4-mini"}, None, ("FAIL", "models", "ended on 2026-10-23", "Fix: set model_profiles.answer")),
+        ({"MODEL_ANSWER": "o4-mini"}, None, ("FAIL", "models", "ended on 2026-10-23", "Fix: set MODEL_ANSWER to a model")),
         (
             {"ALL_PROXY": "http://127.0.0.1:1", "SSL_CERT_FILE": "/nowhere"},
             "request: {trust_env: false}",
@@ -410,6 +410,7 @@ def test_an_executable_that_may_vanish_is_told(monkeypatch: pytest.MonkeyPatch, 
 async def test_an_unknown_model_fails_with_names_that_are_near(examine: Doctor) -> None:
     report = await examine(reply=Json({"data": [{"id": "gpt-5.2"}, {"id": "gpt-5.4-mini"}]}), MODEL_QUICK="gpt-5.4-mni")
     report.line("FAIL", "models", "gpt-5.4-mni (model_profiles.answer_quick) is not among the 2 models", "gpt-5.4-mini")
+    report.line("FAIL", "models", "Fix: set MODEL_QUICK to another model")
     report.line("ok", "models", "gpt-5.2")
     assert report.failed == ["models"]
 
@@ -461,8 +462,17 @@ async def test_the_end_in_the_list_of_the_api_is_warned_of(examine: Doctor) -> N
     near = str(datetime.now(UTC).date() + timedelta(days=30))
     report = await examine(reply=Json({"data": [{"id": "gpt-5.2", "shutdown_date": near}]}))
     report.line(
-        "warn", "models", f"gpt-5.2 (model_profiles.answer) ends on {near}", "Fix: set model_profiles.answer to"
+        "warn",
+        "models",
+        f"gpt-5.2 (model_profiles.answer) ends on {near}",
+        "Fix: set model_profiles.answer.model (MODEL_ANSWER) to",
     )
+
+
+async def test_who_has_a_model_in_the_file_is_told_to_change_it_there(examine: Doctor, tmp_path: Path) -> None:
+    report = await examine(reply=Json({"data": []}), config="model_profiles: {answer: {model: gpt-99}}")
+    change = f"Fix: set model_profiles.answer.model in {tmp_path / 'c.yaml'} to another model"
+    report.line("FAIL", "models", "gpt-99 (model_profiles.answer) is not among", change)
 
 
 def test_profiles_with_the_same_model_share_a_line_and_deployments_may_have_any_name() -> None:

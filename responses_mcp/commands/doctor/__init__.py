@@ -177,7 +177,9 @@ async def _check(  # noqa: PLR0917
         listed = await _network(loaded, tell, offline=options.offline)
     own_names = (urlsplit(settings.openai.base_url).hostname or "").endswith(_NAMES_OF_THE_USER)
     today = datetime.now(UTC).date()
-    for finding in check_models(settings.model_profiles, listed, today, all_listed=not own_names):
+    for finding in check_models(
+        settings.model_profiles, listed, today, all_listed=not own_names, sources=loaded.sources
+    ):
         tell(finding)
     for finding in check_entries(
         found, here, options.client, None if loaded.settings is here else settings.manuals.root

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.settings.model import Profile
+from responses_mcp.settings.schema import BY_KEY
 
 _NEAR: Final = timedelta(days=60)
 _SNAPSHOT: Final = re.compile(r"-20[0-9]{2}-[0-9]{2}-[0-9]{2}$")
@@ -53,26 +54,47 @@ class Announced(NamedTuple):
 
 
 def check_models(
-    profiles: Mapping[str, Profile], listed: Mapping[str, Announced] | None, today: date, *, all_listed: bool = True
+    profiles: Mapping[str, Profile],
+    listed: Mapping[str, Announced] | None,
+    today: date,
+    *,
+    all_listed: bool = True,
+    sources: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
     """Judge each configured model once.
 
     `listed` is what the API has, with what it announces, None if that is not known; what it announces counts more than
     the table here. `all_listed` is false for an API that also serves models by names of the user's own.
+    `sources` says where each setting comes from, and so where to change it.
     """
     users: dict[str, list[str]] = {}
     for name, profile in profiles.items():
-        users.setdefault(profile.model, []).append(f"model_profiles.{name}")
-    for model, keys in users.items():
-        yield _judged(model, " and ".join(keys), listed, today, all_listed=all_listed)
+        users.setdefault(profile.model, []).append(name)
+    for model, names in users.items():
+        keys = " and ".join(f"model_profiles.{name}" for name in names)
+        places = " and ".join(dict.fromkeys(_place(name, sources or {}) for name in names))
+        yield _judged(model, keys, places, listed, today, all_listed=all_listed)
 
 
-def _judged(model: str, keys: str, listed: Mapping[str, Announced] | None, today: date, *, all_listed: bool) -> Finding:
+def _place(name: str, sources: Mapping[str, str]) -> str:
+    """Return where to change the model of a profile: a variable would win over whatever is changed in the file."""
+    key = f"model_profiles.{name}.model"
+    kind, _, place = sources.get(key, "").partition(":")
+    if kind == "env":
+        return place
+    if kind == "yaml":
+        return f"{key} in {place}"
+    return f"{key} ({BY_KEY[key].env})" if key in BY_KEY else key
+
+
+def _judged(
+    model: str, keys: str, places: str, listed: Mapping[str, Announced] | None, today: date, *, all_listed: bool
+) -> Finding:
     end, instead = _ENDS.get(_SNAPSHOT.sub("", model.rpartition("/")[2]), (None, ""))
     announced = (listed or {}).get(model, Announced())
     if announced.told:
         end = announced.end
-    change = f"set {keys} to another model"
+    change = f"set {places} to another model"
     if listed is not None and model not in listed:
         near = get_close_matches(model, sorted(listed), n=3, cutoff=0.5)
         found = f"{model} ({keys}) is not among the {len(listed)} models that the API lists for this key"
@@ -85,7 +107,7 @@ def _judged(model: str, keys: str, listed: Mapping[str, Announced] | None, today
     if end is None or end - today > _NEAR:
         told = "was not looked up; no end is announced for the next 60 days"
         return ok("models", f"{model} ({keys}) {told if listed is None else 'is listed by the API'}")
-    fix = f"set {keys} to a model that stays" + (f", for instance {instead}" if instead else "")
+    fix = f"set {places} to a model that stays" + (f", for instance {instead}" if instead else "")
     if end >= today:
         return warn("models", f"{model} ({keys}) ends on {end}", fix)
     if listed is not None:
