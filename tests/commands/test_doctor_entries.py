@@ -391,3 +391,25 @@ async def test_a_proxy_and_a_certificate_left_as_placeholders_are_told_and_nothi
         report.line("warn", "proxy", "HTTPS_PROXY still holds a placeholder, so it is ignored", "Fix: set it where")
         report.line("ok", "certificates", "certifi")
         assert report.code == 0
+
+
+@posix_only
+@pytest.mark.parametrize("client", ["claude-desktop", "zed"])
+async def test_a_client_whose_file_holds_the_key_is_told_to_put_it_there(
+    examine: Doctor, tmp_path: Path, client: str
+) -> None:
+    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"]})
+    report = await examine("--offline", "--client", client, start=None)
+    fix = f'Fix: add "OPENAI_API_KEY" with its value to "env" of its entry, and restart {CLIENTS[client].title}'
+    report.line("FAIL", "key", "OPENAI_API_KEY is not set", fix)
+
+
+@posix_only
+async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(examine: Doctor, tmp_path: Path) -> None:
+    put("codex", tmp_path, {"command": "/gone/openai-responses-mcp"})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("FAIL", "clients", "/gone/openai-responses-mcp, which is not there")
+    report.line("ok", "start", "a server with the settings of this shell, and not that of an entry, answered")
+    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("ok", "start", "the server answered")

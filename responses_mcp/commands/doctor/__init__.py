@@ -167,7 +167,7 @@ async def _check(  # noqa: PLR0917
     entries = [each for each in found if isinstance(each, Installed)]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
-    for finding in (*check_program(), *check_configuration(loaded)):
+    for finding in (*check_program(), *check_configuration(loaded, options.client)):
         tell(finding)
     elsewhere = options.config is not None and loaded.settings is not here
     if elsewhere and not any(options.config in each.command for each in entries):
@@ -185,7 +185,9 @@ async def _check(  # noqa: PLR0917
         found, here, options.client, None if loaded.settings is here else settings.manuals.root
     ):
         tell(finding)
-    whose = "the server" if chosen else "a server with the settings of this shell"
+    whose = "a server with the settings of this shell" + (", and not that of an entry," if chosen else "")
+    if start.environ is not None:
+        whose = "the server"
     judged = chosen or [CLIENT_LIMITS[client] for client in having] or list(CLIENT_LIMITS.values())
     try:
         for finding in check_handshake(await shaking(), judged, whose):
