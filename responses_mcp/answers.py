@@ -6,7 +6,7 @@ Use it as ``async with open_answers(settings) as answers: result = await answers
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
@@ -176,12 +176,16 @@ def _log_request(name: str, profile: Profile) -> None:
     )
 
 
-def open_answers(settings: Settings) -> AbstractAsyncContextManager[Answers]:
+def open_answers(
+    settings: Settings, *, named: Mapping[str, Profile] | None = None
+) -> AbstractAsyncContextManager[Answers]:
     """Open a way to ask questions of the Responses API.
 
     Args:
       settings: read by `load_settings`, or made by hand. Nothing is checked and nothing connected before the first
         question, which raises `ConfigError` if the settings have problems.
+      named: the profiles as errors about their models name them, if not as the settings do: for a command whose option
+        has chosen a model.
 
     Returns:
       A context manager that gives an `Answers`. Any number of tasks may ask it at once.
@@ -192,4 +196,5 @@ def open_answers(settings: Settings) -> AbstractAsyncContextManager[Answers]:
     Leaving the block closes all idle connections. End the questions first: a connection still in use is closed when its
     question ends.
     """
-    return opened(Answers(settings))
+    api = None if named is None else ResponsesApi(settings.openai, settings.request, profiles=named)
+    return opened(Answers(settings, api=api))

@@ -25,7 +25,7 @@ from responses_mcp.commands.parser import Parser, whole_number, without_blanks
 from responses_mcp.commands.terminal import configured, on_terminal, parser_of, run_command, say_json, say_text
 from responses_mcp.commands.written_answer import WrittenAnswer
 from responses_mcp.responses_api.response.parser import Answer
-from responses_mcp.settings.model import EFFORTS, Settings
+from responses_mcp.settings.model import EFFORTS, Profile, Settings
 
 _EXAMPLES: Final = """\
 examples:
@@ -71,6 +71,7 @@ def run(argv: Sequence[str]) -> int:
 def _ask(options: argparse.Namespace) -> None:
     settings = configured(os.environ, options.config, debug=options.debug or None)
     settings = _with_model(settings, options.profile, options.model, options.effort)
+    named = None if options.model is None else {"--model": Profile(model=options.model)}
     query = question(options.question)
     given = options.domains
     domains: Sequence[str] | None = None if given is None else ",".join(given).strip(" ,") or []
@@ -82,7 +83,7 @@ def _ask(options: argparse.Namespace) -> None:
             if written is not None:
                 written.take(text)
 
-        async with open_answers(settings) as answers:
+        async with open_answers(settings, named=named) as answers:
             return await answers.answer(
                 query,
                 profile=options.profile,

@@ -326,6 +326,26 @@ async def test_model_effort_and_profile_can_be_chosen(  # noqa: PLR0917
     assert sent(api).get("reasoning", {"effort": effort})["effort"] == effort
 
 
+@pytest.mark.parametrize("profile", [[], ["--profile", "answer_quick"]])
+@pytest.mark.parametrize(
+    ("option", "whence"),
+    [(["--model", "gpt-99"], "--model"), ([], "model_profiles.answer.model (MODEL_ANSWER)")],
+)
+async def test_a_model_that_the_api_does_not_know_is_told_with_where_it_comes_from(  # noqa: PLR0917
+    api: FakeApi,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    option: list[str],
+    whence: str,
+    profile: list[str],
+) -> None:
+    monkeypatch.setenv("MODEL_ANSWER", "gpt-99")
+    api.script(Error(404, "The model 'gpt-99' does not exist.", code="model_not_found"))
+    code, _, err = await command("ask", "Why?", *option, *profile)
+    assert code == 1
+    assert f"The model is gpt-99, from {whence}." in err
+
+
 @pytest.mark.parametrize("more", [[], ["--model", "m"]])
 async def test_a_profile_that_there_is_not_exits_2_and_names_those_that_there_are(
     api: FakeApi, command: Command, more: list[str]

@@ -77,14 +77,17 @@ def http_error(status: int, headers: Mapping[str, str], beginning: bytes, redact
 def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> None:
     """Have an error about the model, or about a path, name the settings to change and what the address may lack.
 
-    `models` are those of the profiles. One that has ended is answered with 404, or, by other servers, 400, 403 or 410.
+    `models` are those of the profiles, or of an option (`--model`). One that has ended is answered with 404, or, by
+    other servers, 400, 403 or 410.
     """
     refused = isinstance(error, RequestRefused) and error.status in (400, 403, 404, 410)
     about = error.status == HTTPStatus.NOT_FOUND or error.param == "model" or (error.code or "").startswith("model_")
     if not refused or not (about or model in error.message):
         return
     settings = " and ".join(
-        f"model_profiles.{name}.model" + (f" ({_VARIABLES[name]})" if name in _VARIABLES else "")
+        name
+        if name.startswith("--")
+        else f"model_profiles.{name}.model" + (f" ({_VARIABLES[name]})" if name in _VARIABLES else "")
         for name, other in models.items()
         if other == model
     )
