@@ -22,9 +22,10 @@ SHELLS: Final = ("bash", "zsh", "fish")
 
 _EPILOG: Final = """\
 examples:
-  openai-responses-mcp completion bash > \\
-    ~/.local/share/bash-completion/completions/openai-responses-mcp
+  openai-responses-mcp completion bash > ~/.openai-responses-mcp.bash
+  echo '. ~/.openai-responses-mcp.bash' >> ~/.bashrc
   openai-responses-mcp completion zsh > "${fpath[1]}/_openai-responses-mcp"
+  mkdir -p ~/.config/fish/completions
   openai-responses-mcp completion fish > \\
     ~/.config/fish/completions/openai-responses-mcp.fish
 """

@@ -3,12 +3,13 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from responses_mcp import cli
-from responses_mcp.commands.completion import SHELLS, contexts, script
+from responses_mcp.commands.completion import SHELLS, build_parser, contexts, script
 
 BASH = """
 source "$1"; shift
@@ -93,3 +94,24 @@ def test_a_shell_can_read_its_script(shell: str, tmp_path: Path) -> None:
         [name, "-n", str(tmp_path / "script")], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the examples are for shells of POSIX")
+def test_the_examples_work_in_a_home_in_which_nothing_is(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here")
+    program = tmp_path / "bin/openai-responses-mcp"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m responses_mcp "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    _, _, examples = (build_parser().epilog or "").partition("examples:\n")
+    lines = examples.replace("\\\n", "").splitlines()
+    lines = [line for line in lines if "zsh" not in line]  # it has folders of its own
+    assert len(lines) == 4
+    environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    tried = "\n".join(["set -e", *lines, ". ~/.bashrc", "complete -p openai-responses-mcp"])
+    done = subprocess.run([bash, "-c", tried], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "complete -F _openai_responses_mcp openai-responses-mcp\n"
+    assert (tmp_path / ".config/fish/completions/openai-responses-mcp.fish").stat().st_size > 0
