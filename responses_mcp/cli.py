@@ -37,6 +37,13 @@ openai-responses-mcp: waiting for an MCP client, but stdin is a terminal; Ctrl-C
 To set up a client: openai-responses-mcp install claude-code (or codex, gemini and others).
 To ask a question: openai-responses-mcp ask 'What is new in Python?'"""
 
+_MEANT = {  # what others call it
+    "config": "--show-config",
+    "list": "install --list",
+    "remove": "install --remove CLIENT",
+    "uninstall": "install --remove CLIENT",
+    "version": "--version",
+}
 _EPILOG = """\
 commands:
   ask       answer a question, with sources; text may be piped in
@@ -133,12 +140,12 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
     from responses_mcp.commands.parser import no_command, no_option  # noqa: PLC0415
 
     word = words[0]
+    if meant := _MEANT.get(word.removeprefix("--")):
+        return f"there is no {'option' if word.startswith('-') else 'command'} {word}; did you mean {meant}?"
     if word.startswith("-"):
         return no_option(word, options)
     if " " not in word and get_close_matches(word, COMMANDS, 1):
         return no_command(word, COMMANDS)
-    if word == "version":
-        return no_command(word, ["--version"])
     question = " ".join(words)
     if " " in question or question.endswith("?") or not question.isascii():
         return (

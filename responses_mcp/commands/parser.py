@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
         """Return the options; exits with 2 for a wrong command line."""
         options, unknown = self.parse_known_args(argv)
         if unknown:
-            self.refuse(unknown)
+            self.refuse(unknown, argv)
         return options
 
     def parse_words(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -34,21 +34,35 @@ class Parser(argparse.ArgumentParser):
         setattr(options, words, [*getattr(options, words), *argv[end + 1 :]])
         return options
 
-    def refuse(self, unknown: Sequence[str]) -> NoReturn:
-        """Exit with 2 for words that are no arguments of this command."""
+    def refuse(self, unknown: Sequence[str], argv: Sequence[str] = ()) -> NoReturn:
+        """Exit with 2 for words of `argv` that are no arguments of this command."""
         option = next((word for word in unknown if word.startswith("-")), None)
         if option is None:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            cure = self._cure_of_word(unknown[0], argv)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{f'; {cure}' if cure else ''}")
         takes_words = any(each.nargs in {"*", "+"} and each.type is None for each in self._actions)
         cure = "put -- before words that begin with -" if takes_words else None
         self.error(no_option(option, self._option_string_actions, cure))
+
+    def _cure_of_word(self, word: str, argv: Sequence[str]) -> str | None:
+        """Return what may have been meant by a word that is too many."""
+        if word in argv and argv[argv.index(word) - 1].endswith(","):
+            return "put no blanks behind commas"
+        for action in self._actions:
+            if word in (action.choices or ()):
+                option = action.option_strings[0] if action.option_strings else None
+                return f"did you mean {option} {word}?" if option else f"{action.metavar} is one at a time"
+        return None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            choices = cast("Iterable[object]", action.choices or ())
-            if near := get_close_matches(str(value), map(str, choices), 1):
+            choices = [*map(str, cast("Iterable[object]", action.choices or ()))]
+            within = [each for each in choices if str(value) in each]
+            if len(within) > 1 and value:
+                error.message += f"; did you mean one of {', '.join(within)}?"
+            elif near := get_close_matches(str(value), choices, 1):
                 error.message += f"; did you mean {near[0]}?"
             raise
 
