@@ -274,6 +274,22 @@ async def test_a_key_that_is_there_but_cannot_be_sent_is_told_alike_to_every_cli
     assert "has quotation marks around it. Remove them. Then restart the client." in answer
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("claude-code", "Change it where Claude Code is started, and restart Claude Code."),
+        ("another", "Change it in this server's entry, or where the client is started, and restart the client."),
+    ],
+)
+async def test_a_key_that_is_refused_is_told_with_where_its_user_changes_it(name: str, told: str) -> None:
+    async with (
+        open_fake_api(Error(401, code="invalid_api_key")) as api,
+        connected_client(Settings(openai=OpenAISettings(base_url=api.base_url, api_key="k"))) as client,
+    ):
+        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
+        assert told in json.dumps(await call(client, {"query": "q"}))
+
+
 # End
 
 

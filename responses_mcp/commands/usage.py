@@ -60,7 +60,9 @@ def _usage(options: argparse.Namespace) -> None:
     folder = settings.research.state_dir
     if not settings.usage.ledger or folder is None:
         raise Stop(
-            "There is no ledger: set usage.ledger to true (USAGE_LEDGER=1), where the server gets it too.", code=WRONG
+            "There is no ledger. Set usage.ledger to true (USAGE_LEDGER=1), for the server as well: then what is "
+            "asked from then on is written down.",
+            code=WRONG,
         )
     try:
         rows = read_ledger(folder, days=options.days, by=options.by)

@@ -28,9 +28,11 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
     """
     title = _PASS_IT_ON.get(client or "")
     if isinstance(error, AuthenticationFailed) and error.status == HTTPStatus.UNAUTHORIZED:
-        where = "this server's entry, or where the client is started" if title is None else f"where {title} is started"
+        where = (
+            "in this server's entry, or where the client is started" if title is None else f"where {title} is started"
+        )
         request_id = str(error)[len(error.message) :]
-        return f"{error.message} Change it in {where}, and restart {title or 'the client'}.{request_id}"
+        return f"{error.message} Change it {where}, and restart {title or 'the client'}.{request_id}"
     if not isinstance(error, KeyUnusable):
         return str(error)
     if error.remedy is not None:

@@ -87,7 +87,9 @@ async def test_an_empty_ledger_says_so(ledger: Path, command: Command) -> None:
 async def test_without_a_ledger_the_cure_is_named(api: FakeApi, command: Command) -> None:
     code, out, err = await command("usage")
     assert (code, out) == (2, "")
-    assert "set usage.ledger to true (USAGE_LEDGER=1)" in err
+    assert (
+        "Set usage.ledger to true (USAGE_LEDGER=1), for the server as well: then what is asked from then on is" in err
+    )
 
 
 @pytest.fixture

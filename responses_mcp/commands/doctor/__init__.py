@@ -252,7 +252,7 @@ def _say(finding: Finding) -> None:
     lines = _wrapped(f"{finding.found}.", indent=_INDENT)
     lines[0] = f" {finding.check + ':':<13} {lines[0][_INDENT:]}"
     if finding.fix is not None:
-        lines += _wrapped(f"Fix: {finding.fix}.", indent=_INDENT)
+        lines += _wrapped(f"Fix: {finding.fix}{'' if finding.fix.endswith('?') else '.'}", indent=_INDENT)
     for line in lines:
         say(line)
     show_now()
