@@ -113,7 +113,8 @@ class KeyUnusable(AuthenticationFailed):
 
     def __init__(self, cause: str, *, variable: str, remedy: str | None = None, unfilled: bool = False) -> None:
         unset = "Set it before the settings are loaded, or give `OpenAISettings` an `api_key`."
-        super().__init__(f"{cause} {remedy or unset}")
+        given = f"{remedy} The same goes for what `OpenAISettings` was given."
+        super().__init__(f"{cause} {unset if remedy is None else given}")
         self.cause = cause
         self.variable = variable
         self.remedy = remedy

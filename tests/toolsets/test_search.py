@@ -198,7 +198,7 @@ async def test_a_failure_is_told_by_its_class(play: Any, code: int, message: str
     ("key", "says"),
     [
         (None, "OPENAI_API_KEY is not set"),
-        ("sk-abc\n", "white space or a line break"),
+        ("sk-abc\nsk-abc", "white space or a line break"),
     ],
 )
 async def test_a_key_that_cannot_work_is_refused_with_the_cure_and_nothing_is_sent(key: str | None, says: str) -> None:

@@ -17,6 +17,7 @@ _EXAMPLE: Final = re.compile(
     r"^change[-_]?me$|^(openai[-_])?api[-_]?key$",
     re.IGNORECASE,
 )
+_NAMED: Final = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]*KEY=.")  # a line of a file, pasted as a whole
 
 
 def credential_headers(openai: OpenAISettings) -> dict[str, str]:
@@ -27,14 +28,14 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     """
     headers: dict[str, str] = {}
     key, name = openai.api_key, openai.api_key_env
-    if key is not None and key.strip():
+    if key := (key or "").strip():
         _check(key, name)
         if _EXAMPLE.search(key) and not _on_this_machine(openai.base_url):  # where any key may do
             said = f"The environment variable {name} holds an example, not a key."
             raise KeyUnusable(said, variable=name, remedy="Put a key of your own into it.")
         headers["authorization"] = f"Bearer {key}"
     elif not openai.headers and not _on_this_machine(openai.base_url):
-        state = "is empty" if key is not None else "is not set"
+        state = "is not set" if openai.api_key is None else "is empty"
         raise KeyUnusable(f"There is no API key: the environment variable {name} {state}.", variable=name)
     headers.update(_checked_extra(openai.headers, openai.headers_env))
     return headers
@@ -47,7 +48,11 @@ def _check(key: str, name: str) -> None:
             variable=name,
             unfilled=True,
         )
-    if any(character.isspace() for character in key):
+    if _NAMED.match(key):
+        problem, remedy = "begins with the name of a variable", "Take that away, and the = behind it."
+    elif key.startswith("Bearer "):
+        problem, remedy = "begins with Bearer", "Take that word away; it is added."
+    elif any(character.isspace() for character in key):
         problem, remedy = "has white space or a line break in it", "Remove it."
     elif key[0] in "\"'`" or key[-1] in "\"'`":
         problem, remedy = "has quotation marks around it", "Remove them."

@@ -51,10 +51,12 @@ def test_no_key_is_told_with_the_name_of_the_variable_and_where_a_program_sets_i
         ("${input:canary}", "placeholder"),
         ("$(pass show openai)", "placeholder"),
         ("sk-${canary}", "placeholder"),
-        (f" {KEY}", "white space"),
-        (f"{KEY}\n", "line break"),
-        (f"Bearer {KEY}", "white space"),
-        (f"{KEY}\u3000", "white space"),
+        (f"{KEY} {KEY}", "white space"),
+        (f"{KEY}\n{KEY}", "line break"),
+        (f"Bearer {KEY}", "begins with Bearer. Take that word away; it is added."),
+        (f"MY_KEY={KEY}", "begins with the name of a variable. Take that away, and the ="),
+        (f"export OPENAI_API_KEY={KEY}", "begins with the name of a variable. Take that away, and the ="),
+        (f'OPENAI_API_KEY="{KEY}"', "begins with the name of a variable. Take that away, and the ="),
         (f'"{KEY}"', "quotation marks"),
         (f"'{KEY}'", "quotation marks"),
         (f"{KEY}é", "Copy the key again"),
@@ -67,6 +69,12 @@ def test_a_key_that_no_server_can_accept_is_told_before_it_is_sent(key: str, wor
     text = complaint(api_key=key, api_key_env="MY_KEY")
     assert "MY_KEY" in text
     assert words in text
+    assert "The same goes for what `OpenAISettings` was given." in text or "placeholder" in words
+
+
+@pytest.mark.parametrize("around", [" {}", "{}\n", "\t{}\r\n", "{}\u3000"])
+def test_what_is_around_a_key_that_a_program_has_read_from_a_file_is_left_out(around: str) -> None:
+    assert headers_for(api_key=around.format(KEY)) == {"authorization": f"Bearer {KEY}"}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,9 @@ def test_the_example_of_a_page_is_told_and_sent_to_a_server_on_this_machine_alon
     assert headers_for(api_key=key, base_url="http://127.0.0.1:4000/v1") == {"authorization": f"Bearer {key}"}
 
 
-@pytest.mark.parametrize("key", ["key", "sk-key", "sk-1234", "anything", "mykeychain", "your"])
+@pytest.mark.parametrize(
+    "key", ["key", "sk-key", "sk-1234", "anything", "mykeychain", "your", "QUJDREVG=", "monkey=", "bearer"]
+)
 def test_a_short_key_of_a_gateway_is_no_example(key: str) -> None:
     assert headers_for(api_key=key) == {"authorization": f"Bearer {key}"}
 
