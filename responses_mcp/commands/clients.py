@@ -328,7 +328,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
         limit=("timeout", 1000),
         trust={"trust": True},
         untrusted="'gemini -p' offers no tool of a server that is not trusted: --trust adds that to the entry.",
-        check="If Gemini is running, restart it. 'gemini mcp list' starts the server and pings it.",
+        check="If Gemini is running, restart it. 'gemini mcp list', in a folder that Gemini trusts, starts the server "
+        "and pings it.",
     ),
     "windsurf": Client(
         title="Windsurf",

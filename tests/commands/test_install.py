@@ -136,9 +136,8 @@ def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, insta
     done = install(client, *more, command="/absolute/path/to/openai-responses-mcp", OPENAI_API_KEY=KEY)
     assert f"\n{done.out}```\n" in page
     assert f"](clients/{client}.md)" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
-    assert f"]({client}.md) | `install {client} --write`" in (ROOT / "docs/clients/README.md").read_text(
-        encoding="utf-8"
-    )
+    command = " ".join(["install", client, *more, "--write"])
+    assert f"]({client}.md) | `{command}`" in (ROOT / "docs/clients/README.md").read_text(encoding="utf-8")
 
 
 def test_who_has_to_add_the_key_is_told(install: Install) -> None:
@@ -298,6 +297,7 @@ def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, 
     trusted = install("gemini", "--trust", "--write")
     assert entry_in("gemini", file_of("gemini", machine).read_text(encoding="utf-8"))["trust"] is True
     assert "--trust" not in trusted.err + install("gemini").err
+    assert "'gemini mcp list', in a folder that Gemini trusts, starts the server and pings it." in trusted.err
     done = install("cursor", "--trust")
     assert (done.code, done.err) == (
         2,
