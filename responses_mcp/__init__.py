@@ -1,4 +1,13 @@
-"""openai-responses-mcp: search-backed answers from OpenAI's Responses API for MCP clients, on Trio."""
+"""openai-responses-mcp: search-backed answers from OpenAI's Responses API for MCP clients, on Trio.
+
+For programs of one's own (docs/embedding.md):
+  load_settings: read environment, file and defaults
+  open_answers: ask, and get answers with citations
+  open_search: search, and get a list of pages
+  open_research: begin research that outlives a call
+  open_manuals: search a folder of manuals
+  serve: serve MCP on two streams
+"""
 
 __version__ = "0.9.0"
 
@@ -11,6 +20,8 @@ _HOMES = {
     "open_search": "websearch",
     "serve": "serving",
 }
+
+__all__ = [*_HOMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

@@ -5,4 +5,6 @@ from responses_mcp.serving import serve as serve
 from responses_mcp.settings.load import load_settings as load_settings
 from responses_mcp.websearch import open_search as open_search
 
+__all__ = ["load_settings", "open_answers", "open_manuals", "open_research", "open_search", "serve"]
+
 __version__: str

@@ -37,6 +37,14 @@ def test_the_package_offers_its_ways_in_by_its_own_name(name: str, home: str) ->
     assert name in dir(responses_mcp)
 
 
+def test_its_help_and_a_star_name_all_that_it_offers() -> None:
+    offered: dict[str, object] = {}
+    exec("from responses_mcp import *", offered)  # where else may a star stand
+    assert OFFERED.keys() <= offered.keys()
+    assert {"Any", "import_module"} & offered.keys() == set()
+    assert [name for name in OFFERED if f"{name}: " not in str(responses_mcp.__doc__)] == []
+
+
 def test_what_it_does_not_offer_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'open_answer'"):
         _ = responses_mcp.open_answer  # type: ignore[attr-defined]
