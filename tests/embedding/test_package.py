@@ -1,6 +1,9 @@
 """What the package offers by its own name, without a price at the start, and what it tells programs of asyncio."""
 
 import asyncio
+import dataclasses
+import importlib
+import re
 import subprocess
 import sys
 import types
@@ -18,6 +21,7 @@ from responses_mcp.settings import ManualsSettings, Settings
 from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.client import connected_client
 from responses_mcp.websearch import WebSearch
+from tests.processes import ROOT
 
 OFFERED = {
     "load_settings": "responses_mcp.settings.load",
@@ -104,3 +108,14 @@ async def test_under_trio_they_open_and_close() -> None:
     for opener in OPENERS:
         async with opener() as opened:
             assert opened is not None
+
+
+def test_the_page_names_the_classes_of_all_settings_and_what_else_a_host_imports_is_there() -> None:
+    page = (ROOT / "docs/embedding.md").read_text(encoding="utf-8")
+    classes = [name for name, each in vars(responses_mcp.settings).items() if dataclasses.is_dataclass(each)]
+    assert len(classes) > 20
+    assert [name for name in classes if f"`{name}`" not in page] == []
+    [row] = re.findall(r"^\| name the types of what these give \|.*$", page, re.MULTILINE)
+    for part in row.partition("settings](#settings) from `responses_mcp.settings`;")[2].split(";"):
+        *names, module = re.findall(r"`([^`]+)`", part)
+        assert [name for name in names if not hasattr(importlib.import_module(module), name)] == []
