@@ -29,7 +29,7 @@ import trio
 from trio._core import _run as trio_run
 from trio.testing import MockClock
 
-from responses_mcp.errors import BadArgument, ConnectionFailed, UpstreamError
+from responses_mcp.errors import BadArgument, ConnectionFailed, LimitReached, UpstreamError
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.run import CANCEL_TRY, CANCELS_FOR, INTERNAL, WITHDRAW
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
@@ -346,8 +346,10 @@ class _World:
         with server.scope_of_call(), trio.move_on_after(self.draw.choice((0.2, 3.0, 100.0, 100.0))) as call:
             try:
                 view = await research.answer(marker, body, PROFILE, Caller("answer"), seconds=seconds)
+            except LimitReached:
+                return
             except (BadArgument, UpstreamError) as error:
-                if self.serves(server) and getattr(error, "status", None) not in (429, 500):
+                if self.serves(server) and getattr(error, "status", None) not in (400, 429, 500):
                     self.record.violated(Rule.PROMPT, f"{marker}: {error!r}")
                 return
             self.record.note(f"{server.name}: {view.run_id} is about {marker}: {view.status}")

@@ -52,7 +52,7 @@ _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE + _DE
 # A list of words wants a section that has them all. A sentence has words that its answer need not have, and a long text
 # that has them by chance is no answer: there coverage fades, and length counts for more.
 _LISTED, _SPOKEN = 0.25, 0.45  # the part of the words that are grammar
-_FEW_GRAMMAR, _MANY_GRAMMAR = 1, 3  # and how many: a list may begin with "how to"
+_FEW_GRAMMAR, _MANY_GRAMMAR = 1, 4  # and how many: a list may begin with "how to"
 _SPOKEN_B: Final = 0.25  # more of `_B`
 
 # In a long question of prose, a word that the best sections do not have says little, however rare it is.
