@@ -35,7 +35,13 @@ from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsF
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.credentials import credential_headers
-from responses_mcp.responses_api.request.question import read_query, read_word
+from responses_mcp.responses_api.request.question import (
+    read_flag,
+    read_number,
+    read_query,
+    read_seconds,
+    read_word,
+)
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
@@ -64,6 +70,7 @@ _EXIT: Final = 1.0  # seconds for what else is to be done at the end
 _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are looked up again
 _LONGEST_ID: Final = 64
 _MOST_LISTED: Final = 100
+_USUALLY_LISTED: Final = 20
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
 
 
@@ -105,6 +112,7 @@ class Research:
         self._done: OrderedDict[str, RunView] = OrderedDict()
         self._said: OrderedDict[str, Conversation] = OrderedDict()  # in runs of this process
         self._questions: OrderedDict[str, str] = OrderedDict()  # of this process, for the list
+        self._masked: OrderedDict[str, Mapping[str, int]] = OrderedDict()  # what was, in questions of this process
         self._turns = trio.CapacityLimiter(settings.research.max_running)
         self._line: dict[str, None] = {}  # ids that wait for their turn, in order
         self._beginning: dict[str, bool] = {}  # ids of runs that are being added, and whether nobody wants them now
@@ -139,8 +147,10 @@ class Research:
         names in `research.stores`. `client` is for whom it is asked, as the ledger has it. Raises `BadArgument` for
         what cannot be asked.
         """
+        sent = self.outgoing.question(read_query(query))
+        join = not read_flag("fresh", fresh)
         inquiry = checked(
-            self.outgoing.question(read_query(query)).text,
+            sent.text,
             effort=effort,
             domains=domains,
             blocked_domains=blocked_domains,
@@ -168,16 +178,19 @@ class Research:
         digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, follows or "")
         has_schema = inquiry.output_schema is not None
         new = self._row(keeper, inquiry.query, digest, profile, has_schema=has_schema, durable=body["store"])
-        return await self._begin(
+        run_id = await self._begin(
             new,
             inquiry.query,
             body,
             profile,
             Caller("research", client),
-            join=not fresh,
+            join=join,
             fixed=frozenset({"user_location"} if inquiry.location is not None else ()),
             before=before if isinstance(previous, str) else None,
         )
+        if sent.masked:
+            _remember_last(self._masked, run_id, sent.masked)
+        return run_id
 
     async def answer(
         self,
@@ -268,9 +281,7 @@ class Research:
                 while row is not None and row.id != new.id and row.id in (over := self._over()):  # by now
                     row = await keeper.use(partial(add, besides=over))
                 if row is not None and row.id == new.id:
-                    self._questions[row.id] = shortened(query)
-                    while len(self._questions) > _MOST_LISTED:
-                        self._questions.popitem(last=False)
+                    _remember_last(self._questions, row.id, shortened(query))
                     run = Run(row, body, self._api, keeper, self._terms, billed=billed, fixed=fixed, before=before)
                     if in_line:
                         self._stand_in_line(run)  # so that whoever asks now is told
@@ -332,7 +343,7 @@ class Research:
         keeper = self._ready()
         if read_word("run_id", run_id) is None:
             raise BadArgument("run_id is empty; pass the one that a run was begun with.")
-        end = trio.current_time() + wait_seconds
+        end = trio.current_time() + read_seconds("wait_seconds", wait_seconds)
         told = None
         while True:
             run = self._runs.get(run_id)
@@ -340,6 +351,8 @@ class Research:
             if on_phase is not None and view.running and view.phase != told:
                 told = view.phase
                 on_phase(told)
+            if view.answer is not None and (masked := self._masked.get(run_id)) is not None:
+                view = replace(view, answer=replace(view.answer, masked=masked))
             if not view.running or trio.current_time() >= end:
                 return view
             await self._news(run_id, end)
@@ -379,17 +392,20 @@ class Research:
                 raise
         return await self.result(run_id, wait_seconds=_CANCEL_SECONDS, on_phase=on_phase)
 
-    async def list(self, limit: int = 20) -> Sequence[JsonObject]:
+    async def list(self, limit: int = _USUALLY_LISTED) -> Sequence[JsonObject]:
         """Return the last runs, the newest first: `run_id`, `status`, `seconds_ago`, `model`.
 
         Where they are known, `question` (its first words, of runs of this process, or with `research.keep_questions`)
         `usage` and `cost`.
         """
         keeper = self._ready()
-        rows = await keeper.use(lambda file: file.recent(self._account, max(1, min(limit, _MOST_LISTED))))
+        most = read_number("limit", limit, least=1, most=_MOST_LISTED) or _USUALLY_LISTED
+        rows = await keeper.use(lambda file: file.recent(self._account, most))
         now = self._clock()
         shown: Shown = []
         for row in rows:
+            if row.created < now - self._settings.research.keep_days * 86_400:  # and still to be deleted
+                continue
             run = self._runs.get(row.id)
             ended = self._done.get(row.id) if run is None else run.done  # which may not be written yet
             entry: JsonObject = {
@@ -640,6 +656,13 @@ class Research:
 
         with trio.move_on_after(_EXIT, shield=True), suppress(RunsFileUnusable):
             await keeper.use(give_up)
+
+
+def _remember_last(remembered: OrderedDict[str, T], run_id: str, value: T) -> None:
+    """Remember something of a run, and forget it of those before the last hundred."""
+    remembered[run_id] = value
+    while len(remembered) > _MOST_LISTED:
+        remembered.popitem(last=False)
 
 
 def _may_be(run_id: str) -> bool:

@@ -212,7 +212,8 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     listed = ", ".join(names[:_MOST_NAMED]) + more
     if "allowed_domains" not in filters:
-        return f"The search leaves out {listed} (blocked_domains, of the question or in the profile), and that was refused. "
+        why = "blocked_domains, of the question or in the profile"
+        return f"The search leaves out {listed} ({why}), and that was refused. "
     why = "domains, by search.strict_domains or in research"
     return f"The search is restricted to {listed} ({why}), and that was refused. "
 

@@ -29,7 +29,6 @@ from responses_mcp.toolsets.base import (
 from responses_mcp.toolsets.cures import for_client
 from responses_mcp.toolsets.research_definitions import (
     DEFINITIONS,
-    LONGEST_LIST,
     LONGEST_WAIT,
     USUAL_LIST,
     USUAL_WAIT,
@@ -151,7 +150,7 @@ class ResearchToolset:
         run_id = await research.start(
             **asked,
             recency_days=read_number("recency_days", arguments.get("recency_days"), least=0, most=_MOST_DAYS),
-            fresh=_flag("fresh", arguments.get("fresh")),
+            fresh=arguments.get("fresh", False),
             client=context.client,
         )
         return await research.result(run_id, wait_seconds=wait, on_phase=context.report)
@@ -164,8 +163,7 @@ class ResearchToolset:
         return await research.cancel(_run_id(arguments))
 
     async def _list(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG002
-        limit = read_number("limit", arguments.get("limit"), least=1, most=LONGEST_LIST)
-        return {"runs": list(await research.list(USUAL_LIST if limit is None else limit))}
+        return {"runs": list(await research.list(arguments.get("limit", USUAL_LIST)))}
 
 
 def _wait(arguments: Mapping[str, Any]) -> int:
@@ -178,10 +176,3 @@ def _run_id(arguments: Mapping[str, Any]) -> str:
     if run_id is None:
         raise BadArgument("run_id is missing; pass the one that research gave, or look it up with research_list.")
     return run_id
-
-
-def _flag(name: str, value: object) -> bool:
-    word = str(value).strip().lower() if isinstance(value, bool | str | None) else "?"
-    if word not in ("true", "false", "none", "null", ""):
-        raise BadArgument(f"{name} is not true or false; pass one of them, or leave it out.")
-    return word == "true"

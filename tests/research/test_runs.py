@@ -1108,3 +1108,39 @@ async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sen
                 assert (view.status, view.confirmed, view.maybe_paid) == ("cancelled", True, False)
                 assert view.usage is None
             assert not api.requests
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda research: research.start("why?", fresh="maybe"), "fresh"),
+        (lambda research: research.list("many"), "limit"),
+        (lambda research: research.result("run_1", wait_seconds="long"), "wait_seconds"),
+        (lambda research: research.result("run_1", wait_seconds=-1), "wait_seconds"),
+    ],
+)
+async def test_direct_calls_read_their_arguments_as_the_tools_do(
+    autojump_clock: MockClock, call: Callable[[Any], Any], name: str, tmp_path: Path
+) -> None:
+    async with researching(slow(), tmp_path) as research:
+        with pytest.raises(BadArgument, match=name):
+            await call(research)
+        assert await research.list(None) == []  # type: ignore[arg-type]
+
+
+async def test_what_was_masked_in_a_question_is_told_with_its_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
+    secret = "ghp_" + "k3Jx9QmZ2vLtR8wYc5NbHs7GdFa1PeUi0oTq"
+    async with researching(upstream := slow(), tmp_path) as research:
+        view = await ended(research, await research.start(f"Why does {secret} fail?"))
+    assert view.answer is not None
+    assert sum(view.answer.masked.values()) == 1
+    assert secret not in str(upstream.asked[0].json)
+
+
+async def test_a_run_older_than_runs_are_kept_is_not_listed(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        await ended(research, await research.start("why?"))
+    in_file(tmp_path, "UPDATE run SET created = created - 8 * 86400")
+    async with researching(upstream, tmp_path) as research:
+        assert await research.list() == []

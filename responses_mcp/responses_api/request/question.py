@@ -86,6 +86,28 @@ def read_number(name: str, value: object, *, least: int, most: int, clamp: bool 
     return max(least, min(most, round(number)))
 
 
+def read_flag(name: str, value: object) -> bool:
+    """Return whether something is wanted, also where that came as a text; None and a blank text are no.
+
+    Raises `BadArgument`.
+    """
+    word = str(value).strip().lower() if isinstance(value, bool | str | None) else "?"
+    if word not in ("true", "false", "none", "null", ""):
+        raise BadArgument(f"{name} is not true or false; pass one of them, or leave it out.")
+    return word == "true"
+
+
+def read_seconds(name: str, value: object) -> float:
+    """Return a time in seconds, which may be endless; None is none. Raises `BadArgument`."""
+    seconds = math.nan
+    if value is None or (isinstance(value, str | int | float) and not isinstance(value, bool)):
+        with suppress(ValueError, OverflowError):
+            seconds = float(value or 0)
+    if not seconds >= 0:
+        raise BadArgument(f"{name} is not a number of seconds; pass 0 or more, or leave it out.")
+    return seconds
+
+
 def read_domains(value: object, name: str = "domains") -> tuple[str, ...] | None:
     """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
 
