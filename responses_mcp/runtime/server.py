@@ -232,7 +232,8 @@ class _Shell:
                     outcome = does.failure(shortage)
                 else:
                     log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
-                        "server: %s crashed with %s; this is a bug, please report it with a --debug log",
+                        "server: %s crashed with %s; this is a bug in the tool, whose traceback is logged at DEBUG "
+                        "(--debug)",
                         does.name,
                         type(_first(bugs)).__name__,
                     )
