@@ -1,20 +1,36 @@
 import asyncio
 import os
+from collections.abc import Callable
+from contextlib import suppress
 
 import trio
 
 from responses_mcp import load_settings, open_answers
 
 
-async def ask(query: str) -> str:
-    """Run under Trio, in a thread of its own."""
-    async with open_answers(load_settings(os.environ).settings) as answers:
-        return (await answers.answer(query)).text
+async def ask(query: str, take: Callable[[Callable[[], None]], None]) -> str | None:
+    """Run under Trio, in a thread of its own; `take` gets what ends it from another thread."""
+    token = trio.lowlevel.current_trio_token()
+    with trio.CancelScope() as scope:
+        take(lambda: token.run_sync_soon(scope.cancel))
+        async with open_answers(load_settings(os.environ).settings) as answers:
+            return (await answers.answer(query)).text
+    return None
+
+
+async def asked(query: str) -> str | None:
+    """Run under asyncio. What cancels this, such as Ctrl-C, ends the question, too."""
+    ends: list[Callable[[], None]] = []
+    try:
+        return await asyncio.to_thread(trio.run, ask, query, ends.append)
+    finally:
+        for end in ends:
+            with suppress(trio.RunFinishedError):
+                end()
 
 
 async def main() -> None:
-    """Run under asyncio."""
-    print(await asyncio.to_thread(trio.run, ask, "Which Python release is current?"))
+    print(await asked("Which Python release is current?"))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ async def first_answer(answers: Answers, query: str, profiles: Sequence[str], pa
 async def main(patience: float = 60) -> None:
     async with open_answers(load_settings(os.environ).settings) as answers:
         won = await first_answer(answers, "What is new in httpx?", PROFILES, patience)
-    print("Nobody answered in time." if won is None else f"{won.model}: {won.text}")
+    print("Nobody answered." if won is None else f"{won.model}: {won.text}")
 
 
 if __name__ == "__main__":

@@ -31,11 +31,13 @@ async def main() -> None:
         host_uses_signal_set_wakeup_fd=True,
     )
     reader, writer = await asyncio.open_connection(sock=ours)
-    writer.writelines([HELLO, CALL])
-    print((await reader.readline()).decode(), (await reader.readline()).decode())
-    writer.close()  # the end of the server's input, and so of the guest
-    await writer.wait_closed()
-    (await ended).unwrap()  # asyncio must not end before its guest
+    try:
+        writer.writelines([HELLO, CALL])
+        print((await reader.readline()).decode(), (await reader.readline()).decode())
+    finally:  # after Ctrl-C, too: asyncio must not end before its guest
+        writer.close()  # the end of the server's input, and so of the guest; a call in flight has ten seconds
+        await writer.wait_closed()
+        (await ended).unwrap()
 
 
 if __name__ == "__main__":
