@@ -172,12 +172,23 @@ def _object_in(text: str) -> dict[str, Any]:
     try:
         root = as_table(json.loads(text, parse_constant=_refuse))
     except json.JSONDecodeError as error:
-        raise Unmergeable(f"it is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg})") from error
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Unmergeable(f"it is not valid JSON ({where}: {_fault(text, error)}); correct that") from error
     except (ValueError, RecursionError) as error:
         raise Unmergeable("it holds a number that is no JSON, or is nested too deeply") from error
     if root is None:
         raise Unmergeable("it holds something other than one JSON object")
     return root
+
+
+def _fault(text: str, error: json.JSONDecodeError) -> str:
+    """Return what is wrong, in the words of who writes such files; parsers differ in theirs, and in the place."""
+    rest = text[error.pos :].lstrip(" \t\r\n,")
+    if text.startswith(("//", "/*"), error.pos):
+        return "a comment, which may not stand there"
+    if rest[:1] in {"}", "]"} and "," in {text[error.pos : error.pos + 1], text[: error.pos].rstrip(" \t\r\n")[-1:]}:
+        return "a comma too many"
+    return error.msg[:1].lower() + error.msg[1:]
 
 
 def _refuse(constant: str) -> NoReturn:

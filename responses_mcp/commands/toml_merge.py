@@ -107,7 +107,7 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
-        raise Unmergeable(f"it is not valid TOML ({reason[:1].lower()}{reason[1:]})") from error
+        raise Unmergeable(f"it is not valid TOML ({reason[:1].lower()}{reason[1:]}); correct that") from error
     except (ValueError, RecursionError) as error:
         raise Unmergeable("it holds a number that is too long, or is nested too deeply") from error
 

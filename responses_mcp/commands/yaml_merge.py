@@ -169,10 +169,10 @@ def _parsed(text: str) -> tuple[_Loader, yaml.MappingNode | None]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-        raise Unmergeable(f"it is not valid YAML ({where}{error.problem or error.context})") from error
+        raise Unmergeable(f"it is not valid YAML ({where}{error.problem or error.context}); correct that") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the check of characters knows no line
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
-        raise Unmergeable(f"it is not valid YAML (line {line}: a character that it forbids)") from error
+        raise Unmergeable(f"it is not valid YAML (line {line}: a character that it forbids); correct that") from error
     except RecursionError as error:
         raise Unmergeable("it is nested too deeply") from error
     if node is not None and not isinstance(node, yaml.MappingNode):

@@ -707,7 +707,7 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         f"codex           openai-responses in {file_of('codex', machine)}\n"
         f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
         f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
-        "(line 1, column 2: Expecting property name enclosed in double quotes)\n"
+        "(line 1, column 2: expecting property name enclosed in double quotes); correct that\n"
         "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode, goose\n"
     )
 
@@ -763,7 +763,8 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line_of_the_fault(
     assert "line" in install(client).err
     done = install(client, "--write")
     assert (done.code, done.out) == (1, "")
-    assert re.search(rf"{re.escape(str(path))} was left alone: it is not valid (JSON|TOML|YAML) \(.*line \d", done.err)
+    fault = r"it is not valid (JSON|TOML|YAML) \(.*line \d.*\); correct that\."
+    assert re.search(rf"{re.escape(str(path))} was left alone: {fault}", done.err)
     assert path.read_text(encoding="utf-8") == '{\n  "a": \n'
     assert not path.with_name(f"{path.name}.bak").exists()
 

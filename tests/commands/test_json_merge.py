@@ -64,9 +64,12 @@ def test_tabs_stay_tabs() -> None:
 @pytest.mark.parametrize(
     ("text", "dialect", "words"),
     [
-        ('{\n  "a": 1,\n}', "json", "not valid JSON (line"),
-        ('{\n  // a\n  "b": 1\n}', "json", "line 2, column 3"),
-        ('{\n  "a": 1, // b\n}', "json with comments", "not valid JSON (line"),
+        ('{\n  "a": 1,\n}', "json", ": a comma too many); correct that"),
+        ('{\n  "a": [1 , ]\n}', "json with comments", "(line 2, column 1"),
+        ('{\n  // a\n  "b": 1\n}', "json", "(line 2, column 3: a comment, which may not stand there); correct that"),
+        ('{"b": /* a */ 1}', "json", "a comment, which may not stand there"),
+        ('{\n  "a": 1, // b\n}', "json with comments", ": a comma too many); correct that"),
+        ('{"a": 1\n"b": 2}', "json", "(line 2, column 1: expecting ',' delimiter); correct that"),
         ('{"a": 1 /* }', "jsonc", "not valid JSON (line 1"),
         ('{"a": NaN}', "jsonc", "no JSON"),
         ('{"a": ' + "[" * 100_000, "jsonc", "nested too deeply"),
