@@ -70,8 +70,10 @@ def run(argv: Sequence[str]) -> int:
 
 def _ask(options: argparse.Namespace) -> None:
     settings = configured(os.environ, options.config, debug=options.debug or None)
+    models = ", ".join(dict.fromkeys(profile.model for profile in settings.model_profiles.values()))
+    option = f"--model (configured: {models})"
+    named = None if options.model is None else {option: Profile(model=options.model)}
     settings = _with_model(settings, options.profile, options.model, options.effort)
-    named = None if options.model is None else {"--model": Profile(model=options.model)}
     query = question(options.question)
     given = options.domains
     domains: Sequence[str] | None = None if given is None else ",".join(given).strip(" ,") or []

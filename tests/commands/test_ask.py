@@ -329,7 +329,10 @@ async def test_model_effort_and_profile_can_be_chosen(  # noqa: PLR0917
 @pytest.mark.parametrize("profile", [[], ["--profile", "answer_quick"]])
 @pytest.mark.parametrize(
     ("option", "whence"),
-    [(["--model", "gpt-99"], "--model"), ([], "model_profiles.answer.model (MODEL_ANSWER)")],
+    [
+        (["--model", "gpt-99"], "--model (configured: gpt-98, gpt-q)"),
+        ([], "model_profiles.answer.model (MODEL_ANSWER)"),
+    ],
 )
 async def test_a_model_that_the_api_does_not_know_is_told_with_where_it_comes_from(  # noqa: PLR0917
     api: FakeApi,
@@ -339,7 +342,9 @@ async def test_a_model_that_the_api_does_not_know_is_told_with_where_it_comes_fr
     whence: str,
     profile: list[str],
 ) -> None:
-    monkeypatch.setenv("MODEL_ANSWER", "gpt-99")
+    monkeypatch.setenv("MODEL_ANSWER", "gpt-98" if option else "gpt-99")
+    if option:
+        monkeypatch.setenv("MODEL_QUICK", "gpt-q")
     api.script(Error(404, "The model 'gpt-99' does not exist.", code="model_not_found"))
     code, _, err = await command("ask", "Why?", *option, *profile)
     assert code == 1
