@@ -12,8 +12,7 @@ from responses_mcp.settings import Settings
 from responses_mcp.settings.load import FILE, FOLDER, load_settings
 
 PROFILES_HINT: Final = (
-    "answer_quick and answer_detailed are the same request as answer until they have profiles of their own; "
-    f"'{NAME} install --write --profiles' writes an example."
+    f"answer_quick and answer_detailed ask as answer does; '{NAME} install --write --profiles' sets them apart."
 )
 """What is said to whom has one profile only."""
 

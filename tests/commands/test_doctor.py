@@ -781,7 +781,7 @@ async def test_lines_fit_a_terminal_but_for_what_is_copied_and_the_last_one_sums
 
 async def test_who_has_one_profile_only_is_told_how_to_have_three(examine: Doctor) -> None:
     report = await examine("--offline")
-    report.line("ok", "profiles", "'openai-responses-mcp install --write --profiles' writes an example.")
+    report.line("ok", "profiles", "'openai-responses-mcp install --write --profiles' sets them apart.")
     report = await examine("--offline", MODEL_QUICK="gpt-5.4-mini")
     assert not [line for line in report.lines if "profiles:" in line]
 

@@ -613,6 +613,7 @@ def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
 def test_what_is_told_after_an_entry_ends_with_what_may_be_left_alone(install: Install) -> None:
     lines = install("codex", "--write").err.splitlines()
     assert "Optional: answer_quick" in lines[-1]
+    assert len(lines[-1]) < len(lines[-2])  # the next step, which is not to drown
     assert "--manuals DIR names that folder" in install("codex", "--write", "--toolsets", "answer,manuals").err
 
 
@@ -721,7 +722,7 @@ def test_the_example_is_written_once_and_never_over_a_file(install: Install, mac
     shown = install("--profiles")
     assert shown.out == example
     assert f"{path} is not there yet." in shown.err
-    hint = "'openai-responses-mcp install --write --profiles' writes an example."
+    hint = "'openai-responses-mcp install --write --profiles' sets them apart."
     assert hint in install("cursor").err
     assert not path.exists()
     done = install("cursor", "--write", "--profiles")
