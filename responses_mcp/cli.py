@@ -140,7 +140,8 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
     from responses_mcp.commands.parser import no_command, no_option  # noqa: PLC0415
 
     word = words[0]
-    if meant := _MEANT.get(word.removeprefix("--")):
+    is_question = sum(not each.startswith("-") for each in words) > 2  # a command, and perhaps a client
+    if not is_question and (meant := _MEANT.get(word.removeprefix("--"))):
         return f"there is no {'option' if word.startswith('-') else 'command'} {word}; did you mean {meant}?"
     if word.startswith("-"):
         return no_option(word, options)

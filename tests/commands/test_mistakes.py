@@ -38,6 +38,11 @@ from responses_mcp import cli
         ("--remove codex", "there is no option --remove; did you mean install --remove CLIENT?"),
         ("list", "there is no command list; did you mean install --list?"),
         ("--list", "there is no option --list; did you mean install --list?"),
+        (
+            "list all releases of Python",
+            'to ask a question, write: openai-responses-mcp ask "list all releases of Python"',
+        ),
+        ("remove codex --write", "there is no command remove; did you mean install --remove CLIENT?"),
         ("config", "there is no command config; did you mean --show-config?"),
         ("install code", "; did you mean one of claude-code, vscode, codex, opencode?"),
         ("install cursor codex", "install: error: unrecognized arguments: codex; CLIENT is one at a time"),
