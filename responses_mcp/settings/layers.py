@@ -55,17 +55,20 @@ class Layers:
         if setting.key == "server.line_mode" and text != "1":
             text = ""  # "1" switches it on, anything else says nothing (spec 5.4)
         if text:
-            value = from_text(setting, text, self.findings)
-            if is_placeholder(text):
-                cure = f"set {setting.env} where the client is started, or take it out of the client's entry"
-                value = BadValue(("a placeholder left unfilled (not shown)",), cure=cure)
-            self.accept(setting.key, value, f"env {setting.env}")
+            self.accept(setting.key, self.read(setting, text, str(setting.env)), f"env {setting.env}")
             return
         given = self.given(setting.key)
         if given is None:
             self.accept(setting.key, setting.default, "default")
         else:
             self.accept(setting.key, from_yaml(setting, given.value, self.findings), given)
+
+    def read(self, setting: Setting, text: str, name: str) -> object:
+        """Read the text of a variable for a setting; a client may have left in it what it should have replaced."""
+        if is_placeholder(text):
+            cure = f"set {name} where the client is started, or take it out of the client's entry"
+            return BadValue(("a placeholder left unfilled (not shown)",), cure=cure)
+        return from_text(setting, text, self.findings)
 
     def accept(self, key: str, value: object, origin: str | Given) -> None:
         """Take a value and its origin; a refused one becomes a problem, and its default takes its place.

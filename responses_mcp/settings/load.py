@@ -210,7 +210,7 @@ def _decide_debug(layers: Layers, option: bool | str | None) -> None:
     elif "DEBUG" in layers.environ and (not text or text.lower() in ON | OFF):
         layers.accept("server.debug", text.lower() in ON, "env DEBUG")
     elif text:
-        path = from_text(schema.BY_KEY["server.debug_file"], text, layers.findings)
+        path = layers.read(schema.BY_KEY["server.debug_file"], text, "DEBUG")
         layers.accept("server.debug_file", path, "env DEBUG")
         if not isinstance(path, BadValue):
             layers.accept("server.debug", _YES, "env DEBUG")

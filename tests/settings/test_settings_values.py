@@ -88,7 +88,7 @@ def test_a_model_id_is_one_printable_word(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["${{{}}}", "${}", "${{env:{}}}", "{{env:{}}}", "%{}%", "$env:{}"])
 @pytest.mark.parametrize(
-    "name", ["OPENAI_BASE_URL", "MODEL_ANSWER", "OPENAI_API_TIMEOUT", "MANUALS_ROOT", "MCP_TOOLSETS"]
+    "name", ["OPENAI_BASE_URL", "MODEL_ANSWER", "OPENAI_API_TIMEOUT", "MANUALS_ROOT", "MCP_TOOLSETS", "DEBUG"]
 )
 def test_a_variable_that_a_client_left_as_a_placeholder_is_told_with_where_to_set_it(
     name: str, form: str, tmp_path: Path
