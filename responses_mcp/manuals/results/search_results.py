@@ -21,8 +21,8 @@ OUT_OF_TIME: Final = "time_budget"
 _DOUBTFUL: Final = 0.06  # where nothing scores more, the question may be about something that no manual has
 _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
-# Characters of the headings above and of a title, as long as snippets have so many on the average.
-_SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 0))
+# Characters of the headings above and of a title, as long as snippets have so many on the average; fewer say nothing.
+_SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 20))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told
 _NOTHING: Final = "Nothing in the manuals matches; try other words."
 _LOOSE: Final = (
@@ -32,7 +32,7 @@ _LOOSE: Final = (
 _NO_FILES: Final = "There is no .md or .json file to search; put the manuals there as such files."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing matches well; these may be about something else."
-_LEFT_OUT: Final = "Rows were left out for lack of room; ask with a smaller limit."
+_LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
 _AGAIN: Final = "search again to go on"
 
 
@@ -189,7 +189,7 @@ class SearchResults:
         return shown
 
     def _with(self, rows: list[JsonObject], *, left_out: bool = False) -> JsonObject:
-        note = self.note or (_LEFT_OUT if left_out else None)
+        note = " ".join(filter(None, (self.note, _LEFT_OUT if left_out else None)))
         return {
             "results": rows,
             "complete": self.complete,
@@ -224,7 +224,7 @@ def _within(snippet: Snippet, most: int) -> Snippet:
     shorter, size = snippet, most
     while _length(shorter) > most and size > 0:
         shorter = snippet.cut(size)
-        size -= max(_length(shorter) - most, 1)
+        size -= max(_length(shorter) - most + 1, 2) // 2  # what takes two gives two back
     return shorter
 
 
