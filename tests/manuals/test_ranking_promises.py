@@ -141,6 +141,21 @@ def test_a_required_term_takes_no_row_away_where_there_is_room_for_all(terms: li
     assert set(paths(plain)) <= set(paths(required))
 
 
+@pytest.mark.parametrize("term", ["how", "should", "HOW", "lamps", "cleaning"])
+def test_a_required_term_that_the_question_has_in_some_way_pushes_nothing_away(term: str) -> None:
+    reader = manual(
+        {
+            **OTHERS,
+            "term.md": f"# About\n{term} {term} {term}: it says {term} of {term}.\n",
+            "wanted.md": "# Care\nEach lamp of the hall is cleaned with a soft cloth, once a month.\n",
+        }
+    )
+    question = "How should a lamp of the hall be cleaned?"
+    plain, required = found(reader, question, "zzqq")["candidates"], found(reader, question, term)["candidates"]
+    assert [row["path"] for row in (plain[0], required[0])] == ["wanted.md", "wanted.md"]
+    assert required[0]["score"] >= plain[0]["score"] - 0.01
+
+
 def test_a_term_that_nobody_has_changes_nothing() -> None:
     def rows(*terms: str) -> list[tuple[str, float, float]]:
         answer = found(MANY, "red lamp of glass", *terms)

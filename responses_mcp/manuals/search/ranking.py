@@ -44,6 +44,7 @@ _MOST_OF_A_FILE: Final = 8  # candidates
 _REFINED: Final = 30  # rows whose phrases and distances are looked at
 _BOTH: Final = 0.10  # for a row with both required terms, in parts of the top score
 _PASS_WEIGHTS: Final = (1.0, 1.0, 1.1)
+_SAID_RANKS: Final = 0.25  # what the ranks of g_req weigh where the question has its terms anyway
 
 # What a row's own score weighs beside its ranks, from 0 to 1.
 _GATES_BASE: Final = 0.65
@@ -114,11 +115,11 @@ def rank(query: str, parts: Sequence[str], search: Search) -> Ranking:
 
     When time runs out while rows are scored, those scored so far are ranked. Raises OutOfTime when there are none.
     """
-    whole = _rank(query, search)
+    whole = _rank(query, query, search)
     of_parts: list[Ranking] = []
     for part in parts:
         try:
-            of_parts.append(_rank(part, search))
+            of_parts.append(_rank(part, query, search))
         except (OutOfTime, sqlite3.OperationalError):  # the latter such as a phrase that the index cannot parse
             whole.cutoff = TIME_BUDGET
     if any(part.cutoff == TIME_BUDGET for part in of_parts):
@@ -134,7 +135,8 @@ def rank(query: str, parts: Sequence[str], search: Search) -> Ranking:
     return whole
 
 
-def _rank(query: str, search: Search) -> Ranking:
+def _rank(query: str, question: str, search: Search) -> Ranking:
+    """Rank what a `query`, which is the `question` or a part of it, finds."""
     of_words, having, found, cutoff = _scored(query, search)
     certainty = found.certainty
     scored = _in_order({**of_words, **having})
@@ -154,7 +156,11 @@ def _rank(query: str, search: Search) -> Ranking:
             if all(scored[key].required):
                 signals.append("required_term_and")
     g0 = Gate("g0", (), plain, scores=own)
-    g_req = Gate("g_req", search.required, gated, *required_gate_weight(plain, gated), scores=with_bonus)
+    weight, reason = required_gate_weight(plain, gated)
+    beside = [at for at, each in enumerate(search.required) if not _is_said(each, question)]
+    if gated and not any(scored[key].required[at] for key in gated for at in beside):
+        weight *= _SAID_RANKS
+    g_req = Gate("g_req", search.required, gated, weight, reason, scores=with_bonus)
     ranks = reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)])
     fused = blended(base, ranks, 1 - certainty * (1 - _GATES_BASE))
     keys = {each.row.id: key for key, each in of_words.items()}
@@ -200,7 +206,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             query,
             words(query),
             [_weighed(search, each) for each in asked],
-            [(each, _weight_beside(reader, each, query, asked)) for each in search.required],
+            [(each, _weight_beside(reader, each, query)) for each in search.required],
             search.lexical,
             average=reader.average,
             manual_id=search.manual_id,
@@ -263,15 +269,22 @@ def _weighed(search: Search, term: Term) -> tuple[Term, float, bool]:
     return term, term.weight * idf(sections, having), having > 0
 
 
-def _weight_beside(reader: Reader, required: RequiredTerm, query: str, asked: Sequence[Term]) -> float:
-    """Return what a required term is worth beside the words of the question: nothing if it is among them."""
-    if not required.text.isascii() and foldable(required.text) in foldable(normalise(query)):
-        return 0.0
-    said = frozenset[str]().union(*(each.forms for each in asked))
+def _is_said(required: RequiredTerm, query: str) -> bool:
+    """Tell whether a required term is a word of the query: in another form, and as a word of grammar, too.
+
+    A part of a word in an alphabet is another word.
+    """
+    folded = foldable(normalise(query))
+    if any(each.hits(folded) for each in required.spellings):
+        return True
+    said = frozenset[str]().union(*(each.forms for each in terms(query)))
     parts = terms(required.text)
-    if parts and not any(each.forms.isdisjoint(said) for each in parts):
-        return 0.0
-    having = frequency(reader, required)
+    return bool(parts) and not any(each.forms.isdisjoint(said) for each in parts)
+
+
+def _weight_beside(reader: Reader, required: RequiredTerm, query: str) -> float:
+    """Return what a required term is worth beside the words of the query: nothing if it is among them."""
+    having = 0 if _is_said(required, query) else frequency(reader, required)
     return idf(reader.manual.sections, having) if having else 0.0
 
 
