@@ -96,7 +96,7 @@ class Comparing:
         async with self._filling:
             try:
                 await self._threads.run(lambda library, check: library.begin_filling(check), indexing=True)
-                return await fill(embedder, following, partial(self._keep, embedder, replaces=True), on_progress)
+                return await fill(embedder, following, partial(self._keep, embedder), on_progress)
             finally:
                 self._threads.end_filling()
 
@@ -124,12 +124,11 @@ class Comparing:
                 some = batch(rest)
                 found = await questions.within(deadline, partial(embedded, embedder, some))
                 require_one_length({question.dimensions, *(len(vector) for _, its in found for vector in its)})
-                await self._keep(embedder, found, replaces=False)
+                await self._keep(embedder, found)
                 rest = rest[len(some) :]
         finally:
             self._embedding_few.release()
 
-    async def _keep(self, embedder: Embedder, found: Sequence[tuple[Section, Vectors]], *, replaces: bool) -> int:
+    async def _keep(self, embedder: Embedder, found: Sequence[tuple[Section, Vectors]]) -> int:
         model = model_name(embedder)
-        work: Work[int] = lambda library, check: library.keep(model, found, check, replaces=replaces)  # noqa: E731
-        return await self._threads.run(work, indexing=True)
+        return await self._threads.run(lambda library, check: library.keep(model, found, check), indexing=True)

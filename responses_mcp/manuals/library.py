@@ -186,19 +186,15 @@ class Library:
             _require_length(question.dimensions, vectors.model_of(connection, question.name).dimensions)
             return [Section(*row) for row in vectors.lacking(connection, question.name, ids)]
 
-    def keep(
-        self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck, *, replaces: bool
-    ) -> int:
+    def keep(self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck) -> int:
         """Write the vectors of sections in one transaction; return how many of them are still as they were.
 
-        If the others of that model have another length, they are lost if this one `replaces`, else `EmbeddingFailed` is
-        raised.
+        Raises `EmbeddingFailed` if the others of that model, which were paid for, have another length.
         """
         data = {each: b"".join(map(packed_vector, its)) for each, its in found}
         dimensions = len(found[0][1][0])
         with self._opened(check).writing(check) as connection:
-            if not replaces:
-                _require_length(dimensions, vectors.model_of(connection, name).dimensions)
+            _require_length(dimensions, vectors.model_of(connection, name).dimensions)
             # A file may have changed meanwhile, and another section have the number of one that is gone.
             same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
             same = [each for each in same if each in data]

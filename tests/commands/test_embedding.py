@@ -111,15 +111,16 @@ async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest
     assert (code, stored(tmp_path)) == (0, SECTIONS)
 
 
-async def test_vectors_of_another_length_than_before_replace_those_and_what_is_left_to_do_is_said(
+async def test_vectors_of_another_length_than_before_take_nothing_away_and_the_cure_is_said(
     manuals: Command, api: FakeApi, tmp_path: Path
 ) -> None:
     await manuals("index", "--embed", "--yes")
     write(tmp_path, SECTIONS)
     api.script(Json({"data": [{"index": 0, "embedding": [1.0, 2.0, 3.0]}]}))
-    code, out, _ = await manuals("index", "--embed", "--yes")
-    assert (code, stored(tmp_path)) == (0, 1)
-    assert out.splitlines()[2:4] == ["1 sections have vectors now.", f"{SECTIONS} sections lack vectors; run it again."]
+    code, _, err = await manuals("index", "--embed", "--yes")
+    assert (code, stored(tmp_path)) == (1, SECTIONS)
+    assert "vectors of 3 numbers" in err
+    assert "run 'openai-responses-mcp manuals index --forget', and then" in err
 
 
 async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is_said(

@@ -226,7 +226,7 @@ async def test_vectors_of_another_model_or_length_are_not_compared(root: Path) -
         assert (await manuals.outstanding("shop")).sections == 0
 
 
-async def test_only_a_fill_replaces_the_vectors_of_a_model_that_gives_another_length_than_before(root: Path) -> None:
+async def test_nothing_replaces_the_vectors_of_a_model_that_gives_another_length_than_before(root: Path) -> None:
     async with opened(root, embedder()) as manuals:
         await manuals.index("shop")
         await manuals.embed("shop")
@@ -247,10 +247,12 @@ async def test_only_a_fill_replaces_the_vectors_of_a_model_that_gives_another_le
     (root / "shop/new.md").write_text(page("New", "renew"), encoding="utf-8")
     async with opened(root, StubEmbedder(dimensions=32)) as manuals:
         await manuals.index("shop")
+        with pytest.raises(EmbeddingFailed, match=r"of 32 numbers and the index has some of 64; run .* --forget"):
+            await manuals.embed("shop")
+        assert stored(root) == 8
+    async with opened(root, embedder()) as manuals:
+        assert (await manuals.outstanding("shop")).sections == 1
         assert await manuals.embed("shop") == 1
-        assert (await manuals.outstanding("shop")).sections == 8
-        assert await manuals.embed("shop") == 8
-        assert (await found(manuals))[1]["ranked_by"] == "words and meaning"
 
 
 async def test_a_few_vectors_of_another_length_than_the_question_cost_the_others_nothing(root: Path) -> None:
