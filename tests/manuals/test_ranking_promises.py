@@ -191,6 +191,31 @@ async def test_a_manual_without_the_telling_word_does_not_take_another_word_for_
     assert answer.rows[0].score > 1.5 * max(row.score for row in answer.rows if row.manual_id == "api")
 
 
+LONG: Final = (
+    "the gateway says that its peer refused a session while it was retrying, what may the colleague in Osaka check"
+)
+BLADES: Final = "A blade with bolt and washer lies in the drawer. "
+
+
+@pytest.mark.parametrize(
+    ("query", "beside"),
+    [
+        ("refused session", {"list": "# List\n" + BLADES * 3_000}),  # long, so the others of that manual are short
+        (LONG, {f"{n}": f"# Part {n}\n{BLADES}Refused at the gateway.\n" for n in range(5)}),  # which share words
+    ],
+)
+async def test_a_section_has_the_same_score_in_every_manual_that_is_searched(
+    tmp_path: Path, query: str, beside: Mapping[str, str]
+) -> None:
+    same = {"same": f"# Sessions\n\n## Refused\nA peer refused the session at the gateway. {BLADES * 9}\n"}
+    write_manual(tmp_path, "blades", {**same, **beside})
+    write_manual(tmp_path, "net", same | {"door": "# Door\nIt has a bell and a lock.\n"})
+    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+        answer = await manuals.search(SearchRequest(query, limit=20))
+    scores = {row.manual_id: row.score for row in answer.rows if row.title == "Refused"}
+    assert scores["blades"] == pytest.approx(scores["net"])
+
+
 async def test_the_name_of_a_manual_counts_as_a_part_of_its_paths(tmp_path: Path) -> None:
     for name in ("collector", "gateway"):
         write_manual(tmp_path, name, {"network": "# Network\n\n## Ports\nIt listens on a port.\n"})

@@ -60,11 +60,6 @@ class Reader:
         self._counts = counts
         self.manual = manual
 
-    @property
-    def average(self) -> float:
-        """Return the average length of a section's text, in characters."""
-        return self.manual.characters / max(self.manual.sections, 1)
-
     def having(self, match: str, most: int = _MOST_COUNTED, *, literal: str = "") -> int:
         """Return how many sections `match` finds, of those that hold `literal`; counting stops at `most`.
 
@@ -158,16 +153,23 @@ def _holds(literal: str) -> str:
 
 
 class Frequencies(NamedTuple):
-    """How many of so many `sections` have a term, by its `match`: in all manuals that one question is asked of."""
+    """How many of so many `sections` have a term, by its `match`: in all manuals that one question is asked of.
+
+    `average` is the average length of those sections, in characters; `manuals` is the number of manuals.
+    """
 
     sections: int
     having: dict[str, int]
+    average: float
+    manuals: int
 
 
 def frequencies(readers: Sequence[Reader], terms: Iterable[Term]) -> Frequencies:
     """Count the terms in manuals that are searched together."""
     having = {term.match: sum(reader.having(reader.match(term)) for reader in readers) for term in terms}
-    return Frequencies(sum(reader.manual.sections for reader in readers), having)
+    sections = sum(reader.manual.sections for reader in readers)
+    average = sum(reader.manual.characters for reader in readers) / max(sections, 1)
+    return Frequencies(sections, having, average, len(readers))
 
 
 def frequency(reader: Reader, term: RequiredTerm) -> int:

@@ -101,17 +101,19 @@ class Everywhere:
         self._found: dict[Key, tuple[str, Scored, float]] = {}
 
     def count(self, readers: Mapping[str, Reader]) -> None:
-        """Find how rare the words of the question are in all manuals together, once for all that is added then.
+        """Find how rare the words of the question are in all manuals together, and how long their sections.
 
-        By its own counts alone, a manual without the telling word takes another one for it. A word that stands only in
-        the names of manuals is one that all their sections have.
+        That is done once for all that is added then. By its own counts alone, a manual without the telling word takes
+        another one for it, and one with a few long files has nothing but short sections beside them. A word that stands
+        only in the names of manuals is one that all their sections have.
         """
         asked = [each for text in (self._query, *self._parts) for each in terms(text)]
-        sections, having = frequencies(list(readers.values()), asked)
+        counted = frequencies(list(readers.values()), asked)
+        having = counted.having
         for each in asked:
             named = [reader for manual_id, reader in readers.items() if each.hits(in_name(manual_id))]
             having[each.match] = having[each.match] or sum(reader.manual.sections for reader in named)
-        self.frequencies = Frequencies(sections, having)
+        self.frequencies = counted
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""

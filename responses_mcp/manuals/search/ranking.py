@@ -202,13 +202,14 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     cutoff: str | None = None
     try:
         asked = terms(query)
+        known = search.frequencies or frequencies([reader], asked)
         scorer = Scorer(
             query,
             words(query),
-            [_weighed(search, each) for each in asked],
+            [_weighed(known, each) for each in asked],
             [(each, _weight_beside(reader, each, query)) for each in search.required],
             search.lexical,
-            average=reader.average,
+            average=known.average,
             manual_id=search.manual_id,
         )
         most = ANY_WORD_COMPARED if search.compared else ANY_WORD
@@ -223,7 +224,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         by_words = set(found.of_words)
         of_question = [each for each in scored if each.row.id in by_words]
         scorer.score(scored, of_question)
-        if scorer.prose:
+        if scorer.prose and known.manuals == 1:  # what one of several shares would lift the one that fits worst
             check()
             scorer.expand(scored, _related(reader, asked, of_question))
         of_words, having = _pools(scored, found.of_words)
@@ -259,14 +260,13 @@ def _related(reader: Reader, asked: Sequence[Term], scored: Sequence[Scored]) ->
     return related(texts, said, lambda word: idf(reader.manual.sections, reader.having(phrase([word]))))
 
 
-def _weighed(search: Search, term: Term) -> tuple[Term, float, bool]:
+def _weighed(known: Frequencies, term: Term) -> tuple[Term, float, bool]:
     """Return a term with what it is worth where the question is asked, and whether it is there at all.
 
     A word that only another manual has tells that the question is about that one.
     """
-    sections, counted = search.frequencies or frequencies([search.reader], [term])
-    having = counted[term.match]
-    return term, term.weight * idf(sections, having), having > 0
+    having = known.having[term.match]
+    return term, term.weight * idf(known.sections, having), having > 0
 
 
 def _is_said(required: RequiredTerm, query: str) -> bool:
