@@ -96,7 +96,7 @@ class Comparing:
         async with self._filling:
             try:
                 await self._threads.run(lambda library, check: library.begin_filling(check), indexing=True)
-                return await fill(embedder, following, partial(self._keep, embedder), on_progress)
+                return await fill(embedder, following, partial(self._keep, embedder, filling=True), on_progress)
             finally:
                 self._threads.end_filling()
 
@@ -124,11 +124,12 @@ class Comparing:
                 some = batch(rest)
                 found = await questions.within(deadline, partial(embedded, embedder, some))
                 require_one_length({question.dimensions, *(len(vector) for _, its in found for vector in its)})
-                await self._keep(embedder, found)
+                await self._keep(embedder, found, filling=False)
                 rest = rest[len(some) :]
         finally:
             self._embedding_few.release()
 
-    async def _keep(self, embedder: Embedder, found: Sequence[tuple[Section, Vectors]]) -> int:
+    async def _keep(self, embedder: Embedder, found: Sequence[tuple[Section, Vectors]], *, filling: bool) -> int:
         model = model_name(embedder)
-        return await self._threads.run(lambda library, check: library.keep(model, found, check), indexing=True)
+        work: Work[int] = lambda library, check: library.keep(model, found, check, filling=filling)  # noqa: E731
+        return await self._threads.run(work, indexing=True)

@@ -186,11 +186,16 @@ class Library:
             _require_length(question.dimensions, vectors.model_of(connection, question.name).dimensions)
             return [Section(*row) for row in vectors.lacking(connection, question.name, ids)]
 
-    def keep(self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck) -> int:
+    def keep(
+        self, name: str, found: Sequence[tuple[Section, Vectors]], check: CancellationCheck, *, filling: bool
+    ) -> int:
         """Write the vectors of sections in one transaction; return how many of them are still as they were.
 
-        Raises `EmbeddingFailed` if the others of that model, which were paid for, have another length.
+        Raises `EmbeddingFailed` if the others of that model, which were paid for, have another length; and for a
+        `filling`, as `begin_filling` does.
         """
+        if filling:
+            self._require_file()
         data = {each: b"".join(map(packed_vector, its)) for each, its in found}
         dimensions = len(found[0][1][0])
         with self._opened(check).writing(check) as connection:
@@ -202,8 +207,12 @@ class Library:
         return len(same)
 
     def begin_filling(self, check: CancellationCheck) -> None:
-        """Keep other processes from filling the index, until `end_filling`. Raises ManualsError while one does."""
+        """Keep other processes from filling the index, until `end_filling`.
+
+        Raises ManualsError while one does, and where the index has moved into memory, which would lose the vectors.
+        """
         path = self._opened(check).path
+        self._require_file()
         if path is None or self._turn is not None:
             return
         turn = Turn(path)
@@ -217,6 +226,14 @@ class Library:
             turn.give_back()  # nobody waits for it any more
             raise
         self._turn = turn
+
+    def _require_file(self) -> None:
+        if self.unused is not None:
+            raise ManualsError(
+                "conflict",
+                f"The vectors could not be kept, because the index is in memory only ({self.unused}); make room or set "
+                "manuals.index_dir to a folder that can be written to.",
+            )
 
     def end_filling(self) -> None:
         """Let other processes fill the index. Need not be called in a thread."""

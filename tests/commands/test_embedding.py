@@ -12,8 +12,9 @@ from subprocess import DEVNULL
 import pytest
 import trio
 
+from responses_mcp.manuals.index import store
 from responses_mcp.manuals.index.turn import Turn
-from responses_mcp.testing import Error, FakeApi, Hang, Json, answer_with_embeddings
+from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, answer_with_embeddings
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
 from tests.processes import COMMAND, environment
 
@@ -157,6 +158,41 @@ async def test_it_ends_at_once_where_nothing_could_come_of_it(
     assert (code, out) == (2, "")
     assert words in err
     assert api.requests == []
+
+
+async def test_nothing_is_sent_where_the_index_could_not_be_written(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    (tmp_path / "index").write_text("", encoding="utf-8")  # no folder can be made there
+    code, out, err = await manuals("index", "--embed", "--yes")
+    assert (code, api.requests) == (1, [])
+    assert "have vectors now" not in out
+    assert "The vectors could not be kept, because the index is in memory only (" in err
+    assert "set manuals.index_dir to a folder that can be written to." in err
+
+
+async def test_it_ends_with_an_error_as_soon_as_vectors_cannot_be_kept(
+    manuals: Command, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_PATIENCE", 0.1)
+    for number in range(SECTIONS, 320):
+        write(tmp_path, number)
+    await manuals("index")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+
+        def lock(asked: RecordedRequest) -> Reply:
+            if not other.in_transaction:
+                other.execute("BEGIN IMMEDIATE")
+            return answer_with_embeddings(asked.json)
+
+        api.script(*[lock] * 20)
+        code, out, err = await manuals("index", "--embed", "--yes")
+    assert code == 1
+    assert "have vectors now" not in out
+    assert "The vectors could not be kept, because the index is in memory only (another process holds its lock" in err
+    assert len(api.requests) <= 4  # what was under way
+    assert stored(tmp_path) == 0
 
 
 async def test_find_says_by_what_it_ranked_where_that_is_not_what_was_asked_for(manuals: Command, api: FakeApi) -> None:
