@@ -205,8 +205,9 @@ def _depth(schema: object) -> int:
     while pending:
         each, depth = pending.pop()
         deepest = max(deepest, depth)
-        inner = list(each.values()) if isinstance(each, Mapping) else each if isinstance(each, list) else []
-        pending += [(one, depth + 1) for one in cast("list[object]", inner)]
+        members = list(as_object(each).values())
+        items = cast("list[object]", each) if isinstance(each, list) else []
+        pending += [(one, depth + 1) for one in (*members, *items)]
     return deepest
 
 

@@ -15,6 +15,7 @@ from responses_mcp.manuals.requests import LsRequest
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, RequestSettings, Settings
 from responses_mcp.websearch import WebSearch
+from tests.research.upstream import researching, slow
 
 Use = Callable[[], Awaitable[Any]]
 
@@ -61,3 +62,21 @@ def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_afte
     later.join(SECONDS)
     assert not later.is_alive()
     assert len(refused) == 1
+
+
+def test_research_belongs_to_the_run_that_opened_it_also_before_its_first_use(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    async def first() -> None:
+        async with researching(slow(), tmp_path) as research:
+
+            def second() -> None:
+                try:
+                    trio.run(research.list)
+                except NotUnderTrio as error:
+                    refused.append(str(error))
+
+            await trio.to_thread.run_sync(second)
+
+    trio.run(first)
+    assert "in use by another run of Trio" in refused[0]

@@ -946,7 +946,7 @@ async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(
 ) -> None:
     upstream = slow(cut_after=2)
     send = upstream.stored.answer
-    upstream.stored.answer = lambda method, path: Error(status) if method == "GET" else send(method, path)  # type: ignore[method-assign]
+    upstream.stored.answer = lambda method, path: Error(status) if method == "GET" else send(method, path)  # type: ignore[assignment, method-assign]
     async with researching(upstream, tmp_path) as research:
         view = await research.result(await research.start("why?"), wait_seconds=WAIT)
     assert (view.status, view.maybe_paid) == ("failed", True)

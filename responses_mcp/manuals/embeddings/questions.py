@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, model_name
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, model_name, vectors_of
 from responses_mcp.manuals.embeddings.likeness import Question, question
 from responses_mcp.manuals.words import normalise
 
@@ -32,7 +32,7 @@ class Questions:
         """Return a question as a vector, None if it is like nothing. Raises `EmbeddingFailed`, see `within`."""
         text = normalise(query)[:_LONGEST]
         if text not in self._kept:
-            (vector,) = await self.within(deadline, lambda: self.embedder.embed([text]))
+            (vector,) = await self.within(deadline, lambda: vectors_of(self.embedder, [text]))
             self._kept[text] = question(model_name(self.embedder), vector)
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
