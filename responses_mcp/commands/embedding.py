@@ -6,14 +6,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import trio
 
-from responses_mcp.commands.terminal import StatusLine, remark, say, write
+from responses_mcp.commands.terminal import StatusLine, Stop, counted, remark, say, write
+from responses_mcp.manuals.embeddings.embedder import Place, SectionsRefused
 from responses_mcp.manuals.embeddings.pieces import Outstanding
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.settings.model import EmbeddingsSettings
+
+_MOST_LISTED: Final = 20
 
 
 async def embed(
@@ -21,7 +24,8 @@ async def embed(
 ) -> dict[str, Any]:
     """Make the vectors that manuals lack, if the user agrees to what it costs; return what was done, for `--json`.
 
-    What works on this machine costs nothing and needs no word. Raises `EmbeddingFailed`; what is done stays.
+    What works on this machine costs nothing and needs no word. Raises `EmbeddingFailed`, and `Stop` at the end where
+    sections were refused; what is done stays.
     """
     wanted = {name: await manuals.outstanding(name) for name in names}
     total = Outstanding(*map(sum, zip(*wanted.values(), strict=True)))
@@ -49,17 +53,32 @@ async def embed(
         _tell(f"{what} for {settings.model}, {cost}. Their texts are sent to {options.vectors_from}.", options)
         if not options.yes and not await _agreed(options):
             return document
+    refused: list[Place] = []
+    why = ""
     for name, lacking in wanted.items():
         if not lacking.sections:
             continue
         with StatusLine() as status:
             show = partial(status.show_progress, name, all_of_it=lacking.sections, of="sections")
-            document["embedded"] += await manuals.embed(name, on_progress=show)
+            try:
+                document["embedded"] += await manuals.embed(name, on_progress=show)
+            except SectionsRefused as error:
+                document["embedded"] += error.kept
+                refused += error.places
+                why = str(error)
     _tell(f"{document['embedded']:,} sections have vectors now.", options)
     # A file has changed meanwhile, or the model's vectors have another length than before.
-    left = sum([(await manuals.outstanding(name)).sections for name in names])
-    if left:
+    left = sum([(await manuals.outstanding(name)).sections for name in names]) - len(refused)
+    if left > 0:
         _tell(f"{left:,} sections lack vectors; run it again.", options)
+    if refused:
+        shown = ", ".join(map(str, refused[:_MOST_LISTED]))
+        more = f" and {len(refused) - _MOST_LISTED:,} more" if len(refused) > _MOST_LISTED else ""
+        raise Stop(
+            f"{counted(len(refused), 'section')} got no vectors, because the provider refused the text: {shown}{more}.",
+            f"{why} Shorten them, or use a model that takes longer texts.",
+            details={"refused": [each._asdict() for each in refused]},
+        )
     return document
 
 

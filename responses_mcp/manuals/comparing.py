@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import trio
 
 from responses_mcp.manuals.cancellation import CancellationCheck
-from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, model_name
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, SectionsRefused, model_name
 from responses_mcp.manuals.embeddings.filling import Vectors, batch, embedded, fill, require_one_length
 from responses_mcp.manuals.embeddings.questions import Questions
 from responses_mcp.manuals.errors import ManualsError
@@ -85,7 +85,8 @@ class Comparing:
         """Give vectors to all sections of a manual that have none; return how many got some.
 
         One fill of an index is at work at a time, so that none pays for what another has in hand. Raises
-        `EmbeddingFailed`, and `ManualsError` while another process fills the index.
+        `EmbeddingFailed`, such as `SectionsRefused` when all is done but that, and `ManualsError` while another process
+        fills the index.
         """
         embedder = self._embedder()
         model = model_name(embedder)
@@ -96,9 +97,15 @@ class Comparing:
         async with self._filling:
             try:
                 await self._threads.run(lambda library, check: library.begin_filling(check), indexing=True)
-                return await fill(embedder, following, partial(self._keep, embedder, filling=True), on_progress)
+                filled = await fill(embedder, following, partial(self._keep, embedder, filling=True), on_progress)
             finally:
                 self._threads.end_filling()
+        if filled.refused:
+            refused = [section for section, _ in filled.refused]
+            places = await self._threads.run(lambda library, check: library.places(name, refused, check))
+            if places:
+                raise SectionsRefused(str(filled.refused[0][1]), places, filled.kept)
+        return filled.kept
 
     def _embedder(self) -> Embedder:
         if self._questions is None:

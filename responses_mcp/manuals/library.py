@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from responses_mcp.errors import exhausted
 from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
-from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed, Place
 from responses_mcp.manuals.embeddings.filling import Vectors
 from responses_mcp.manuals.embeddings.likeness import Question
 from responses_mcp.manuals.embeddings.likeness import packed as packed_vector
@@ -175,6 +175,13 @@ class Library:
             if manual is None:
                 return []
             return [Section(*row) for row in vectors.pending(connection, name, manual.number, after, _ROWS_AT_ONCE)]
+
+    def places(self, manual_id: str, sections: Iterable[Section], check: CancellationCheck) -> list[Place]:
+        """Return where those of some sections of a manual are that are as they were."""
+        known = {each.id: each for each in sections}
+        with self._opened(check).reading(check) as connection:
+            same = [row[0] for row in vectors.rows(connection, known) if Section(*row) == known[row[0]]]
+            return sorted(Place(manual_id, *place) for place in vectors.places(connection, same))
 
     def lacking(self, ids: Iterable[int], question: Question, check: CancellationCheck) -> list[Section]:
         """Return those of some sections that have no vectors to compare with a question.

@@ -232,7 +232,8 @@ class Manuals:
         """Give vectors to all sections of a manual that have none; return how many got some.
 
         `on_progress` is told how many have. What is done stays done when this is cancelled or fails, or the process is
-        killed. Raises `EmbeddingFailed` when the provider does, `ManualsError` while another process does the same and
+        killed. Raises `EmbeddingFailed` when the provider does, `SectionsRefused`, which is below it, when all but the
+        sections that it refused have vectors, `ManualsError` while another process does the same and
         where the index, which should be in a file, is in memory.
         """
         name = await self._threads.run(partial(_name_on_disk, manual_id))

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -193,6 +194,47 @@ async def test_it_ends_with_an_error_as_soon_as_vectors_cannot_be_kept(
     assert "The vectors could not be kept, because the index is in memory only (another process holds its lock" in err
     assert len(api.requests) <= 4  # what was under way
     assert stored(tmp_path) == 0
+
+
+def refusing(word: str) -> Callable[[RecordedRequest], Reply]:
+    """Return what refuses a request with a text that has a word, as a model does that has no room for one."""
+
+    def answer(asked: RecordedRequest) -> Reply:
+        if any(word in text for text in asked.json["input"]):
+            return Error(400, "This model's maximum context length is 512 tokens.")
+        return answer_with_embeddings(asked.json)
+
+    return answer
+
+
+async def test_a_section_that_is_refused_is_named_and_all_others_get_their_vectors(
+    manuals: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    (tmp_path / "manuals/other").mkdir()
+    (tmp_path / "manuals/other/one.md").write_text("# One\n\ntext\n", encoding="utf-8")
+    (tmp_path / "manuals/guide/7.md").write_text("# Page 7\n\ntext\n\n## Long\n\nunbearable\n", encoding="utf-8")
+    api.script(*[refusing("unbearable")] * 100)
+    code, out, err = await manuals("index", "--embed", "--yes")
+    assert code == 1
+    assert stored(tmp_path) == SECTIONS + 1  # that of the other manual is there, too
+    assert f"{SECTIONS + 1} sections have vectors now.\n" in out
+    assert "run it again" not in out + err
+    assert "1 section got no vectors, because the provider refused the text: guide/7.md:5." in err
+    assert "(400): This model's maximum context length is 512 tokens." in err
+    sent = len(api.requests)
+    code, out, _ = await manuals("index", "--embed", "--yes", "--json")
+    assert (code, [request.json["input"] for request in api.requests[sent:]]) == (1, [["Page 7 > Long\nunbearable"]])
+    assert json.loads(out)["error"]["refused"] == [{"manual_id": "guide", "path": "7.md", "line": 5}]
+
+
+async def test_where_every_text_is_refused_it_soon_gives_up(manuals: Command, api: FakeApi, tmp_path: Path) -> None:
+    for number in range(SECTIONS, 400):
+        write(tmp_path, number)
+    api.script(*[refusing("")] * 1000)
+    code, _, err = await manuals("index", "--embed", "--yes")
+    assert (code, stored(tmp_path)) == (1, 0)
+    assert "The API refused the request (400)" in err
+    assert len(api.requests) < 45
 
 
 async def test_find_says_by_what_it_ranked_where_that_is_not_what_was_asked_for(manuals: Command, api: FakeApi) -> None:

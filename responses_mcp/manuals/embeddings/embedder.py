@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.manuals.embeddings.pieces import FORM
@@ -16,6 +16,30 @@ USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
 
 class EmbeddingFailed(ResponsesMcpError):  # a search goes on by words; a command ends
     """There are no vectors. The message says why, in a sentence that shows no secret."""
+
+
+class TextsRefused(EmbeddingFailed):
+    """A text, or all of them together, is what the provider does not take; others it may take."""
+
+
+class Place(NamedTuple):
+    """Where a section is: its manual, its path there, and the line of its heading."""
+
+    manual_id: str
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.manual_id}/{self.path}:{self.line}"
+
+
+class SectionsRefused(TextsRefused):
+    """Some sections of a manual, at `places`, have no vectors, as each was refused; `kept` others have some now."""
+
+    def __init__(self, message: str, places: Sequence[Place], kept: int) -> None:
+        super().__init__(message)
+        self.places = places
+        self.kept = kept
 
 
 class Embedder(Protocol):
@@ -39,7 +63,8 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
         """Return a vector of finite numbers for each text, all of one length, which need not be 1.
 
-        One request, for 32 texts at most. Cancelling ends it. Raises `EmbeddingFailed`.
+        One request, for 32 texts at most. Cancelling ends it. Raises `EmbeddingFailed`, or
+        `TextsRefused` where others may be taken: then each section is tried alone.
         """
         ...
 

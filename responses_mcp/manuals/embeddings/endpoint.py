@@ -17,12 +17,13 @@ from typing import Final, cast
 
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object
-from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed
+from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed, TextsRefused
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import EmbeddingsSettings
 
 _LONGEST: Final = 8192  # numbers of a vector
 _MOST_TOKENS: Final = 100_000_000  # of one reply; more is no count
+_OF_THE_TEXTS: Final = (400, 413, 422)  # statuses: one is too long, for example
 _WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
 _OF_ANSWERS: Final = re.compile(
     r"OPENAI_(?:BASE_URL|API_TIMEOUT)|openai\.base_url|request\.timeout_ms|Responses API|\b(?:model_)?profiles?\b"
@@ -66,7 +67,8 @@ class EmbeddingsEndpoint:
                 "/embeddings", body, lambda reply: _vectors(_counted(reply), len(texts), wanted)
             )
         except UpstreamError as error:
-            raise EmbeddingFailed(f"The embeddings endpoint failed: {self._told(error)}") from error
+            failed = TextsRefused if error.status in _OF_THE_TEXTS else EmbeddingFailed
+            raise failed(f"The embeddings endpoint failed: {self._told(error)}") from error
 
     def _told(self, error: UpstreamError) -> str:
         """Return what an error says, with cures that apply here in place of those for the answer tools."""

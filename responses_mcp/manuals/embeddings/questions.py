@@ -8,7 +8,13 @@ from typing import Final, TypeVar
 
 import trio
 
-from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, model_name, vectors_of
+from responses_mcp.manuals.embeddings.embedder import (
+    Embedder,
+    EmbeddingFailed,
+    TextsRefused,
+    model_name,
+    vectors_of,
+)
 from responses_mcp.manuals.embeddings.likeness import Question, question
 from responses_mcp.manuals.words import normalise
 
@@ -42,7 +48,7 @@ class Questions:
     async def within(self, deadline: float, work: Callable[[], Awaitable[T]]) -> T:
         """Do what needs the provider, until `deadline`.
 
-        Raises `EmbeddingFailed`; for a while after a failure it does so at once.
+        Raises `EmbeddingFailed`; for a while after a failure, unless a text was refused, it does so at once.
         """
         if trio.current_time() < self._resting_until:
             raise EmbeddingFailed(self._why)
@@ -50,6 +56,8 @@ class Questions:
         try:
             with trio.move_on_at(deadline):
                 return await work()
+        except TextsRefused:
+            raise  # others it may take
         except EmbeddingFailed as error:
             failure = error
         self._resting_until, self._why = trio.current_time() + self.embedder.rest, str(failure)

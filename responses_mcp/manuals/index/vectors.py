@@ -52,6 +52,14 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[int, 
     ).fetchall()
 
 
+def places(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[str, int]]:
+    """Return the path and line of sections."""
+    marks = ",".join(str(int(each)) for each in ids)
+    return connection.execute(
+        f"SELECT path, line FROM section JOIN file ON file.id = section.file WHERE section.id IN ({marks})"  # noqa: S608  # numbers
+    ).fetchall()
+
+
 def lacking(connection: sqlite3.Connection, name: str, ids: Iterable[int]) -> list[tuple[int, str, str, str]]:
     """Return the id, title, crumbs and text of those sections that have no vectors of a model."""
     marks = ",".join(str(int(each)) for each in ids)

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
-from responses_mcp.manuals.embeddings.filling import MOST_CHARACTERS, MOST_TEXTS, Vectors, batch, fill
+from responses_mcp.manuals.embeddings.filling import MOST_CHARACTERS, MOST_TEXTS, Filled, Vectors, batch, fill
 from responses_mcp.manuals.embeddings.pieces import Section
 from tests.manuals.embeddings.stub import StubEmbedder, fail
 
@@ -34,13 +34,13 @@ class Shelf:
         self.kept += [each.id for each, _ in found]
         return len(found)
 
-    async def fill(self, embedder: StubEmbedder) -> int:
+    async def fill(self, embedder: StubEmbedder) -> Filled:
         return await fill(embedder, self.following, self.keep, self.reports.append)
 
 
 async def test_every_section_is_embedded_once_and_each_batch_reported(autojump_clock: MockClock) -> None:
     shelf, stub = Shelf(200), StubEmbedder()
-    assert await shelf.fill(stub) == 200
+    assert (await shelf.fill(stub)).kept == 200
     assert sorted(shelf.kept) == list(range(200))
     assert sorted(stub.texts) == sorted(text for each in shelf.sections for text in each.texts)
     assert shelf.reports[-1] == max(shelf.reports) == 200
@@ -80,7 +80,21 @@ async def test_a_failure_ends_all_of_it_and_the_next_run_goes_on(autojump_clock:
     done = len(shelf.kept)
     assert 0 < done < 200
     again = StubEmbedder()
-    assert await shelf.fill(again) == len(again.texts) == 200 - done
+    assert (await shelf.fill(again)).kept == len(again.texts) == 200 - done
+
+
+async def test_what_is_under_way_at_a_failure_is_kept_and_no_more_is_begun(autojump_clock: MockClock) -> None:
+    shelf, stub = Shelf(32 * 8), StubEmbedder()
+
+    async def fail_first() -> None:
+        if len(stub.asked) == 1:
+            await fail()
+        await trio.sleep(1)
+
+    stub.before = fail_first
+    with pytest.raises(EmbeddingFailed, match="It is down"):
+        await shelf.fill(stub)
+    assert (len(shelf.kept), len(stub.asked)) == (32 * 3, 4)
 
 
 async def test_vectors_of_another_length_than_those_before_end_it_before_they_take_the_place_of_these(
