@@ -305,6 +305,19 @@ async def test_one_line_of_json_of_a_megabyte_is_read_at_the_match_by_one_call(t
         assert '"text": "the gasket is \\u9752\\u3044"' in page["text"]
 
 
+@pytest.mark.parametrize("escaped", [True, False])
+async def test_each_entry_of_json_of_long_lines_is_shown_and_read_at_the_match(tmp_path: Path, escaped: bool) -> None:
+    """The rows of the index begin anywhere in a line, and have more characters in the file than in the index."""
+    entries = [{"id": f"needle{number}q", "text": "歯車 " * (37 * number % 900)} for number in range(160)]
+    write(tmp_path, "m/many.json", json.dumps(entries, indent=1, ensure_ascii=escaped))
+    async with desk(settings_for(tmp_path)) as here:
+        for number in range(0, 160, 4):
+            [row] = await rows(here, f"needle{number}q")
+            assert f"needle{number}q" in row["snippet"]
+            page = await here.call("manual_scan", **row["ref"], max_chars=256)
+            assert f"needle{number}q" in page["text"]
+
+
 async def test_json_of_many_lines_is_read_from_the_line_of_the_match(tmp_path: Path) -> None:
     entries = [{"id": number, "text": "lorem ipsum dolor sit amet"} for number in range(3000)]
     entries[2345]["text"] = "a blue gasket"

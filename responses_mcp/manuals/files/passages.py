@@ -29,7 +29,7 @@ from responses_mcp.manuals.words import LETTER, normalise, stem
 _LONG: Final = 3_000  # characters; in a shorter section the match needs no line of its own
 _LONG_LINE: Final = 1_000  # characters before the match in its own line, which then says too little
 _CONTEXT: Final = 100  # characters before the match at which to begin in such a line
-_ROW_OF_JSON: Final = 16_000  # characters that a row of the index has of a JSON file
+_ROW_OF_JSON: Final = 16_000  # characters that a row of the index has of a JSON file, escapes as what they stand for
 _WIDTH: Final = 160  # characters in which the words should stand together
 _SHARED: Final = 2 * _WIDTH  # of a piece and the next, so that no match is cut in two
 _MOST_WORDS: Final = 32
@@ -41,6 +41,7 @@ _LONGEST_PIECE: Final = 12  # characters that are kept: a character has few mark
 _LETTER: Final = re.compile(LETTER)
 _JOINING: Final = re.compile("[\u0300-\u036f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]")  # to the character before
 _CHARACTERS: Final = re.compile(f"(?s:.){_JOINING.pattern}*")
+_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _ESCAPES: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|" + _CHARACTERS.pattern
 )
@@ -116,7 +117,7 @@ def _passages(text: Text, wanted: Sequence[Wanted], check: CancellationCheck) ->
 
 
 def _row_of_json(text: Text, line: int) -> _Stretch | None:
-    """Return the text of the rows that begin on a line: to the end of the line, and a row more."""
+    """Return the text of the rows that begin on a line, of which one may begin at its end: it, and a row more."""
     try:
         begin = text.offset_of(line)
     except ManualsError:
@@ -125,7 +126,20 @@ def _row_of_json(text: Text, line: int) -> _Stretch | None:
         following = text.offset_of(line + 1)
     except ManualsError:  # it is the last line
         return _Stretch(begin, 2**62)
-    return _Stretch(begin, max(begin + _ROW_OF_JSON, following))
+    return _Stretch(
+        begin, following + _length_of_row(text.page(following, 6 * _ROW_OF_JSON, beyond_is_empty=True).text)
+    )
+
+
+def _length_of_row(text: str) -> int:
+    """Return how much of a text of JSON becomes a row; the index has no escapes, which are of six characters."""
+    length = end = 0
+    for escape in _ESCAPE.finditer(text):
+        if length + escape.start() - end >= _ROW_OF_JSON:
+            break
+        length += escape.start() - end + 1
+        end = escape.end()
+    return end + _ROW_OF_JSON - length
 
 
 def _sections(text: Text, wanted: Iterable[Wanted]) -> dict[int, _Stretch]:
@@ -354,5 +368,5 @@ def _unescaped(text: str) -> str:
     """Return a text with the characters that JSON writes as numbers; halves of characters are replaced."""
     if "\\u" not in text:
         return text
-    found = re.sub(r"\\u([0-9a-fA-F]{4})", lambda escape: visible(chr(int(escape[1], 16))), text)
+    found = _ESCAPE.sub(lambda escape: visible(chr(int(escape[1], 16))), text)
     return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
