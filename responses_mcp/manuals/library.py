@@ -345,8 +345,9 @@ class Library:
             unusable = isinstance(error, sqlite3.OperationalError | Unusable) and not shortage
             if unusable and store.path is not None and not self._closed:
                 if code & 0xFF == sqlite3.SQLITE_FULL:
-                    with suppress(Unusable):
-                        store.discard()  # its journal would go on filling the disk
+                    with suppress(Unusable, sqlite3.Error):
+                        if not vectors.has_vectors(store, check):
+                            store.discard()  # its journal would go on filling the disk
                 store.close()
                 self.unused = str(error)
                 log.warning(

@@ -19,6 +19,7 @@ import trio
 import trio.testing
 
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
+from responses_mcp.manuals.embeddings.embedder import Embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index import store
@@ -28,6 +29,7 @@ from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, 
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.manuals.threads import INDEXING, Times
 from responses_mcp.settings.model import ManualsSettings
+from tests.manuals.embeddings.stub import StubEmbedder
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
 
@@ -51,9 +53,11 @@ TIMES = Times(fresh=0.0, looks_apart=0.0, least_look=WAIT / 2, least_search=WAIT
 
 
 @asynccontextmanager
-async def opened(root: Path, index: Path | None = None, times: Times = TIMES, **given: Any) -> AsyncGenerator[Manuals]:
+async def opened(
+    root: Path, index: Path | None = None, times: Times = TIMES, embedder: Embedder | None = None, **given: Any
+) -> AsyncGenerator[Manuals]:
     where = str(index) if index is not None else None
-    manuals = Manuals(ManualsSettings(root=str(root), index_dir=where, **given), times=times)
+    manuals = Manuals(ManualsSettings(root=str(root), index_dir=where, **given), embedder=embedder, times=times)
     try:
         with trio.fail_after(WAIT):  # noqa: ASYNC100  # over what the test does
             yield manuals
@@ -486,6 +490,31 @@ async def test_a_disk_that_is_too_full_to_empty_the_journal_gets_its_room_back(
             assert await found(manuals, "number7") == ["7.md"]
         assert await unscanned(manuals) == {}
         assert not [*(tmp_path / "index").iterdir()]
+
+
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.usefixtures("settled")
+async def test_an_index_with_vectors_is_never_removed_for_want_of_room(root, tmp_path, limit, monkeypatch, new) -> None:
+    monkeypatch.setattr(store, "_SMALL_LOG", 100_000)
+    async with opened(root, tmp_path / "index", embedder=StubEmbedder()) as manuals:
+        await manuals.index("shop")
+        number = await manuals.embed("shop")
+        [file] = (tmp_path / "index").glob("*.sqlite3")
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN")  # as long as it reads, the journal cannot be emptied
+            other.execute("SELECT * FROM manual").fetchall()
+            (root / "shop" / "large.md").write_text("word " * 100_000, encoding="utf-8")
+            await manuals.find(asked())
+            folder = root / ("new" if new else "shop")
+            folder.mkdir(exist_ok=True)
+            (folder / "larger.md").write_text("number7 " * 200_000, encoding="utf-8")
+            limit(1)
+            assert await found(manuals, "number7", manual_id="new" if new else "shop") == (
+                ["larger.md"] if new else ["7.md"]
+            )
+            assert await unscanned(manuals) == ({} if new else {"larger.md": "disk_full"})
+            assert other.execute("SELECT count(*) FROM vector").fetchone() == (number,)
+        assert file.exists()
 
 
 async def test_a_writer_that_does_nothing_costs_three_seconds_and_then_nothing(

@@ -23,7 +23,7 @@ from responses_mcp.manuals.files.folder import UNREADABLE, Folder, Stamp
 from responses_mcp.manuals.files.texts import encoding_of
 from responses_mcp.manuals.index.rows import Hashed, entries, indexed
 from responses_mcp.manuals.index.store import Blocked, Store, broken
-from responses_mcp.manuals.index.vectors import Kept
+from responses_mcp.manuals.index.vectors import Kept, has_vectors
 
 TOO_LARGE: Final = "too_large"
 NOT_TEXT: Final = "not_text"
@@ -166,7 +166,8 @@ def update(
     """Do what `compare` found, a transaction at each step.
 
     Paths with a lower `order` come first. Raises Vanished when the index that was compared is no more, Hindered when a
-    writer that does nothing is in the way, or the disk is full, most files are indexed and the journal is small.
+    writer that does nothing is in the way, or the disk is full, most files are indexed, and the journal is small or the
+    index has vectors.
     """
     changes.hindered = None
     for batch in _batches(changes, order, check):
@@ -189,7 +190,8 @@ def update(
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
                 raise
             # Where too little is indexed, or the journal goes on filling the disk, memory has more room.
-            if not store.shrink(check) or changes.files < 2 * len(changes.changed):
+            small = store.shrink(check) or has_vectors(store, check)
+            if not small or changes.files < 2 * len(changes.changed):
                 raise
             changes.hindered = DISK_FULL
             raise Hindered from error

@@ -11,6 +11,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from responses_mcp.manuals.cancellation import CancellationCheck
+from responses_mcp.manuals.index.store import Store
+
 _MODEL: Final = "SELECT id, dimensions FROM model WHERE name = ?"
 # In the order of the sections' numbers, which goes on where the last batch ended; else each would sort all of them.
 _PENDING: Final = """FROM section CROSS JOIN file ON file.id = section.file
@@ -92,6 +95,12 @@ def count_pending(connection: sqlite3.Connection, name: str, manual: int, most: 
         (most, model_of(connection, name).id, manual),
     ).fetchone()
     return row
+
+
+def has_vectors(store: Store, check: CancellationCheck) -> bool:
+    """Tell whether an index has any vectors, which may have been paid for: then its file must not be removed."""
+    with store.reading(check) as connection:
+        return connection.execute("SELECT 1 FROM vector LIMIT 1").fetchone() is not None
 
 
 def write(connection: sqlite3.Connection, name: str, dimensions: int, found: Iterable[tuple[int, bytes]]) -> None:
