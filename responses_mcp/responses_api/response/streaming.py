@@ -228,10 +228,7 @@ class ResponseStream:
             output = self._replacement()
         elif not any(as_object(item).get("type") == "message" for item in cast(list[object], output)):
             output = [*cast(list[object], output), *self._texts()]
-        ended = kind.removeprefix("response.")  # whatever the status says of a while ago
-        status = text_at(response, "status")
-        status = ended if status in ("", "queued", "in_progress") else status
-        return {**response, "status": status, "output": output}
+        return {**response, "status": text_at(response, "status") or kind.removeprefix("response."), "output": output}
 
     @property
     def kept_bytes(self) -> int:
