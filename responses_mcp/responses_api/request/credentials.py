@@ -28,7 +28,10 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     """
     headers: dict[str, str] = {}
     key, name = openai.api_key, openai.api_key_env
-    if key := (key or "").strip():
+    key = (key or "").strip()
+    if is_placeholder(key) and _on_this_machine(openai.base_url):
+        key = ""  # Claude Code leaves the name of a variable that is not set, and here none has to be
+    if key:
         _check(key, name)
         if _EXAMPLE.search(key) and not _on_this_machine(openai.base_url):  # where any key may do
             said = f"The environment variable {name} holds an example, not a key."

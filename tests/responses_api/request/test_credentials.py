@@ -117,6 +117,11 @@ def test_every_other_server_needs_one(base_url: str) -> None:
     assert "OPENAI_API_KEY is not set" in complaint(base_url=base_url)
 
 
+def test_a_name_that_a_client_left_for_the_key_is_none_for_a_server_on_this_machine() -> None:
+    assert headers_for(api_key="${OPENAI_API_KEY}", base_url="http://127.0.0.1:8080/v1") == {}
+    assert "placeholder" in complaint(api_key="${OPENAI_API_KEY}")
+
+
 def test_extra_headers_stand_in_for_the_key() -> None:
     assert headers_for(headers={"api-key": KEY}) == {"api-key": KEY}
 
