@@ -7,7 +7,7 @@ import json
 import os
 import re
 import textwrap
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -121,7 +121,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     working = [name for name in in_entry if not machine.environ.get(name)]
     entry = client.entry(replace(server, secrets=tuple(name for name in server.secrets if name not in working)))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
-    put = (_write if options.write else _show)(client, options.name, entry, path, redact)
+    replaced = [name for name in in_entry if name not in working]
+    put = (_write if options.write else _show)(client, options.name, entry, path, redact, replaced=replaced)
     if options.write and len(working) < len(in_entry):
         say(_STILL_THERE)
     if is_thrown_away(Path(machine.command[0]).resolve()):
@@ -254,11 +255,13 @@ def _absolute(path: str, machine: Machine) -> PurePath:
 # Showing and writing
 
 
-def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> Mapping[str, Any]:
+def _show(
+    client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor, *, replaced: Collection[str]
+) -> Mapping[str, Any]:
     """Write the entry to stdout, and to stderr what --write would do; return what would then be there."""
     write(document_of("", client, name).changed(entry).text)
     try:
-        _, old, new, change = _planned(client, name, entry, path)
+        _, old, new, change = _planned(client, name, entry, path, replaced)
     except Unmergeable as problem:
         remark(f"This is for {path}, but {problem}.")
         return entry
@@ -278,10 +281,12 @@ def _show(client: Client, name: str, entry: Mapping[str, Any], path: Path, redac
     return new
 
 
-def _write(client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor) -> Mapping[str, Any]:
+def _write(
+    client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor, *, replaced: Collection[str]
+) -> Mapping[str, Any]:
     """Put the entry into the file, say what was changed, and return what is there now."""
     with _left_alone(path):
-        file, old, new, change = _planned(client, name, entry, path)
+        file, old, new, change = _planned(client, name, entry, path, replaced)
         if change is None:
             say(f"{name} is in {path} already; nothing was changed.")
             return new
@@ -314,23 +319,27 @@ def _left_alone(path: Path) -> Generator[None]:
 
 
 def _planned(
-    client: Client, name: str, entry: Mapping[str, Any], path: Path
+    client: Client, name: str, entry: Mapping[str, Any], path: Path, replaced: Collection[str]
 ) -> tuple[ClientFile, Any, dict[str, Any], Change | None]:
     """Return the file, its entry before and after, and the change; None for that if the entry is there already."""
     file = ClientFile(path)
     document = document_of(file.text, client, name)
-    new = _merged_entry(client, document.entry, entry)
+    new = _merged_entry(client, document.entry, entry, replaced)
     return file, document.entry, new, None if document.entry == new else document.changed(new)
 
 
-def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry with what its owner added to the old one: further members, variables, names of variables."""
+def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: Collection[str]) -> dict[str, Any]:
+    """Return the entry with what its owner added to the old one: further members, variables, names of variables.
+
+    Values of the variables that are `replaced` by names or references are left out.
+    """
     before, variables, names = as_table(old), client.members.variables, client.members.names
     if before is None or client.members.command not in before:
         return dict(entry)
     merged = {**before, **entry}
-    if variables in before and variables in entry:
-        merged[variables] = {**(as_table(before[variables]) or {}), **entry[variables]}
+    if (given := as_table(before.get(variables))) is not None:
+        given = {name: value for name, value in given.items() if name not in replaced}
+        merged[variables] = {**given, **entry.get(variables, {})}
     if names is not None and isinstance(before.get(names), list):
         merged[names] = [*entry[names], *(each for each in before[names] if each not in entry[names])]
     return merged

@@ -481,6 +481,17 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     assert "still there" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
 
 
+def test_a_key_in_an_entry_of_codex_gives_way_to_the_name_of_its_variable(install: Install, machine: Machine) -> None:
+    table = (
+        '[mcp_servers.openai-responses]\ncommand = "old"\nenv = {OPENAI_API_KEY = "sk-of-the-owner", MINE = "stays"}\n'
+    )
+    path = put(file_of("codex", machine), table)
+    done = install("codex", "--write", OPENAI_API_KEY=KEY)
+    entry = entry_in("codex", path.read_text(encoding="utf-8"))
+    assert (entry["env"], "OPENAI_API_KEY" in entry["env_vars"]) == ({"MINE": "stays"}, True)
+    assert "stands in the entry itself" not in done.err
+
+
 @pytest.mark.parametrize(
     "old",
     [
