@@ -14,7 +14,7 @@ from responses_mcp.manuals.search.scoring import Row
 from responses_mcp.manuals.words import LONG_VOWEL, foldable, forms
 
 _POSTINGS: Final = 3_000  # entries of the index that the words of one query may go through, if any of them will do
-_ALL_POSTINGS: Final = 10_000  # and if all of them have to be there
+_ALL_POSTINGS: Final = 10_000  # and if all of them have to be there; or that the rarest has, beside all others
 _MOST_COUNTED: Final = 50_000
 ANY_WORD, ANY_WORD_COMPARED = 120, 300  # rows taken of this way of asking; the latter where meaning will choose
 _OTHERS: Final = 30  # and of each other way; more of them find nothing that these do not
@@ -200,10 +200,11 @@ def candidates(
 ) -> Candidates:
     """Return the rows to score.
 
-    For the words of the question the index is asked for all of the rarer ones, and for `most` rows with any of the
-    rarest, each as many words as a budget of postings allows; for required terms for all of them, and for each with
-    any of the rarest words, alone if these are few, and as it is written: a rare word may have a form that is
-    everywhere. The answers to each kind are interleaved, so that the first few ids have some of each.
+    For the words of the question the index is asked for all of them if one is rare enough, for all of the rarer ones,
+    and for `most` rows with any of the rarest, each of these as many words as a budget of postings allows. For required
+    terms it is asked for all of them, and for each with any of the rarest words, alone if these are few, and as it is
+    written: a rare word may have a form that is everywhere. The answers to each kind are interleaved, so that the first
+    few ids have some of each.
     """
     words = {token: reader.any_form(token) for term in terms for token in term.tokens}
     counted = sorted((reader.having(word), word) for word in words.values())
@@ -213,7 +214,10 @@ def candidates(
     of_words: list[list[int]] = []
     answers: list[list[int]] = []
     if len(there) > 1:
-        of_words.append(reader.best(" AND ".join(_rarest(there, _ALL_POSTINGS)), _OTHERS))
+        rarest = _rarest(there, _ALL_POSTINGS)
+        if len(rarest) < len(there) and there[0][0] <= _ALL_POSTINGS:  # the index looks up the others beside the rarest
+            of_words.append(reader.best(" AND ".join(word for _, word in there), _OTHERS))
+        of_words.append(reader.best(" AND ".join(rarest), _OTHERS))
     if len(asked) > 1 and all(match for _, match in asked):
         together = " AND ".join(f"({match})" for _, match in asked)
         answers.append(reader.best(together, _OTHERS, literal=asked[0][0].literal or asked[1][0].literal))

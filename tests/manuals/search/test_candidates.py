@@ -2,6 +2,7 @@
 
 import pytest
 
+from responses_mcp.manuals.search import candidates as module
 from responses_mcp.manuals.search.candidates import Counts, Reader, candidates, frequency
 from responses_mcp.manuals.search.query import required_term, terms
 from tests.manuals.searched import in_memory, manual
@@ -70,6 +71,18 @@ def test_words_that_the_manual_does_not_have_do_not_keep_the_others_from_being_f
     assert "Plus" in found("modern unheardof")
     assert found("unheardof") == []
     assert found("?!") == []
+
+
+def test_a_section_with_all_words_is_a_candidate_however_common_each_of_them_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_ALL_POSTINGS", 500)
+    monkeypatch.setattr(module, "_POSTINGS", 100)
+    pairs = ["red lamp", "lamp yak", "red yak"]
+    files = {f"{number:03}.md": f"# Two\n{pairs[number % 3]}" for number in range(450)}
+    reader = manual({**files, "all.md": f"# All\nred {'filler ' * 90} lamp {'filler ' * 90} yak"})
+    rows = candidates(reader, terms("red lamp yak"), []).of_words
+    assert "All" in {row.title for row in reader.rows(rows)}
 
 
 def test_counts_are_remembered() -> None:
