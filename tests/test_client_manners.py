@@ -261,6 +261,7 @@ async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(  # noq
         answer = await ask(client, "tools/call", params)
     text = answer["result"]["content"][0]["text"]
     assert (told or otherwise) in text
+    assert ("another client's form" in text) == (told is not None and key == "${OPENAI_API_KEY}")
     assert len(text) <= 400
     assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
 

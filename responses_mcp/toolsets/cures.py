@@ -43,9 +43,11 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
             "If it is set there, this client has another form of placeholder, which the command `install` knows."
         )
     if title is not None:
+        again = " If it is set there, the entry has another client's form of that: write it anew with `install`."
         return (
             f"There is no API key: {error.variable} is not set where {title} was started. Set it there "
             f"(`{error.command}`), then restart {title}; its entry for this server passes it on by name."
+            f"{again if error.unfilled else ''}"
         )
     return (
         f"{error.cause} Set it in the `env` of this server's entry in your MCP client's configuration, then restart "
