@@ -100,7 +100,7 @@ class Answers:
         given the question first, unless its profile has a `store` that is false. Raises `ConfigError`, `BadArgument`,
         `LimitReached` or `UpstreamError`.
         """
-        self._one_run.require()
+        self.require_run()
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
         question = read_question(asked, self._settings.search.defaults)
         if self._settings.problems:
@@ -158,6 +158,10 @@ class Answers:
         if chosen is None or "answer" not in profiles:
             raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
         return chosen
+
+    def require_run(self) -> None:
+        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
+        self._one_run.require()
 
     async def aclose(self) -> None:
         """Close all connections."""

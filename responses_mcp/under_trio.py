@@ -13,7 +13,10 @@ from responses_mcp.errors import NotUnderTrio
 
 
 class Closeable(Protocol):
-    """What is closed when it is not needed any more."""
+    """What belongs to one run of Trio, and is closed when it is not needed any more."""
+
+    def require_run(self) -> None:
+        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
 
     async def aclose(self) -> None:
         """Release everything."""
@@ -74,8 +77,11 @@ def _nothing() -> None:
 
 @asynccontextmanager
 async def opened(resource: T) -> AsyncGenerator[T]:
-    """Give out a resource, and close it at the end of the block. Raises `NotUnderTrio` at its beginning."""
-    require_trio()
+    """Give out a resource, and close it at the end of the block. Raises `NotUnderTrio` at its beginning.
+
+    It belongs to this run of Trio, also where another one uses it first: here it is closed.
+    """
+    resource.require_run()
     try:
         yield resource
     finally:

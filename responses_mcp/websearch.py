@@ -113,6 +113,10 @@ class WebSearch:
             raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
         return replace(profiles["answer"], reasoning_effort=SEARCH_EFFORT)
 
+    def require_run(self) -> None:
+        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
+        self._one_run.require()
+
     async def aclose(self) -> None:
         """Close all connections."""
         await self._api.aclose()

@@ -239,6 +239,10 @@ class Manuals:
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         return await self._rebuilding(lambda: self._comparing.fill(name, on_progress or (lambda _: None)))
 
+    def require_run(self) -> None:
+        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
+        self._threads.require_run()
+
     async def aclose(self) -> None:
         """End all requests and close the index. Waits 0.2 s at most for threads that hang in the file system."""
         await self._threads.aclose()

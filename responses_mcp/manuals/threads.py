@@ -69,13 +69,17 @@ class Threads:
         """Return why the index is kept in memory although a file was wanted, None if it is not."""
         return self._library.unused if self._library is not None else None
 
+    def require_run(self) -> None:
+        """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
+        self._one_run.require()
+
     async def run(self, work: Work[T], deadline: float = float("inf"), *, indexing: bool = False) -> T:
         """Run `work` in a thread; its check raises when the caller is cancelled, and OutOfTime at the deadline.
 
         The caller need not wait for a thread that hangs in the file system; the thread keeps its place in the limiter.
         Raises Stuck when one did not stop, ManualsError when this is closed, and what `work` does.
         """
-        self._one_run.require()
+        self.require_run()
         if self._closed:
             raise await self._end()
         until = time.monotonic() + (deadline - trio.current_time())
@@ -125,6 +129,7 @@ class Threads:
         """End all work and close the index. Waits `times.closing` at most for threads that hang in the file system."""
         if self._closed:
             return
+        self.require_run()
         self._closed = True
         with trio.move_on_after(self._times.closing, shield=True):
             for limiter in (self._limiter, self._indexing):

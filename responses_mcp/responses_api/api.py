@@ -78,6 +78,7 @@ class ResponsesApi:
         self._url = openai.base_url.rstrip("/")
         self._connecting = trio.Lock()
         self._connections: Connections | None = None
+        self._closed = False
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
         self._turns: dict[str, Turns] = {}  # by model
         self._budget = ReplyBudget()
@@ -420,6 +421,8 @@ class ResponsesApi:
                     if (shortage := exhausted(error)) is None:
                         raise
                     raise ConnectionFailed(f"No connection to the API: {shortage}", retryable=True) from error
+                if self._closed:  # before there was any
+                    await self._connections.aclose()
             return self._connections
 
     def _remember(self, model: str, fallback: ParameterFallback) -> None:
@@ -433,7 +436,8 @@ class ResponsesApi:
         log.debug('openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"', *said)
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections, and keep none open from now on."""
+        self._closed = True
         if self._connections is not None:
             await self._connections.aclose()
 

@@ -12,7 +12,7 @@ import trio
 from responses_mcp.answers import Answers
 from responses_mcp.errors import NotUnderTrio, UpstreamError
 from responses_mcp.manuals.requests import LsRequest
-from responses_mcp.manuals.service import Manuals
+from responses_mcp.manuals.service import Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, RequestSettings, Settings
 from responses_mcp.websearch import WebSearch
 from tests.research.upstream import researching, slow
@@ -73,6 +73,25 @@ def test_research_belongs_to_the_run_that_opened_it_also_before_its_first_use(tm
             def second() -> None:
                 try:
                     trio.run(research.list)
+                except NotUnderTrio as error:
+                    refused.append(str(error))
+
+            await trio.to_thread.run_sync(second)
+
+    trio.run(first)
+    assert "in use by another run of Trio" in refused[0]
+
+
+def test_manuals_that_another_run_uses_first_belong_to_the_run_that_opened_them(tmp_path: Path) -> None:
+    (tmp_path / "manuals" / "shop").mkdir(parents=True)
+    refused: list[str] = []
+
+    async def first() -> None:
+        async with open_manuals(ManualsSettings(root=str(tmp_path / "manuals"), in_memory=True)) as manuals:
+
+            def second() -> None:
+                try:
+                    trio.run(manuals.index, "shop")
                 except NotUnderTrio as error:
                     refused.append(str(error))
 

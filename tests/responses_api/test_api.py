@@ -102,7 +102,6 @@ async def test_each_header_is_sent_once_and_extra_ones_win() -> None:
 
 async def test_connections_are_opened_by_the_first_call_and_once(autojump_clock: MockClock) -> None:
     api, stub = stub_api()
-    await api.aclose()  # which is nothing before it
     assert (stub.connected, stub.closed) == ([], 0)
     async with trio.open_nursery() as nursery:
         for _ in range(20):
@@ -111,6 +110,14 @@ async def test_connections_are_opened_by_the_first_call_and_once(autojump_clock:
     assert len(stub.sent) == 20
     await api.aclose()
     assert stub.closed == 1
+
+
+async def test_what_connects_only_after_the_close_keeps_no_connection_open(autojump_clock: MockClock) -> None:
+    api, stub = stub_api()
+    await api.aclose()
+    assert (stub.connected, stub.closed) == ([], 0)
+    await api.create({}, dict)
+    assert (len(stub.connected), stub.closed) == (1, 1)
 
 
 async def test_a_failure_to_connect_is_told_and_the_next_call_tries_again() -> None:
