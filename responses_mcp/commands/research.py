@@ -210,7 +210,8 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
             raise Stop("The run ended with this command; it was sent, and may cost something.", code=INTERRUPTED)
         if research.waits_for_id(run_id):
             said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
-            raise Stop(said, code=INTERRUPTED)
+            remark(said)  # now, as another Ctrl-C may come while this is left
+            raise Stop(code=INTERRUPTED, details={"message": said})
         if research.is_unasked(run_id):  # which nobody is to find out otherwise
             await research.cancel(run_id)
             said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
@@ -239,7 +240,8 @@ async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[
     if not views:
         watch.end()
         said = f"The API has not confirmed the cancel yet; what became of the run: {NAME} research show {run_id}"
-        raise Stop(said, code=INTERRUPTED)
+        remark(said)  # now, as another Ctrl-C may come while this is left
+        raise Stop(code=INTERRUPTED, details={"message": said})
     return views[0]
 
 

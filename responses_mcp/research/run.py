@@ -54,6 +54,7 @@ WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still co
 CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get through is given up,
 CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API asks for a wait
 CANCEL_TRY: Final = 5.0  # seconds
+REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
 
 _PATIENCE: Final[float] = LEASE_SECONDS / 4  # seconds that a use of the file may take
 _LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
@@ -163,7 +164,7 @@ class Run:
         self._paying = AsyncExitStack()  # what is reserved for it, until it has ended
         self._phase = row.state.value if body is None else "beginning"
         self._place: Callable[[], int | None] | None = None
-        self._held_up = False  # by a limit
+        self._held_up = False  # by a limit, or until a refused request is sent again
         self._leaving = False
         self._news = trio.Event()
         self._dirty = trio.Event()
@@ -183,7 +184,8 @@ class Run:
         self._stops = 0
         self._stopping_since = math.inf
         self._not_found = 0
-        self._refusals = 0
+        self._refused_since = math.inf  # looks at it are
+        self._unread: str | None = None  # why the last look at it failed
         if body is None:
             self._overtaken = self._happens(Trigger.FOUND)
             if row.cancel_asked:
@@ -211,6 +213,12 @@ class Run:
     def cancelled(self) -> bool:
         """Tell whether it was cancelled, or takes too long, though it may not have ended."""
         return self._cancelled
+
+    @property
+    def may_have_answer(self) -> bool:
+        """Tell whether it ended without an answer that the API may have all the same."""
+        view = self.done
+        return view is not None and view.status == "failed" and view.maybe_paid and self.row.response_id is not None
 
     @property
     def is_begun_here(self) -> bool:
@@ -354,9 +362,10 @@ class Run:
     async def _ask_in_context(self) -> Trigger:
         """Ask the API, once more with what was said before if it has lost that, which cost nothing."""
         trigger = await self._ask_once()
-        before, self._before = self._before, None
+        before = self._before
         if trigger is not Trigger.REFUSED or self._cancelled or before is None or not lost_previous(self._error):
             return trigger
+        self._before = None
         given = self._body or {}
         self._body = followed_up({key: value for key, value in given.items() if key != "previous_response_id"}, before)
         self._error = None
@@ -391,6 +400,8 @@ class Run:
                 if self._bill is not None:
                     self._bill.maybe_billed()
                 return Trigger.LOST
+            if keeps_nothing(self._response):  # as some say in their last event alone
+                self.row = replace(self.row, durable=False)
             return self._seen()
         self._error = ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
         return Trigger.LOST
@@ -419,14 +430,18 @@ class Run:
         except UpstreamError as error:
             self._error = error
             self._not_found = self._not_found + 1 if error.status == 404 else 0
-            self._refusals = self._refusals + 1 if is_final(error) else 0
+            self._unread = error.message
             if self._not_found >= MOST_NOT_FOUND:
                 return Trigger.GONE
-            if self._refusals >= MOST_NOT_FOUND or error.code == TOO_LONG:
+            if not is_final(error):
+                self._refused_since = math.inf
+            self._refused_since = min(self._refused_since, trio.current_time())
+            refused_for = trio.current_time() - self._refused_since
+            if error.code == TOO_LONG or (is_final(error) and refused_for >= REFUSED_FOR):
                 return Trigger.REFUSED
             self._tell(f"the run cannot be looked up: {error.message}")
             return Trigger.LOST
-        self._not_found = self._refusals = 0
+        self._not_found, self._refused_since, self._unread = 0, math.inf, None
         if self._response.get("status") not in ENDED:
             self._tell("working" if self._response.get("status") == "in_progress" else "waiting at the API")
         return self._seen()
@@ -469,6 +484,7 @@ class Run:
     async def _sending(self) -> None:
         """Have it in the file that the request may be sent, before it is. Raises `RunsFileUnusable`."""
         self._asked = True
+        self._held_up = False
         await self._write()
         if self._cancelled or not self.owned:
             raise _WithdrawnError
@@ -481,9 +497,10 @@ class Run:
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         self._sent = self._asked = not is_unpaid(error)
+        self._held_up = not self._sent  # until it is sent again
         self._dirty.set()
         self._idle.deadline = math.inf
-        return not self._cancelled and is_repeatable(error)
+        return not (self._cancelled or self._leaving) and is_repeatable(error)
 
     def _seen(self) -> Trigger:
         """Return what the Response that has come means."""
@@ -608,9 +625,10 @@ class Run:
 
     def _why_cancelled(self) -> str:
         if self._late:
+            unread = "" if self._unread is None else f" The last looks at it failed: {self._unread}"
             return (
                 f"It took longer than {self._terms.seconds:g} s and was cancelled; raise research.timeout_ms "
-                "(RESEARCH_TIMEOUT_MS, in milliseconds), or ask for less."
+                f"(RESEARCH_TIMEOUT_MS, in milliseconds), or ask for less.{unread}"
             )
         return CANCELLED
 

@@ -166,6 +166,14 @@ class RunsFile:
             done = connection.execute(f"INSERT OR IGNORE INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
             return row.cancel_asked if done.rowcount else None
 
+    def correct(self, row: Row) -> None:
+        """Write that a run which failed has an answer after all."""
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE run SET status = ?, reason = ?, maybe_paid = ?, usage = ? WHERE id = ? AND status = 'failed'",
+                [*map(_value, (row.status, row.reason, row.maybe_paid, row.usage)), row.id],
+            )
+
     def ask_cancel(self, run_id: str) -> None:
         """Tell the owner of a run, wherever it is, that it should be cancelled."""
         with self._writing() as connection:

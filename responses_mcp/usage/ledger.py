@@ -239,6 +239,10 @@ def _hold(database: sqlite3.Connection, entry: Entry, usd: float, limit: float, 
 
 def _write(database: sqlite3.Connection, entry: Entry, usage: Usage | None, held: float) -> None:
     with _transaction(database):
+        # Whoever took over a run may have known what it used before its first owner, which was stopped, wakes up.
+        known = database.execute("SELECT 1 FROM calls WHERE id = ? AND settled AND total > 0", (entry.id,)).fetchone()
+        if known and not (usage is not None and usage.counted):
+            return
         if usage is None:
             database.execute("DELETE FROM calls WHERE id = ?", (entry.id,))
         else:

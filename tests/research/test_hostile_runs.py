@@ -5,6 +5,7 @@ A run ends with a word on it, other runs go on, and the answer that was paid for
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -25,7 +26,8 @@ from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, RequestSettings, UsageSettings
 from responses_mcp.testing import Error, Hang, Json, Sse, as_stream, bodies
 from responses_mcp.testing.items import message, output_text
-from responses_mcp.usage.ledger import read_ledger
+from responses_mcp.usage.bill import Usage
+from responses_mcp.usage.ledger import Entry, Ledger, read_ledger
 from responses_mcp.usage.meter import Caller, Meter
 from tests.research.upstream import KEY, OPENAI, Upstream, at_once, researching, settings_for, slow
 
@@ -951,7 +953,8 @@ async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(
         view = await research.result(await research.start("why?"), wait_seconds=WAIT)
     assert (view.status, view.maybe_paid) == ("failed", True)
     assert f"({status}" in str(view.error)
-    assert len(upstream.asked) < 10
+    assert len(upstream.asked) < 20
+    assert view.seconds < 100
 
 
 async def test_a_cancel_that_is_answered_without_the_answer_has_it_looked_up(
@@ -1046,3 +1049,80 @@ async def test_as_many_runs_as_are_asked_for_at_once_are_written_on_a_disk_that_
         for number in range(100):
             nursery.start_soon(research.start, f"{number}?")
     assert in_file(tmp_path, "SELECT count(*) FROM run") == [(100,)]
+
+
+async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_had_again(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(cut_after=2)
+    answer = upstream.stored.answer
+    until = 100.0
+
+    def refused_for_a_while(method: str, target: str) -> Any:
+        return Error(403) if method == "GET" and trio.current_time() < until else answer(method, target)
+
+    upstream.stored.answer = refused_for_a_while  # type: ignore[assignment, method-assign]
+    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        run = await research.start("why?")
+        assert (await research.result(run, wait_seconds=WAIT)).status == "failed"
+        await trio.sleep(until)
+        view = await research.result(run)  # by the same server
+        assert view.status == "completed"
+        assert view.usage is not None
+        assert view.usage["total_tokens"] == 9245
+        assert [each["status"] for each in await research.list()] == ["completed"]
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        await research.start("and then?", continue_from=run)
+
+
+async def test_an_api_that_says_only_in_the_end_that_it_keeps_nothing_is_believed(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Sse([created(background=True), completed(id="resp_1", background=False)])]
+    async with researching(upstream, tmp_path) as research:
+        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        assert (view.status, view.durable) == ("completed", False)
+    async with researching(upstream, tmp_path) as research:
+        assert "does not keep" in str((await research.result(view.run_id)).error)
+    assert upstream.kinds == ["ask"]
+
+
+async def test_a_follow_up_that_is_refused_for_two_reasons_is_asked_without_both(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await research.result(run, wait_seconds=WAIT)
+        for param, code in (("background", None), ("previous_response_id", "previous_response_not_found")):
+            upstream.script.append(Json({"error": {"message": "No.", "param": param, "code": code}}, status=400))
+        view = await research.result(await research.start("and then?", continue_from=run), wait_seconds=WAIT)
+    assert (view.status, view.durable) == ("completed", False)
+    assert upstream.asked[-1].json["input"][0]["content"].startswith("why?")
+
+
+async def test_a_run_that_nobody_can_look_up_says_why_when_its_time_is_over(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(cut_after=2)
+    upstream.stored.answer = lambda method, target: Error(503, "Down for today.")  # type: ignore[assignment, method-assign]
+    async with researching(upstream, tmp_path, timeout_ms=300_000) as research:
+        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    assert view.status == "failed"
+    assert "Down for today." in str(view.error)
+
+
+async def test_what_a_server_that_wakes_up_late_guesses_does_not_replace_what_was_booked(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    entry = Entry(id="run_1", at=int(time.time()), tool="research", model="gpt-5.2")
+    with trio.fail_after(20):
+        await ledger.reserve(entry, 0.28, 5.0, may_be_alone=True)
+        ledger.settle_left(
+            "run_1", Usage(input_tokens=8512, total_tokens=9245, attempts=1, counted=True, cost_usd=0.035)
+        )
+        ledger.settle(entry, Usage(attempts=1, uncounted=1), 0.28)
+        await ledger.aclose()
+    (row,) = read_ledger(str(tmp_path), days=1, by="day")
+    assert (row.input_tokens, row.usd, row.held) == (8512, 0.035, 0)

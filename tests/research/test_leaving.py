@@ -203,3 +203,18 @@ def test_a_second_ctrl_c_while_the_first_leaves_ends_the_program(tmp_path: Path)
         finally:
             process.kill()
     assert b"KeyboardInterrupt" in said
+
+
+async def test_a_run_that_waits_to_be_asked_again_is_left_at_once_and_not_asked_again(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, headers={"retry-after": "0.5"})]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(0.1)
+        upstream.latency = 3.0
+        before = trio.current_time()
+    assert trio.current_time() == before
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 1), view
