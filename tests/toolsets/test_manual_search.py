@@ -493,6 +493,40 @@ async def test_in_a_japanese_question_what_counts_are_its_words(root: Path) -> N
         assert found[0]["path"] == "届出.md"
 
 
+OKURIGANA = [
+    ("繰越", "繰り越し"),
+    ("引越し", "引っ越し"),
+    ("問合せ", "問い合わせ"),
+    ("届出", "届け出"),
+    ("切替", "切り替え"),
+    ("取扱い", "取り扱い"),
+    ("申込み", "申し込み"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*OKURIGANA, *(pair[::-1] for pair in OKURIGANA)])
+async def test_a_japanese_word_is_found_with_and_without_its_okurigana(tmp_path: Path, one: str, other: str) -> None:
+    write(tmp_path, "m/right.md", f"# 案内\n\nここでは{other}について説明します。\n")
+    for number, word in enumerate(("越し方", "合わせ方", "扱い方", "申し出", "込み具合", "引き出し", "替え玉")):
+        write(tmp_path, f"m/{number}.md", f"# 案内\n\nここでは{word}について説明します。\n")
+    async with desk(settings_for(tmp_path)) as here:
+        [row, *_] = await rows(here, one)
+        assert (row["path"], other in row["snippet"]) == ("right.md", True)
+        await here.call("manual_ls")
+        asked = {"query": f"{one}の案内", "manual_id": "m", "required_terms": [one]}
+        payload = await here.call("manual_find", **asked, inline_hits={})
+        assert payload["inline_hits"]["items"][0]["ref"]["path"] == "right.md"
+
+
+async def test_no_place_is_shown_for_a_japanese_word_of_which_a_text_has_one_character(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", "# 繰越\n\n" + "ここは別の話です。\n" * 400 + "布を繰るときの話です。\n")
+    async with desk(settings_for(tmp_path)) as here:
+        await here.call("manual_ls")
+        asked = {"query": "証明書の更新", "manual_id": "m", "required_terms": ["繰越"], "inline_hits": {}}
+        [hit] = (await here.call("manual_find", **asked))["inline_hits"]["items"]
+        assert "繰る" not in hit["ref"]["snippet"]
+
+
 @every_revision
 async def test_folded_forms_of_words_are_never_shown(tmp_path: Path, revision: str) -> None:
     write(tmp_path, "m/a.md", "# サーバー\n\nサーバのポートはストレージごとに設定する。例外としてルーターは別。\n")

@@ -9,9 +9,9 @@ from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.index.update import Manual
-from responses_mcp.manuals.search.query import RequiredTerm, Term, any_of, phrase
+from responses_mcp.manuals.search.query import RequiredTerm, Term, any_of, phrase, spellings
 from responses_mcp.manuals.search.scoring import Row
-from responses_mcp.manuals.words import LONG_VOWEL, foldable, forms
+from responses_mcp.manuals.words import LONG_VOWEL, asked, foldable, forms
 
 _POSTINGS: Final = 3_000  # entries of the index that the words of one query may go through, if any of them will do
 _ALL_POSTINGS: Final = 10_000  # and if all of them have to be there; or that the rarest has, beside all others
@@ -76,6 +76,8 @@ class Reader:
 
     def match(self, term: Term) -> str:
         """Return what asks the index for a term as its `match` does, of forms those that the manual has."""
+        if term.compound is not None:
+            return self._there(term.text, [phrase(asked(each)) for each in spellings(term.text)])
         return self.any_form(term.text) if term.tokens == (term.text,) else term.match
 
     def any_form(self, word: str) -> str:
@@ -84,15 +86,18 @@ class Reader:
         A word has up to thirty, and the index ranks by all that it is asked for, whether it has them or not.
         """
         every = sorted(forms(word))
-        if len(every) == 1:
-            return any_of(every)
+        return any_of(every) if len(every) == 1 else self._there(word, [phrase([form]) for form in every])
+
+    def _there(self, word: str, phrases: Sequence[str]) -> str:
+        """Return what asks the index for a word by those of some phrases that the manual has."""
         key = (word, _FORMS, "")
         there = self._counts.get(key)  # a bit for each
         if there is None:
-            asked = " UNION ALL ".join(_HAS.format(self._table, at) for at in range(len(every)))
-            there = sum(at for (at,) in self._connection.execute(asked, [phrase([form]) for form in every]))
+            sql = " UNION ALL ".join(_HAS.format(self._table, at) for at in range(len(phrases)))
+            there = sum(at for (at,) in self._connection.execute(sql, phrases))
             self._remember(key, there)
-        return any_of([form for at, form in enumerate(every) if there >> at & 1] or [word])
+        found = [each for at, each in enumerate(phrases) if there >> at & 1] or [phrase([word])]
+        return found[0] if len(found) == 1 else f"({' OR '.join(found)})"
 
     def _remember(self, key: tuple[str, int, str], number: int) -> None:
         while len(self._counts) >= _MOST_REMEMBERED:
@@ -207,6 +212,7 @@ def candidates(
     few ids have some of each.
     """
     words = {token: reader.any_form(token) for term in terms for token in term.tokens}
+    words |= {term.text: reader.match(term) for term in terms if term.compound is not None}
     counted = sorted((reader.having(word), word) for word in words.values())
     there = [(count, word) for count, word in counted if count]
     any_word = " OR ".join(_rarest(there, _POSTINGS))

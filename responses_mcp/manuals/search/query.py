@@ -35,6 +35,11 @@ _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _KANA: Final = r"[\u3041-\u3096]"
 _LAST_KANA: Final = re.compile(rf"(?<={_KANJI})[いみりきし]$")
 _OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|し(?={_KANA}))")
+# Of two verbs in one, as in 取り扱い and 問い合わせ, each kana may be written or left out.
+_BETWEEN: Final = "いきしちみりけえせめれっ"
+_PAIR: Final = re.compile(f"{_KANJI}{{2}}")
+_APART: Final = re.compile(f"(?=({_KANJI})[{_BETWEEN}]({_KANJI}))")
+_COMPOUND: Final = re.compile(f"({_KANJI})[{_BETWEEN}]?({_KANJI})(?:わせ|[{_BETWEEN}])?")
 _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
 _RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
 # A code such as e-104 or utf-8, if it has a letter and a digit: one word, though the index has its parts.
@@ -45,6 +50,7 @@ _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
 _MIXED: Final = 0.3  # the weight of a pair that is half grammar
 _PART_OF_NAME: Final = 0.5
+_CLOSED_UP: Final = 0.3  # of a pair that the query has with a kana in it
 _ASCII: Final = "[0-9a-z]"  # in a pattern; to compile one with all letters takes eight times as long
 _LETTER: Final = re.compile(LETTER)
 
@@ -54,7 +60,8 @@ class Term:
     """A word of the query, folded. `match` asks the index for it in any form; `tokens` are the words it has there.
 
     `root` is a part of it that every form shares; `pattern` finds words that begin with it, of which the `forms` are
-    this word. Without a pattern, as with Japanese, it is found as it stands, because nothing marks where it begins.
+    this word. Without a pattern, as with Japanese, it is found as it stands, because nothing marks where it begins, or,
+    if it is two kanji, as `compound` has it: with a kana between them, too.
     `weight` is what it counts for beside others that are as rare; `part_of` is the name that it is a part of.
     """
 
@@ -66,6 +73,7 @@ class Term:
     pattern: re.Pattern[str] | None
     weight: float = 1.0
     part_of: str = ""
+    compound: re.Pattern[str] | None = None
 
     @property
     def is_number(self) -> bool:
@@ -74,10 +82,14 @@ class Term:
 
     def hits(self, text: str) -> int:
         """Count where the term, in any form, stands in a folded text."""
-        return text.count(self.text) if self.pattern is None else len(self.words(text))
+        if self.pattern is None and (self.compound is None or self.text[1] not in text):
+            return text.count(self.text)
+        return len(self.words(text))
 
     def words(self, text: str) -> list[str]:
         """Return it as it stands in a normalised text, once for each place."""
+        if self.compound is not None:
+            return self.compound.findall(text)
         if self.pattern is None:
             return as_written(self.text, text)
         if self.root not in text:
@@ -95,6 +107,9 @@ class Term:
                     _LETTER.match(text, end) or (begin and _LETTER.match(text, begin - 1))
                 ):
                     yield begin, end
+            return
+        if self.compound is not None:
+            yield from (each.span() for each in self.compound.finditer(text))
             return
         at = text.find(self.text)
         while at >= 0:
@@ -141,11 +156,20 @@ def any_of(forms_of_word: Sequence[str]) -> str:
     return each[0] if len(each) == 1 else f"({' OR '.join(each)})"
 
 
+def spellings(text: str) -> list[str]:
+    """Return two kanji as they are and with each kana that may stand between them; other texts as they are."""
+    return [text, *(f"{text[0]}{kana}{text[1]}" for kana in _BETWEEN)] if _PAIR.fullmatch(text) else [text]
+
+
 def term(text: str, weight: float = 1.0) -> Term:
     """Make a term of a folded text."""
     tokens = tuple(asked(text))
     every = forms(text)
     match = any_of(sorted(every)) if tokens == (text,) else phrase(tokens)
+    if _PAIR.fullmatch(text):
+        match = f"({' OR '.join(phrase(asked(each)) for each in spellings(text))})"
+        compound = re.compile(f"{text[0]}[{_BETWEEN}]?{text[1]}")
+        return Term(text, match, tokens, text[0], every, None, weight, compound=compound)
     if not text.isascii() and len(every) == 1:
         return Term(text, match, tokens, text, every, None, weight)
     first, last = min(every), max(every)
@@ -176,7 +200,7 @@ def terms(query: str) -> tuple[Term, ...]:
     """Return what of a query is counted: its words, parts of names, and its Japanese in pairs of characters.
 
     A pair with hiragana is half grammar (の設, する), and a part of a name says less than the whole, so they weigh
-    less; hiragana alone counts only in a query that has nothing else.
+    less, as does 取扱 where the query has 取り扱; hiragana alone counts only in a query that has nothing else.
     """
     weights = dict[str, float]()
     parts = dict[str, str]()
@@ -191,6 +215,8 @@ def terms(query: str) -> tuple[Term, ...]:
         for token in asked(run):
             if not is_hiragana(token):
                 weights.setdefault(token, _MIXED if _HIRAGANA.search(token) else 1.0)
+        for first, second in _APART.findall(run):
+            weights.setdefault(first + second, _CLOSED_UP)
     for name, joined in names(query).items():
         parts.update(dict.fromkeys(joined, foldable(normalise(name))))
     for part in filter(None, parts):
@@ -256,10 +282,15 @@ class RequiredTerm:
 
 
 def required_term(text: str) -> RequiredTerm:
-    """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too, and E104 as E-104."""
+    """Make a required term of a normalised text; 取り扱い is found as 取り扱う and 取扱 too, and E104 as E-104.
+
+    So is 引っ越し as 引越, which stands for its other spellings.
+    """
     folded = foldable(text)
     code = _other_spelling(folded)
-    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded), code or folded])
+    compound = _COMPOUND.fullmatch(folded)
+    pair = "".join(compound.groups()) if compound else folded
+    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded), pair, code or folded])
     spellings = tuple(term(each) for each in forms if len(each) > 1 or each == folded != "")
     match = exact = ""
     if any(map(str.isalnum, folded)):

@@ -383,7 +383,8 @@ def sought_in(
         return sought
     text = found.row.text or found.row.body
     for term in terms or words:
-        for standing in term.words(text) or [each for each in (term.text, term.root) if each in text][:1]:
+        root = term.text if term.pattern is None else term.root
+        for standing in term.words(text) or [each for each in (term.text, root) if each in text][:1]:
             if standing not in matched:
                 sought[standing] = sought.get(standing, 0) + 1
     return sought
