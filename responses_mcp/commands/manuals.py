@@ -386,7 +386,7 @@ async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, A
             if above:
                 raise
             result, end = await manuals.read(replace(request, start_line=None))  # nothing is above it
-        within = options.line < end.line + len(result["text"].splitlines())
+        within = await _has_line(manuals, options)
         why = "is no heading" if within else "is past the end of the file"
         where = "begins before it" if end.line <= options.line else "comes next"
         said = f"line {options.line} {why}; this is the section that {where}, on line {end.line}"
@@ -396,6 +396,15 @@ async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, A
             result, said = {**result, "text": "".join(lines)}, f"{said}, from line {begin} on"
         remark(f"{said}.")
     return {**result, "ref": {"manual_id": end.manual_id, "path": end.path, "start_line": end.line}}
+
+
+async def _has_line(manuals: Manuals, options: argparse.Namespace) -> bool:
+    """Tell whether the file has the line that was asked for, which may be a blank one behind a section."""
+    try:
+        await manuals.scan(ScanRequest(options.manual, options.path, options.line, None, 1))
+    except ManualsError:
+        return False
+    return True
 
 
 async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:

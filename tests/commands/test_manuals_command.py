@@ -612,6 +612,16 @@ def test_any_line_of_a_section_will_do(manuals: Command) -> None:
     )
 
 
+@pytest.mark.parametrize("line", [4, 9, 12])
+def test_a_blank_line_at_the_end_of_a_section_is_not_past_the_end_of_the_file(
+    manuals: Command, root: Path, line: int
+) -> None:
+    write(root / "guide/auth/tokens.md", TOKENS + "\n\n")
+    code, out, err = manuals("read", "guide", "auth/tokens.md", "--line", str(line))
+    assert (code, out != "") == (0, True)
+    assert f"line {line} is no heading; this is the section that begins before it" in err
+
+
 def test_the_command_that_find_prints_begins_at_the_match_of_a_long_section(manuals: Command, root: Path) -> None:
     lines = [f"Line {number} says nothing of it.\n" for number in range(3, 400)]
     lines[241] = "Here is the zorgblat.\n"  # on line 244
