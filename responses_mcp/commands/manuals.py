@@ -125,6 +125,7 @@ async def _with_manuals(settings: Settings, options: argparse.Namespace) -> None
         embedder = open_embedder(settings)
         if embedder is not None:
             await stack.enter_async_context(aclosing(embedder))
+        options.loading = embedder if settings.manuals.embeddings.provider == "wordllama" else None
         manuals = await stack.enter_async_context(open_manuals(settings.manuals, embedder=embedder))
         await options.work(manuals, settings.manuals, options)
 
@@ -233,7 +234,13 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     names = [] if options.manual else await _names(manuals, settings, options)
     asked = parse_search({"query": query, "path_prefix": options.path})
     manual_ids = tuple(options.manual or ())
-    request = replace(asked, limit=options.limit, manual_ids=manual_ids, time_ms=options.budget_ms)
+    began = trio.current_time()
+    if options.loading is not None:
+        # Each process loads it afresh, for longer than a search waits for a vector; half of the time is for the search.
+        with trio.move_on_after(options.budget_ms / 2000), suppress(EmbeddingFailed):
+            await options.loading.embed([query])
+    left_ms = options.budget_ms - int((trio.current_time() - began) * 1000)
+    request = replace(asked, limit=options.limit, manual_ids=manual_ids, time_ms=left_ms)
     with StatusLine() as status:
         found = await manuals.search(request, on_phase=status.show)
     if not options.manual:

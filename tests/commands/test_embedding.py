@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -13,6 +14,7 @@ from subprocess import DEVNULL
 import pytest
 import trio
 
+from responses_mcp.manuals.embeddings import word_vectors
 from responses_mcp.manuals.index import store
 from responses_mcp.manuals.index.turn import Turn
 from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, answer_with_embeddings
@@ -159,6 +161,25 @@ async def test_it_ends_at_once_where_nothing_could_come_of_it(
     assert (code, out) == (2, "")
     assert words in err
     assert api.requests == []
+
+
+async def test_a_find_waits_for_wordllama_to_load_as_long_as_its_budget_allows(
+    manuals: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Model:
+        def embed(self, texts: list[str], **_: object) -> list[list[float]]:
+            return [[1.0, 0.5] for _ in texts]
+
+    def load() -> Model:
+        time.sleep(2)  # longer than a search waits for a vector
+        return Model()
+
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_PROVIDER", "wordllama")
+    monkeypatch.setattr(word_vectors, "_load", load)
+    assert (await manuals("index", "--embed"))[0] == 0
+    assert "embeddings" not in (await manuals("find", "page"))[1]
+    hasty = (await manuals("find", "page", "--budget-ms", "1000"))[1]
+    assert "There were no embeddings within 1 s: wordllama may still be loading. Ask again." in hasty
 
 
 async def test_nothing_is_sent_where_the_index_could_not_be_written(

@@ -40,6 +40,7 @@ class EmbeddingsEndpoint:
 
     few = 8  # sections, in one request
     rest = 10.0
+    if_slow = "; check manuals.embeddings.base_url and the network. 'openai-responses-mcp doctor' says more."
 
     def __init__(
         self, settings: EmbeddingsSettings, api: Callable[[], ResponsesApi], masked: Callable[[str], str] = str

@@ -65,7 +65,5 @@ class Questions:
 
     def too_slow(self) -> EmbeddingFailed:
         """Return the error of a search that has no more patience."""
-        return EmbeddingFailed(
-            f"There were no embeddings within {self._patience:g} s; check manuals.embeddings.base_url and the network. "
-            "'openai-responses-mcp manuals index --embed' says more."
-        )
+        advice = getattr(self.embedder, "if_slow", ".")  # of ours; a host's own embedder need not have it
+        return EmbeddingFailed(f"There were no embeddings within {self._patience:g} s{advice}")

@@ -4,8 +4,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
+from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
+from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
 from responses_mcp.manuals.embeddings.questions import Questions
+from responses_mcp.manuals.embeddings.word_vectors import WordVectors
+from responses_mcp.settings.model import EmbeddingsSettings
 from tests.manuals.embeddings.stub import StubEmbedder, fail
 
 
@@ -58,3 +61,18 @@ async def test_a_provider_that_fails_says_why_again_without_being_asked(autojump
         with pytest.raises(EmbeddingFailed, match="It is down"):
             await questions.ask(word, trio.current_time() + 1)
     assert stub.asked == [["one"]]
+
+
+@pytest.mark.parametrize(
+    ("embedder", "advice"),
+    [
+        (StubEmbedder(), "."),
+        (WordVectors(), ": wordllama may still be loading. Ask again."),
+        (
+            EmbeddingsEndpoint(EmbeddingsSettings(), pytest.fail),
+            "; check manuals.embeddings.base_url and the network. 'openai-responses-mcp doctor' says more.",
+        ),
+    ],
+)
+async def test_what_is_said_of_a_slow_provider_is_about_that_one(embedder: Embedder, advice: str) -> None:
+    assert str(Questions(embedder, 1.0).too_slow()) == f"There were no embeddings within 1 s{advice}"
