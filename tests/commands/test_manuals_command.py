@@ -492,6 +492,20 @@ def test_one_loose_file_beside_manuals_does_not_make_the_folder_above_one(manual
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("index.md", True), ("目次.md", True), ("TOC.md", True), ("logs.md", False)]
+)
+def test_an_index_page_beside_more_folders_makes_the_root_a_manual(
+    manuals: Command, root: Path, name: str, meant: bool
+) -> None:
+    for folder in ("auth", "more", "most"):
+        write(root / "guide" / folder / "page.md", "# Page\n")
+    (root / "guide/errors.json").unlink()
+    (root / "guide/logs.md").rename(root / "guide" / name)
+    err = manuals("ls", "--root", str(root / "guide"))[2]
+    assert (f"If that is a manual itself, pass --root {root}." in err) == meant
+
+
 def test_nobody_is_told_to_take_the_home_folder_for_a_folder_of_manuals(
     manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ The tools tell of it only where there is no manual at all, or nothing fits: else
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -18,6 +19,7 @@ from responses_mcp.manuals.requests.paths import file_type, name_of, served_name
 _DEEPEST: Final = 64  # levels of folders, as of what is served
 _MOST_KINDS: Final = 3  # that are named
 _MOST_NAMED: Final = 3
+_FIRST_PAGES: Final = ("index.md", "contents.md", "toc.md", "目次.md")  # a folder of manuals has none
 
 SET_ROOT: Final = "set manuals.root (MANUALS_ROOT) to"
 """How people name the folder of manuals, unless a command has been told."""
@@ -82,10 +84,14 @@ def root_of_one(manual: str, name_it: str) -> str:
 def about_loose(loose: Sequence[str], root: str, manuals: int, name_it: str) -> tuple[str, str, str]:
     """Say of files beside so many manuals what they are, what to do, and what instead if `root` is a manual itself.
 
-    The last is "" where there are fewer files than manuals. See `root_of_one` for `name_it`.
+    The last is "" where there are fewer files than manuals, and none is the first page of one. See
+    `root_of_one` for `name_it`.
     """
     are, them = ("is", "it") if len(loose) == 1 else ("are", "them")
-    instead = f"if that is a manual itself, {root_of_one(root, name_it)}" if len(loose) >= manuals else ""
+    itself = len(loose) >= manuals or any(
+        unicodedata.normalize("NFC", each).casefold() in _FIRST_PAGES for each in loose
+    )
+    instead = f"if that is a manual itself, {root_of_one(root, name_it)}" if itself else ""
     return f"{names_in_words(loose)} {are} not in any manual", f"put {them} into a folder of {root}", instead
 
 
