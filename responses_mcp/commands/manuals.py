@@ -38,7 +38,7 @@ from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.provider import address_of, open_embedder
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.manuals.files.folder import Folder
+from responses_mcp.manuals.files.folder import UNREADABLE, Folder
 from responses_mcp.manuals.files.unserved import (
     SET_ROOT,
     about_loose,
@@ -139,16 +139,24 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
     reports: list[IndexReport] = []
     names = options.manual or await _names(manuals, settings, options)
     kinds: list[dict[str, int]] = []
+    unreadable: dict[str, str] = {}
     for name in names:
-        with StatusLine() as status:
-            report = await manuals.index(name, on_progress=partial(status.show_progress, name))
+        try:
+            with StatusLine() as status:
+                report = await manuals.index(name, on_progress=partial(status.show_progress, name))
+        except ManualsError as error:
+            unreadable[name] = _only_of_one(error)
+            report = IndexReport(name, 0, 0, 0.0, {"": UNREADABLE}, None)
         reports.append(report)
         kinds.append(await _in_thread(other_kinds, settings.root or "", report.manual_id))
         if not options.json:
             _say_report(report, kinds[-1])
     await _remark_loose(settings, options, len(names))
-    why = reports[0].in_memory or _why_in_memory(settings)
-    filled = {} if not options.embed else {"embeddings": await embed(manuals, settings.embeddings, names, options)}
+    why = next(filter(None, (report.in_memory for report in reports)), None) or _why_in_memory(settings)
+    names = [name for name in names if name not in unreadable]
+    filled = {}
+    if options.embed and names:
+        filled["embeddings"] = await embed(manuals, settings.embeddings, names, options)
     if options.json:
         shown = [
             {
@@ -164,6 +172,15 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
         say(f"The index is in {_index_file(settings)}.")
     else:
         say(f"The index was in memory only, and is gone ({why}).")
+    if unreadable:
+        raise Stop(*unreadable.values(), told=options.json)
+
+
+def _only_of_one(error: ManualsError) -> str:
+    """Return what is said of a manual that cannot be read; the others can be. Raises the error if it is another one."""
+    if error.code != "conflict" or "manual_id" not in error.details:
+        raise error
+    return error.message
 
 
 def _check_embeds(settings: ManualsSettings) -> None:
@@ -203,8 +220,8 @@ def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
 
 def _say_report(report: IndexReport, kinds: Mapping[str, int]) -> None:
     out = len(report.unindexed)
-    done = f"{report.changed:,} of them new or changed, {report.seconds:.1f} s"
-    told = f"{report.manual_id}: {counted(report.files, 'file')}, {done}"
+    done = f", {report.changed:,} of them new or changed, {report.seconds:.1f} s" if "" not in report.unindexed else ""
+    told = f"{report.manual_id}: {counted(report.files, 'file')}{done}"
     say("; ".join(filter(None, (told, in_words(kinds), f"{out:,} not indexed:" if out else ""))))
     for path, reason in sorted(report.unindexed.items())[:_MOST_LISTED]:
         say(f"  {path or report.manual_id} ({_WHY.get(reason, reason)})")
@@ -305,19 +322,27 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
         return
     folder = Folder(Path(settings.root or ""))
     shown: list[JsonObject] = []
+    unreadable: list[str] = []
     for name in await _names(manuals, settings, options):
-        files = await _in_thread(_count_files, folder, name)
+        files: int | None = None
+        try:
+            files = await _in_thread(_count_files, folder, name)
+        except ManualsError as error:
+            unreadable.append(_only_of_one(error))
         shown.append(
             {"manual_id": name, "files": files, "not_served": await _in_thread(other_kinds, folder.root, name)}
         )
     if options.json:
         say_json({"manuals": shown, "loose": await _in_thread(loose_files, folder.root)})
-        return
-    wide = max(columns(each["manual_id"]) for each in shown)
-    for each in shown:
-        name, others = each["manual_id"], in_words(each["not_served"])
-        say(f"{name}{' ' * (wide - columns(name))}  {counted(each['files'], 'file')}{f'; {others}' if others else ''}")
-    await _remark_loose(settings, options, len(shown))
+    else:
+        wide = max(columns(each["manual_id"]) for each in shown)
+        for each in shown:
+            name, others = each["manual_id"], in_words(each["not_served"])
+            many = _WHY[UNREADABLE] if each["files"] is None else counted(each["files"], "file")
+            say(f"{name}{' ' * (wide - columns(name))}  {many}{f'; {others}' if others else ''}")
+        await _remark_loose(settings, options, len(shown))
+    if unreadable:
+        raise Stop(*unreadable, told=options.json)
 
 
 async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -> None:

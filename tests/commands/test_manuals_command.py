@@ -1,5 +1,6 @@
 """`openai-responses-mcp manuals index|find|read` as a person uses it: what is shown where, and how it ends."""
 
+import errno
 import io
 import json
 import re
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from responses_mcp import cli
 from responses_mcp.commands.terminal import StatusLine, columns
+from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
 from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.schema import SETTINGS
 from tests.file_names import possible
@@ -205,6 +207,40 @@ def test_a_folder_of_files_alone_is_told_to_be_a_manual(
         )
     monkeypatch.setenv("MANUALS_ROOT", str(root / "plant"))
     assert f"is a manual itself, set manuals.root (MANUALS_ROOT) to {root}.\n" in manuals("ls")[2]
+
+
+@pytest.fixture
+def no_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the system refuse the folder of the manual guide."""
+    for kind in (DirectoryByDescriptor, DirectoryByPath):
+
+        def enter(self: Any, name: str, of_it: Callable[..., Any] = kind.enter) -> Any:
+            if name == "guide":
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return of_it(self, name)
+
+        monkeypatch.setattr(kind, "enter", enter)
+
+
+@pytest.mark.usefixtures("no_entry")
+def test_a_manual_that_cannot_be_read_keeps_index_and_ls_from_no_other(manuals: Command) -> None:
+    why = "Manual 'guide' cannot be read (Permission denied); give the server permission or mend the disk"
+    code, out, err = manuals("index")
+    assert (code, out.splitlines()[:2]) == (1, ["guide: 0 files; 1 not indexed:", "  guide (not readable)"])
+    assert out.splitlines()[2].startswith("plant: 1 file, 1 of them new or changed, ")
+    assert why in err
+    code, out, err = manuals("ls")
+    assert (code, out) == (1, "guide  not readable\nplant  1 file\n")
+    assert why in err
+
+
+@pytest.mark.usefixtures("no_entry")
+def test_a_manual_that_cannot_be_read_is_in_the_json_of_all(manuals: Command) -> None:
+    code, out, _ = manuals("index", "--json")
+    first, second = json.loads(out)["manuals"]
+    assert (code, first["unindexed"], second["files"]) == (1, {"": "unreadable"}, 1)
+    code, out, _ = manuals("ls", "--json")
+    assert (code, [each["files"] for each in json.loads(out)["manuals"]]) == (1, [None, 1])
 
 
 # ls
