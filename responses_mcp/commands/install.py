@@ -123,8 +123,6 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     replaced = [name for name in in_entry if name not in working]
     put = (_write if options.write else _show)(client, options.name, entry, path, redact, replaced=replaced)
-    if options.write and len(working) < len(in_entry):
-        say(_STILL_THERE)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
     for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
@@ -296,6 +294,8 @@ def _write(
                 say(redact(line))
         say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
         _say_kept(change, kept)
+        if kept is not None and replaced:
+            say(_STILL_THERE)
     return new
 
 
@@ -338,8 +338,10 @@ def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: 
         return dict(entry)
     merged = {**before, **entry}
     if (given := as_table(before.get(variables))) is not None:
-        given = {name: value for name, value in given.items() if name not in replaced}
-        merged[variables] = {**given, **entry.get(variables, {})}
+        stays = {name: value for name, value in given.items() if name not in replaced}
+        merged[variables] = {**stays, **entry.get(variables, {})}
+        if given and not merged[variables]:
+            del merged[variables]
     if names is not None and isinstance(before.get(names), list):
         merged[names] = [*entry[names], *(each for each in before[names] if each not in entry[names])]
     return merged

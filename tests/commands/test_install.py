@@ -18,6 +18,7 @@ import yaml
 from responses_mcp.commands.client_files import ClientFile, Unmergeable
 from responses_mcp.commands.clients import CLIENTS, Machine
 from responses_mcp.commands.install import run
+from responses_mcp.commands.installed import document_of
 from tests.processes import COMMAND, ROOT, WAIT, environment
 
 KEY = "sk-test-0123456789abcdef"
@@ -490,6 +491,26 @@ def test_a_key_in_an_entry_of_codex_gives_way_to_the_name_of_its_variable(instal
     entry = entry_in("codex", path.read_text(encoding="utf-8"))
     assert (entry["env"], "OPENAI_API_KEY" in entry["env_vars"]) == ({"MINE": "stays"}, True)
     assert "stands in the entry itself" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("client", "variables", "names"), [("codex", "env", "env_vars"), ("goose", "envs", "env_keys")]
+)
+def test_a_key_that_is_the_only_variable_of_an_entry_leaves_no_empty_table_and_is_told_with_the_copy_alone(
+    client: str, variables: str, names: str, install: Install, machine: Machine
+) -> None:
+    install(client, "--write")
+    path = file_of(client, machine)
+    known = CLIENTS[client]
+    entry = {**entry_in(client, path.read_text(encoding="utf-8")), variables: {"OPENAI_API_KEY": "sk-of-the-owner"}}
+    put(path, document_of("", known, "openai-responses").changed(entry).text)
+    told = "The file as it was: {}.bak\nA key that stood in the entry is still there; delete that file"
+    done = install(client, "--write", OPENAI_API_KEY=KEY)
+    assert told.format(path) in done.out
+    entry = entry_in(client, path.read_text(encoding="utf-8"))
+    assert (variables in entry, entry[names]) == (False, ["OPENAI_API_KEY"])
+    again = install(client, "--write", OPENAI_API_KEY=KEY)
+    assert again.out == f"openai-responses is in {path} already; nothing was changed.\n"
 
 
 @pytest.mark.parametrize(
