@@ -120,6 +120,19 @@ async def test_nothing_found_is_said_in_a_sentence(root: Path) -> None:
             }
 
 
+async def test_a_long_question_finds_the_section_with_its_rarest_word_however_low_that_scores(tmp_path: Path) -> None:
+    words = ["hotel", "cost", "limit", "night", "trip", "manager", "approval", "receipt"]
+    for number in range(8):
+        said = [words[(number + other) % 8] for other in (0, 1, 3)]
+        write(tmp_path, f"m/{number}.md", f"# Part {number}\n\n{FILLER * 3}{' '.join(said)}\n")
+    write(tmp_path, "m/right.md", f"# Allowance\n\n{FILLER * 3}In Osaka it is so.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, f"{' '.join(words)} daily higher book room staff rate Osaka", limit=20)
+        [row] = [row for row in found["results"] if row["path"] == "right.md"]
+        assert row["score"] < 0.03
+        assert found["note"].startswith("Nothing matches well")
+
+
 async def test_a_folder_without_manuals_is_told_and_not_that_other_words_would_help(tmp_path: Path) -> None:
     (tmp_path / "care.md").write_text("# Care", encoding="utf-8")
     async with desk(settings_for(tmp_path)) as here:

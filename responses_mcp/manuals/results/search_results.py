@@ -13,7 +13,7 @@ from responses_mcp.manuals.files.unserved import names_in_words
 from responses_mcp.manuals.requests.paths import file_type
 
 LOWEST_SCORE: Final = 0.03
-"""What scores less is about something else, and is not shown."""
+"""What scores less is not shown beside what scores several times as much."""
 
 OUT_OF_TIME: Final = "time_budget"
 """Why files are missing that a search with more time would have looked at."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_SCORED: Final = MOST_COMPARED  # rows of a manual; a search by words alone has fewer
 _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more are never shown
+_LOWEST_SHARE: Final = 0.25  # of the best score; what has so much is shown, however little that is
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
 _INTO_BELOW: Final = """INSERT OR IGNORE INTO below
     SELECT section.id FROM file CROSS JOIN section ON section.file = file.id
@@ -132,15 +133,20 @@ class Everywhere:
         if meaning is not None and ranking.order:
             meaning.rerank(ranking)
         for key, score in spread(ranking.order[:_MOST_OF_A_MANUAL], ranking.fused, _MOST_OF_A_MANUAL):
-            if score >= LOWEST_SCORE:
+            if score > 0:
                 # A manual's id has no slash, so no two manuals have the same path.
                 self._found[f"{manual_id}/{key[0]}", key[1]] = (manual_id, ranking.scored[key], score)
         return ranking.cutoff != TIME_BUDGET
 
     def best(self, most: int) -> list[Ranked]:
-        """Return the sections that fit best of all; further ones of a file sink a little, as in a find."""
+        """Return the sections that fit best of all; further ones of a file sink a little, as in a find.
+
+        A long question has low scores altogether, so what scores little is left out only beside what scores much more.
+        """
         order = sorted(self._found, key=lambda key: (-self._found[key][2], key))
-        return [self._ranked(key) for key in order[:most]]
+        scores = [self._found[key][2] for key in order]
+        least = min(LOWEST_SCORE, _LOWEST_SHARE * scores[0]) if order else 0.0
+        return [self._ranked(key) for key, score in zip(order[:most], scores, strict=False) if score >= least]
 
     def _ranked(self, key: Key) -> Ranked:
         manual_id, scored, score = self._found[key]
