@@ -300,6 +300,8 @@ def _say_row(rank: int, row: SearchRow) -> None:
 
 
 def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.Namespace) -> str:
+    if row.char_offset is not None:  # far along its line, which may be all of the file
+        return _command(settings, options, "read", row.manual_id, row.path, "--char", str(row.char_offset))
     return _command(settings, options, "read", row.manual_id, row.path, "--line", str(row.match_line or row.line))
 
 
@@ -377,9 +379,11 @@ def _count_files(folder: Folder, manual_id: str) -> int:
 # read
 
 
-async def _read(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:  # noqa: ARG001  # one signature for all
-    result = None if options.all else await _section(manuals, options)
-    if result is None:
+async def _read(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    result = None if options.all or options.char is not None else await _section(manuals, options)
+    if options.char is not None and not options.all:
+        await _piece(manuals, settings, options)
+    elif result is None:
         await _scan(manuals, options)
     elif options.json:
         say_json(result)
@@ -398,7 +402,11 @@ def _take_apart(options: argparse.Namespace, parser: Parser) -> None:
         parser.error(f"PATH is missing; 'manuals ls {options.manual}' lists the files of {options.manual}")
     path, _, line = options.path.rpartition(":")
     if file_type(path) is not None and line.isdecimal():
-        options.path, options.line = path, options.line or _positive(line)
+        options.path = path
+        if options.char is None:
+            options.line = options.line or _positive(line)
+    if options.line is not None and options.char is not None:
+        parser.error("pass --line or --char, not both")
 
 
 async def _section(manuals: Manuals, options: argparse.Namespace) -> dict[str, Any] | None:
@@ -439,9 +447,23 @@ async def _has_line(manuals: Manuals, options: argparse.Namespace) -> bool:
     return True
 
 
+async def _piece(manuals: Manuals, settings: ManualsSettings, options: argparse.Namespace) -> None:
+    """Write some of a file, from a character on."""
+    page = await manuals.scan(ScanRequest(options.manual, options.path, None, options.char, _LONG))
+    if options.json:
+        say_json(page)
+        return
+    _say_read(page["text"], page.get("decoding_replacements", 0))
+    if not page["eof"]:
+        more = str(page["next_cursor"]["char_offset"])
+        command = _command(settings, options, "read", options.manual, options.path, "--char", more)
+        remark(f"there is more, from character {more} on: {command}")
+
+
 async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:
-    """Write a file, from a line on if one was given; as it comes, unless it must be one document."""
-    request = ScanRequest(options.manual, options.path, options.line, None, _ALL if options.json else _PAGE)
+    """Write a file, from a line or character on if one was given; as it comes, unless it must be one document."""
+    most = _ALL if options.json else _PAGE
+    request = ScanRequest(options.manual, options.path, options.line, options.char, most)
     if options.json:
         say_json(await manuals.scan(request))
         return
@@ -528,6 +550,12 @@ def _forgets(options: argparse.Namespace) -> bool:
 
 def _for_people(error: ManualsError, settings: ManualsSettings, options: argparse.Namespace) -> str:
     """Return a message with a cure that a person can follow: those of the tools name tools."""
+    if options.work is _read and error.code == "invalid_parameter":
+        if "lines" in error.details:
+            last = error.details["lines"]
+            return f"--line {options.line} is outside the file; pass a line from 1 to {last}, its last."
+        if "characters" in error.details:
+            return f"--char {options.char} is outside the text, which has {error.details['characters']:,} characters."
     cause, _, cure = error.message.rpartition("; ")
     if not cause or "manual_" not in cure:
         return error.message
@@ -628,7 +656,10 @@ def build_parser() -> Parser:
     read.add_argument("manual", metavar="MANUAL", type=_manual, help="which manual, or a place as 'find' shows it")
     read.add_argument("path", metavar="PATH", nargs="?", help="a file of it")
     read.add_argument("--line", metavar="N", type=_positive, help="a line of the section (default: the first section)")
-    read.add_argument("--all", action="store_true", help="all of the file, or from --line on")
+    read.add_argument(
+        "--char", metavar="N", type=_number, help=f"{_LONG:,} characters from this one on, as 'find' says"
+    )
+    read.add_argument("--all", action="store_true", help="all of the file, or from --line or --char on")
     listing = command(
         "ls [MANUAL [FOLDER]]",
         _ls,
@@ -644,6 +675,12 @@ def build_parser() -> Parser:
 def _examples(*commands: str) -> str:
     head = "example:" if len(commands) == 1 else "examples:"
     return "\n".join([head, *(f"  {NAME} manuals {command}" for command in commands)]) + "\n"
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer of 0 or more, got {text!r}")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -709,6 +709,37 @@ def test_json_is_read_from_a_line_on(manuals: Command, root: Path) -> None:
     assert output(manuals("read", "guide", "errors.json", "--line", "3")) == '  "E43": "表示できない"\n}\n'
 
 
+def test_json_on_one_line_is_read_from_the_match_on_and_piece_by_piece(manuals: Command, root: Path) -> None:
+    text = json.dumps([f"part {number}" for number in range(9_000)] + ["zorgblat"] + ["screw"] * 900)
+    write(root / "guide/parts.json", text)
+    command = shlex.split(output(manuals("find", "zorgblat")).splitlines()[-1].partition(": ")[2])
+    begin = text.index("zorgblat") - 100
+    assert command[2:] == ["read", "guide", "parts.json", "--char", str(begin)]
+    code, out, err = manuals(*command[2:])
+    assert (code, out) == (0, text[begin : begin + 3_000] + "\n")
+    go_on = f"openai-responses-mcp manuals read guide parts.json --char {begin + 3_000}"
+    assert err == f"openai-responses-mcp: there is more, from character {begin + 3_000} on: {go_on}\n"
+    assert output(manuals(*command[2:], "--all")) == text[begin:] + "\n"
+    assert json.loads(output(manuals(*command[2:], "--json")))["text"] == text[begin : begin + 3_000]
+    assert output(manuals(*command[2:5], "--char", str(len(text) - 9))) == text[-9:] + "\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--line", "9"), "--line 9 is outside the file; pass a line from 1 to 5, its last."),
+        (("--char", "999"), "--char 999 is outside the text, which has 56 characters."),
+        (("--char", "5", "--line", "1"), "pass --line or --char, not both"),
+    ],
+)
+def test_a_place_outside_a_file_is_told_in_the_words_of_the_command(
+    manuals: Command, option: tuple[str, ...], said: str
+) -> None:
+    code, out, err = manuals("read", "guide", "errors.json", *option)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
 def test_read_as_json_says_what_was_read(manuals: Command, root: Path) -> None:
     shown = json.loads(output(manuals("read", "guide", "auth/tokens.md", "--line", "10", "--json")))
     assert shown["ref"] == {"manual_id": "guide", "path": "auth/tokens.md", "start_line": 10}
