@@ -41,6 +41,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import UNREADABLE, Folder
 from responses_mcp.manuals.files.unserved import (
     SET_ROOT,
+    about_links,
     about_loose,
     in_words,
     loose_files,
@@ -93,6 +94,8 @@ def run(argv: Sequence[str]) -> int:
         option = argv[0].startswith("-")
         parser.error(f"put {argv[0]} behind a command" if option else no_command(argv[0], _COMMANDS))
     options, rest = parser.parse_known_args(argv)
+    if options.command == "read":
+        _require_quotes(options, rest)
     dashed = [word for word in rest if word.startswith("-")]
     if dashed or (rest and options.command != "find"):
         options.own.refuse(rest)
@@ -151,7 +154,7 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
         kinds.append(await _in_thread(other_kinds, settings.root or "", report.manual_id))
         if not options.json:
             _say_report(report, kinds[-1])
-    await _remark_loose(settings, options, len(names))
+    await _remark_unserved(settings, options, len(names))
     why = next(filter(None, (report.in_memory for report in reports)), None) or _why_in_memory(settings)
     names = [name for name in names if name not in unreadable]
     filled = {}
@@ -342,7 +345,7 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
             name, others = each["manual_id"], in_words(each["not_served"])
             many = _WHY[UNREADABLE] if each["files"] is None else counted(each["files"], "file")
             say(f"{name}{' ' * (wide - columns(name))}  {many}{f'; {others}' if others else ''}")
-        await _remark_loose(settings, options, len(shown))
+        await _remark_unserved(settings, options, len(shown))
     if unreadable:
         raise Stop(*unreadable, told=options.json)
 
@@ -389,6 +392,16 @@ async def _read(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         say_json(result)
     else:
         _say_read(result["text"], result.get("decoding_replacements", 0))
+
+
+def _require_quotes(options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Refuse a place as `find` shows it that the shell took apart at its blanks."""
+    place = " ".join([options.manual, options.path or "", *rest])
+    path, colon, line = place.rpartition(":")
+    is_file = file_type(path if colon and line.isdecimal() else place) is not None
+    if "/" in options.manual and options.path is not None and is_file:
+        no_name = f"'{options.manual}' is not the name of a manual"
+        options.own.error(f'{no_name}; put a place with blanks into quotation marks: "{place}"')
 
 
 def _take_apart(options: argparse.Namespace, parser: Parser) -> None:
@@ -499,13 +512,22 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
         return names
     loose = await _in_thread(loose_files, settings.root or "")
     if not loose:
+        links = await _in_thread(about_links, settings.root or "")
         raise Stop(
-            f"There are no manuals in {settings.root}; put each, as .md and .json files, into its own folder there."
+            f"There are no manuals in {settings.root}; put each, as .md and .json files, into its own folder there.",
+            *([f"{'; '.join(links)}."] if links else []),
         )
     raise Stop(
         f"There are no manuals in {settings.root}, only {names_in_words(loose)}: a manual is a folder in it. "
         f"If {settings.root} is a manual itself, {root_of_one(settings.root or '', _name_it(options))}."
     )
+
+
+async def _remark_unserved(settings: ManualsSettings, options: argparse.Namespace, manuals: int) -> None:
+    """Say what of the root is not in any of so many manuals: files, and links to folders."""
+    await _remark_loose(settings, options, manuals)
+    if links := await _in_thread(about_links, settings.root or ""):
+        remark(f"{'; '.join(links)}.")
 
 
 async def _remark_loose(settings: ManualsSettings, options: argparse.Namespace, manuals: int) -> None:
@@ -559,6 +581,7 @@ def _for_people(error: ManualsError, settings: ManualsSettings, options: argpars
     cause, _, cure = error.message.rpartition("; ")
     if not cause or "manual_" not in cure:
         return error.message
+    cause = cause.replace("manual_id", f"'{_given(options)}'", 1)
     if "candidate_ids" in error.details:
         manuals = ", ".join(error.details["candidate_ids"])
         return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
@@ -567,7 +590,14 @@ def _for_people(error: ManualsError, settings: ManualsSettings, options: argpars
         meant = _of_that_name(Folder(Path(settings.root or "")), manual[0], error.details["path"])
         if meant is not None:
             return f"{cause}; did you mean {meant}?"
-    return f"{cause}; see what there is: {_command(settings, options, 'ls', *manual)}"
+    below = manual if "path" in error.details else []  # of the manual itself, listing it would say the same again
+    return f"{cause}; see what there is: {_command(settings, options, 'ls', *below)}"
+
+
+def _given(options: argparse.Namespace) -> str:
+    """Return the name that was given for a manual, of several the first that is none."""
+    names = [options.manual] if isinstance(options.manual, str) else options.manual or [""]
+    return next((each for each in names if "/" in each or "\\" in each), names[0])
 
 
 def _of_that_name(folder: Folder, manual_id: str, path: str) -> str | None:

@@ -313,6 +313,7 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
     for name in ("guide/a.md", "guide/b.pdf", "guide/c.pdf", "loose.md", "d.png"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x", encoding="utf-8")
+    (root / "linked").symlink_to(tmp_path, target_is_directory=True)
     found = [
         each for each in check_configuration(load_settings({"MANUALS_ROOT": str(root)})) if each.check == "manuals"
     ]
@@ -323,6 +324,12 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
             "warn",
             "loose.md is not in any manual",
             f"put it into a folder of {root}; if that is a manual itself, set manuals.root (MANUALS_ROOT) to {root.parent}",
+        ),
+        (
+            "manuals",
+            "warn",
+            "linked is a symbolic link, and so not served",
+            "move or copy the folder itself there",
         ),
     ]
 

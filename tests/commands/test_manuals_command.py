@@ -647,6 +647,31 @@ def test_a_place_is_read_as_find_shows_it(manuals: Command) -> None:
         assert err.endswith("error: PATH is missing; 'manuals ls guide' lists the files of guide\n")
 
 
+@pytest.mark.parametrize("place", ["guide/error codes.md:17", "guide/my error codes.md", "guide/a b/c d.json:3"])
+def test_a_place_with_blanks_is_told_to_need_quotation_marks(manuals: Command, place: str) -> None:
+    code, out, err = manuals("read", *place.split(" "))
+    assert (code, out) == (2, "")
+    assert f'put a place with blanks into quotation marks: "{place}"\n' in err
+
+
+@pytest.mark.parametrize("command", [("read", "gui/de", "x"), ("index", "gui/de"), ("find", "x", "--manual", "gui/de")])
+def test_a_name_that_no_manual_can_have_is_shown_as_it_was_given(manuals: Command, command: tuple[str, ...]) -> None:
+    code, _, err = manuals(*command)
+    assert code == 2
+    assert "openai-responses-mcp: 'gui/de' is not the name of a manual; see what there is: " in err
+
+
+def test_a_link_is_told_with_a_command_that_shows_what_there_is(manuals: Command, root: Path) -> None:
+    (root / "linked").symlink_to(root / "guide", target_is_directory=True)
+    code, _, err = manuals("ls", "linked")
+    assert code != 0
+    assert err.endswith("which is not followed; see what there is: openai-responses-mcp manuals ls\n")
+    said = "openai-responses-mcp: linked is a symbolic link, and so not served; move or copy the folder itself there.\n"
+    assert [manuals(command)[2] for command in ("ls", "index")] == [said, said]
+    (root / "more").symlink_to(root / "guide", target_is_directory=True)
+    assert "linked and more are symbolic links, and so not served; move or copy the" in manuals("ls")[2]
+
+
 @pytest.mark.skipif(not possible("odd.md:7.md"), reason="no file can have such a name there")
 def test_a_name_that_ends_like_a_line_is_read_if_there_is_such_a_file(manuals: Command, root: Path) -> None:
     write(root / "guide/odd.md:7.md", "# Odd\n")

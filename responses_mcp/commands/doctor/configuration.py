@@ -25,6 +25,7 @@ from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.unserved import (
     SET_ROOT,
+    about_links,
     about_loose,
     in_words,
     loose_files,
@@ -137,7 +138,10 @@ def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
     if loose:
         told, cure, instead = about_loose(loose, root, len(names), name_it)
         yield warn("manuals", told, f"{cure}; {instead}" if instead else cure)
-    elif not names:
+    links = about_links(root)
+    if links is not None:
+        yield warn("manuals", *links)
+    if not (loose or names or links):
         yield warn("manuals", f"{root} has no manuals", "make a folder in it for each manual, of .md and .json files")
 
 

@@ -73,6 +73,22 @@ def loose_files(root: str) -> list[str]:
         return []
 
 
+def about_links(root: str) -> tuple[str, str] | None:
+    """Say which links to folders are in the root, where none is followed, and what to do; None if there are none."""
+    try:
+        with os.scandir(root) as listing:
+            links = sorted(
+                each.name for each in listing if served_name(each.name) and each.is_symlink() and each.is_dir()
+            )
+    except OSError:
+        return None
+    if not links:
+        return None
+    are = "is a symbolic link" if len(links) == 1 else "are symbolic links"
+    themselves = "folder itself" if len(links) == 1 else "folders themselves"
+    return f"{names_in_words(links)} {are}, and so not served", f"move or copy the {themselves} there"
+
+
 def root_of_one(manual: str, name_it: str) -> str:
     """Say how to have a folder served that is a manual itself; `name_it` is how the folder above it is named."""
     above = Path(manual).parent
