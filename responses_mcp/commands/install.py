@@ -343,7 +343,7 @@ def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: 
         if given and not merged[variables]:
             del merged[variables]
     if names is not None and isinstance(before.get(names), list):
-        merged[names] = [*entry[names], *(each for each in before[names] if each not in entry[names])]
+        merged[names] = [*before[names], *(each for each in entry[names] if each not in before[names])]
     return merged
 
 
@@ -357,8 +357,10 @@ def _difference(client: Client, old: Any, new: Any, ours: Mapping[str, Any]) -> 
             if path in side:
                 program = path == client.members.command
                 folder = path == f"{client.members.variables}.MANUALS_ROOT"
-                ours_or_folder = side[path] if folder else shown.get(path)
-                yield f"  {mark} {path or 'all of it'}: {_shown(side[path], ours_or_folder, program=program)}"
+                known = side[path] if folder else shown.get(path)
+                if path == client.members.names:
+                    known = [*texts_in(known), *READ_BY_SERVER]
+                yield f"  {mark} {path or 'all of it'}: {_shown(side[path], known, program=program)}"
 
 
 def _shown(value: Any, ours: Any, *, program: bool = False) -> str:

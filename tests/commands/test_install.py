@@ -577,8 +577,25 @@ def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine
     )
     assert install("codex", "--write").code == 0
     entry = entry_in("codex", path.read_text(encoding="utf-8"))
-    assert entry["env_vars"] == ["OPENAI_API_KEY", "MY_CA", "NO_PROXY"]
+    assert entry["env_vars"] == ["MY_CA", "NO_PROXY", "OPENAI_API_KEY"]
     assert entry["tools"] == {"answer": {"approval_mode": "approve"}}
+
+
+def test_a_variable_that_is_no_longer_set_leaves_the_order_of_names_and_its_name_is_shown(
+    install: Install, machine: Machine
+) -> None:
+    install("codex", "--write", MODEL_ANSWER="gpt-5.5", HTTPS_PROXY="http://x.example")
+    path = file_of("codex", machine)
+    before = path.read_bytes()
+    done = install("codex", "--write", HTTPS_PROXY="http://x.example")
+    assert done.out == f"openai-responses is in {path} already; nothing was changed.\n"
+    assert path.read_bytes() == before
+    put(path, path.read_text(encoding="utf-8").replace("env_vars = [", 'env_vars = ["OF_MINE", "MODEL_QUICK", '))
+    done = install("codex", "--write", HTTPS_PROXY="http://x.example", OPENAI_BASE_URL="https://x.example/v1")
+    names = [line for line in done.out.splitlines() if "env_vars" in line]
+    assert [('(not shown), "MODEL_QUICK"' in line, "OF_MINE" in line) for line in names] == [(True, False)] * 2
+    assert '"HTTPS_PROXY"' in names[0]
+    assert '"MODEL_ANSWER"' in names[0]
 
 
 def test_an_entry_that_goose_has_written_anew_keeps_what_its_owner_added(install: Install, machine: Machine) -> None:
@@ -592,7 +609,7 @@ def test_an_entry_that_goose_has_written_anew_keeps_what_its_owner_added(install
     text = path.read_text(encoding="utf-8")
     entry = entry_in("goose", text)
     assert (entry["enabled"], entry["timeout"], entry["available_tools"]) == (True, 330, [])
-    assert entry["env_keys"] == ["OPENAI_API_KEY", "MY_TOKEN"]
+    assert entry["env_keys"] == ["MY_TOKEN", "OPENAI_API_KEY"]
     assert "      FEATURE: yes\n" in text  # a text for Goose
     assert text.endswith("GOOSE_MODE: smart_approve\n")
     assert "nothing was changed" in install("goose", "--write").out
