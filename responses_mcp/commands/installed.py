@@ -116,7 +116,9 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
                 yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
             else:
                 for name, each in entries.items():
-                    if (entry := as_table(each)) and _is_ours(client.command_in(entry)):
+                    entry = as_table(each) or {}
+                    command = client.command_in(entry)
+                    if _is_ours(command) or (command and name == ENTRY):  # whose command may be mistyped
                         yield Installed(key, file, name, entry, machine, of_project)
 
 

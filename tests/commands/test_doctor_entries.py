@@ -77,6 +77,9 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     report = await examine("--offline", "--client", "gemini")
     report.line("FAIL", "clients", *gone)
     assert (report.code, [line for line in report.lines if "Cursor" in line]) == (1, [])
+    put("opencode", tmp_path, {"command": ["/opt/bin/openai-response-mcp", "--stdio"]})
+    report = await examine("--offline", "--client", "opencode")
+    report.line("FAIL", "clients", "OpenCode is told to start /opt/bin/openai-response-mcp, which is not there")
     report = await examine("--offline", "--client", "codex")
     report.line("warn", "clients", "Codex has no entry for this server", 'Fix: run "openai-responses-mcp install codex')
 

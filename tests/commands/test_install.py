@@ -762,6 +762,19 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
     )
 
 
+def test_an_entry_of_our_name_whose_command_is_mistyped_is_listed_and_one_of_that_name_without_a_command_is_not(
+    install: Install, machine: Machine
+) -> None:
+    put_entry("cursor", machine, {"command": "/opt/x/bin/openai-response-mcp", "args": ["--stdio"]})
+    put_entry("gemini", machine, {"url": "https://mcp.example/sse"})
+    first, second, none = install("--list").out.splitlines()
+    assert first == f"cursor          openai-responses in {file_of('cursor', machine)}"
+    assert second.split(maxsplit=1)[1].startswith(
+        "/opt/x/bin/openai-response-mcp, which is gone; write the entry again"
+    )
+    assert "gemini" in none
+
+
 # The example with three profiles
 
 
