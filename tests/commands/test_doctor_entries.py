@@ -251,7 +251,22 @@ async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, t
     path = put("cursor", tmp_path, {})
     path.write_text("{", encoding="utf-8")
     report = await examine("--offline")
-    report.line("warn", "clients", f"{path} of Cursor was not read: it is not valid JSON (line 1", "Fix: correct that")
+    broken = (f"{path} of Cursor was not read: it is not valid JSON (line 1", "quotes). Fix: correct that file.")
+    report.line("warn", "clients", *broken)
+    assert report.code == 0
+    report = await examine("--offline", "--client", "cursor")
+    report.line("FAIL", "clients", *broken)
+    assert report.code == 1
+
+
+@posix_only
+async def test_a_file_of_a_client_that_is_only_kept_from_being_changed_fails_nobody(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    path = put("cursor", tmp_path, {})
+    path.chmod(0o444)
+    report = await examine("--offline", "--client", "cursor")
+    report.line("warn", "clients", f"{path} of Cursor was not read: it is read-only")
 
 
 async def test_every_client_that_install_knows_can_be_judged_for() -> None:

@@ -16,6 +16,7 @@ from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.setting import names_in
 
+_BROKEN: Final = ("it is not valid ", "it is not UTF-8")
 _TIMEOUT: Final = "OPENAI_API_TIMEOUT"
 _MANUALS: Final = "MANUALS_ROOT"
 _TOOLSETS: Final = "MCP_TOOLSETS"
@@ -38,7 +39,10 @@ def check_entries(
     for each in found:
         title = CLIENTS[each.client].title
         if isinstance(each, Unreadable):
-            yield warn("clients", f"{each.file} of {title} was not read: {each.why}", "correct that file")
+            # What is kept for its owner, or written in a way that we do not change, the client itself may read.
+            verdict = fail if client is not None and each.why.startswith(_BROKEN) else warn
+            why = each.why.removesuffix("; correct that")
+            yield verdict("clients", f"{each.file} of {title} was not read: {why}", "correct that file")
             continue
         where = f"by {each.name} in {each.file}"
         again = f'run "{NAME} install {each.client} --write" again'
