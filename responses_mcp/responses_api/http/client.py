@@ -52,7 +52,7 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
         proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
     except OSError as error:  # ssl.SSLError is one
         named = _certificates() or "SSL_CERT_FILE and SSL_CERT_DIR are not set"
-        why = exhausted(error) or f"correct what names them: {named}."
+        why = exhausted(error) or f"correct it, or unset it: {named}."
         reason = error.strerror or type(error).__name__
         raise ConnectionFailed(f"The CA certificates cannot be read ({reason}); {why}") from error
     certificates_from = _certificates() if trust_env else None
@@ -61,9 +61,9 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
 
 
 def _certificates() -> str | None:
-    """Return what the environment says about certificates, None if it says nothing."""
-    named = [f"{name} is {os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
-    return " and ".join(named) or None
+    """Return what the environment says about certificates, None if it says nothing; a file leaves a folder unread."""
+    named = (f"{name} is {os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
+    return next(named, None)
 
 
 def _proxy_variable(scheme: str) -> str:
@@ -95,9 +95,9 @@ def connection(tls: ssl.SSLContext, proxy: str | None, route: Route | None = Non
     try:
         transport = _Transport(tls, None if proxy is None else httpx.Proxy(proxy), network)
     except (ValueError, ImportError, httpx.InvalidURL) as error:
+        named = route.proxy_from if route is not None and route.proxy_from else "what names it"
         raise ConnectionFailed(
-            "The proxy settings cannot be used; check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (http and https "
-            "proxies work, socks does not)."
+            f"The proxy cannot be used; check {named} (http and https proxies work, socks does not)."
         ) from error
     return HttpConnection(transport, network)
 
