@@ -24,7 +24,9 @@ _EPILOG: Final = """\
 examples:
   openai-responses-mcp completion bash > ~/.openai-responses-mcp.bash
   echo '. ~/.openai-responses-mcp.bash' >> ~/.bashrc
-  openai-responses-mcp completion zsh > "${fpath[1]}/_openai-responses-mcp"
+  openai-responses-mcp completion zsh > ~/.openai-responses-mcp.zsh
+  echo 'autoload -Uz compinit && compinit' >> ~/.zshrc
+  echo '. ~/.openai-responses-mcp.zsh' >> ~/.zshrc
   mkdir -p ~/.config/fish/completions
   openai-responses-mcp completion fish > \\
     ~/.config/fish/completions/openai-responses-mcp.fish

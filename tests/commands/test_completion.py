@@ -107,11 +107,14 @@ def test_the_examples_work_in_a_home_in_which_nothing_is(tmp_path: Path) -> None
     program.chmod(0o755)
     _, _, examples = (build_parser().epilog or "").partition("examples:\n")
     lines = examples.replace("\\\n", "").splitlines()
-    lines = [line for line in lines if "zsh" not in line]  # it has folders of its own
-    assert len(lines) == 4
+    assert len(lines) == 7
     environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}"}
     tried = "\n".join(["set -e", *lines, ". ~/.bashrc", "complete -p openai-responses-mcp"])
     done = subprocess.run([bash, "-c", tried], env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "complete -F _openai_responses_mcp openai-responses-mcp\n"
     assert (tmp_path / ".config/fish/completions/openai-responses-mcp.fish").stat().st_size > 0
+    if (zsh := shutil.which("zsh")) is not None:
+        asked = ". ~/.zshrc; print $_comps[openai-responses-mcp]"
+        done = subprocess.run([zsh, "-fc", asked], env=environ, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stdout, done.stderr) == ("_openai_responses_mcp\n", "")
