@@ -1061,7 +1061,7 @@ async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_
     def refused_for_a_while(method: str, target: str) -> Any:
         return Error(403) if method == "GET" and trio.current_time() < until else answer(method, target)
 
-    upstream.stored.answer = refused_for_a_while  # type: ignore[assignment, method-assign]
+    upstream.stored.answer = refused_for_a_while  # type: ignore[method-assign]
     settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
     async with researching(upstream, tmp_path, settings=settings) as research:
         run = await research.start("why?")
@@ -1107,7 +1107,7 @@ async def test_a_run_that_nobody_can_look_up_says_why_when_its_time_is_over(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow(cut_after=2)
-    upstream.stored.answer = lambda method, target: Error(503, "Down for today.")  # type: ignore[assignment, method-assign]
+    upstream.stored.answer = lambda method, target: Error(503, "Down for today.")  # type: ignore[method-assign]
     async with researching(upstream, tmp_path, timeout_ms=300_000) as research:
         view = await research.result(await research.start("why?"), wait_seconds=WAIT)
     assert view.status == "failed"
