@@ -506,6 +506,25 @@ async def test_in_a_japanese_question_what_counts_are_its_words(root: Path) -> N
         assert found[0]["path"] == "届出.md"
 
 
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("What does 0x80070005 mean?", "error.md"),
+        ("what do E-104 and 0x80070005 mean", "error.md"),
+        ("the meaning of 0x80070005", "error.md"),
+        ("what does mean", "meaning.md"),
+        ("the meaning of it", "meaning.md"),
+        ("arithmetic mean", "meaning.md"),
+        ("What does mean speed say of it?", "meaning.md"),
+    ],
+)
+async def test_mean_is_no_word_of_a_question_what_something_means(tmp_path: Path, query: str, path: str) -> None:
+    write(tmp_path, "m/error.md", "# Error\n\nIt is 0x80070005, access denied.\n")
+    write(tmp_path, "m/meaning.md", "# Meaning\n\nWhat the words mean, and their meaning.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        assert [row["path"] for row in await rows(here, query)] == [path]
+
+
 OKURIGANA = [
     ("繰越", "繰り越し"),
     ("引越し", "引っ越し"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -27,6 +28,9 @@ _STOP_WORD: Final = re.compile(
     "not|of|on|or|our|please|shall|should|so|than|that|the|their|them|then|there|these|they|this|those|to|us|was|we|"
     "were|what|when|where|which|who|whom|why|will|with|would|you|your"
 )
+_WHAT_DOES: Final = re.compile(r"\bwhat do(?:es)?\b")
+_MEAN: Final = re.compile(r"\bmean\b(?= ?(?:$|[^\s\w]|(?:and|by|for|here|if|in|on|to|when|with)\b))")
+_MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
 _MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
 _MOST_WORDS: Final = 120  # of the index, for them
 _MOST_COUNTED: Final = 80  # terms
@@ -182,7 +186,7 @@ def term(text: str, weight: float = 1.0) -> Term:
 
 def words(query: str) -> tuple[Term, ...]:
     """Return the words of a query as a reader sees them, without those of grammar unless it has no others."""
-    text = foldable(normalise(query))
+    text = _without_mean(foldable(normalise(query)))
     every = [word for run in _with_codes(text, runs) for word in _pieces(run)]
     telling = [word for word in every if not is_grammar(word)]
     found: list[Term] = []
@@ -204,7 +208,7 @@ def terms(query: str) -> tuple[Term, ...]:
     """
     weights = dict[str, float]()
     parts = dict[str, str]()
-    for run in _with_codes(foldable(normalise(query)), _RUN.findall):
+    for run in _with_codes(_without_mean(foldable(normalise(query))), _RUN.findall):
         if not _JAPANESE.match(run):
             if run.strip("_") and not is_grammar(run):
                 weights[run] = 1.0
@@ -223,6 +227,15 @@ def terms(query: str) -> tuple[Term, ...]:
         weights.setdefault(part, _PART_OF_NAME)
     found = [term(text, weight) for text, weight in islice(weights.items(), _MOST_COUNTED)]
     return tuple(replace(each, part_of=parts.get(each.text, "")) for each in found) or words(query)
+
+
+def _without_mean(text: str) -> str:
+    """Leave out `mean` in "what does e-104 mean", and `meaning` in "meaning of e-104", if there are other words."""
+    shorter = _MEANING_OF.sub("", text)
+    asked = _WHAT_DOES.search(shorter)
+    for last in deque(_MEAN.finditer(shorter, asked.end()) if asked else (), maxlen=1):
+        shorter = f"{shorter[: last.start()]} {shorter[last.end() :]}"
+    return text if all(map(is_grammar, runs(shorter))) else shorter
 
 
 def _with_codes(text: str, cut: Callable[[str], list[str]]) -> list[str]:
