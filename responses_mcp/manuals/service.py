@@ -49,14 +49,14 @@ from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResu
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
-from responses_mcp.under_trio import opened
+from responses_mcp.under_trio import opened, require_trio
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.likeness import Question
     from responses_mcp.manuals.embeddings.pieces import Outstanding
     from responses_mcp.manuals.index.update import Changes
     from responses_mcp.manuals.library import Found, FoundEverywhere, Library
-    from responses_mcp.settings.model import ManualsSettings
+    from responses_mcp.settings.model import ManualsSettings, Settings
 
 T = TypeVar("T")
 
@@ -154,6 +154,7 @@ class Manuals:
         that was not reached, is told of, and the others are searched. `on_phase` is as for `find`.
         Raises `ManualsError` where there is none at all.
         """
+        require_trio()
         deadline = trio.current_time() + request.time_ms / 1000
         request = replace(request, path_prefix="/".join(parts_of(request.path_prefix)))
         if request.manual_ids:
@@ -183,6 +184,7 @@ class Manuals:
         The index is updated first, for as long as `time_ms` allows; files that were not reached are the trace's
         `unscanned`. `on_phase` is told what is going on, in words for a person; it must not wait.
         """
+        require_trio()
         began = trio.current_time()
         first: Unscanned | None = None
         if request.only_unscanned_from_trace_id is not None:
@@ -204,6 +206,7 @@ class Manuals:
 
     async def index(self, manual_id: str, *, on_progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Update the index of one manual; `on_progress` is told how many files are done, and of how many."""
+        require_trio()
         began = trio.current_time()
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         self._updating.require_look(name)
@@ -371,12 +374,13 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
 
 
 def open_manuals(
-    settings: ManualsSettings, *, embedding: Embedding | None = None, embedder: Embedder | None = None
+    settings: ManualsSettings | Settings, *, embedding: Embedding | None = None, embedder: Embedder | None = None
 ) -> AbstractAsyncContextManager[Manuals]:
     """Open the folder of manuals for searching and reading.
 
     Args:
-        settings: where the manuals and their index are, and how to rank; `root` must be set.
+        settings: where the manuals and their index are, and how to rank; `root` must be set. Of all settings, such as
+            `load_settings` gives, those of the manuals are taken.
         embedding: turns questions into vectors, in worker threads, so that alike questions share an answer.
         embedder: turns questions and sections into vectors, so that they are compared by meaning, too; such as
             `open_embedder` gives for the settings of a server.
@@ -390,4 +394,7 @@ def open_manuals(
         ManualsError: by requests, not by opening. Code `conflict` when there is no `root`, or the index can be kept
             neither in its folder nor in memory.
     """
-    return opened(Manuals(settings, embedding=embedding, embedder=embedder))
+    from responses_mcp.settings.model import Settings  # noqa: PLC0415  # whoever made settings has it
+
+    chosen = settings.manuals if isinstance(settings, Settings) else settings
+    return opened(Manuals(chosen, embedding=embedding, embedder=embedder))

@@ -1,5 +1,6 @@
 """`Manuals`: requests in threads that share an index, are cancelled, run out of time, and survive a broken index."""
 
+import asyncio
 import gc
 import os
 import shutil
@@ -18,6 +19,7 @@ import pytest
 import trio
 import trio.testing
 
+from responses_mcp.errors import NotUnderTrio
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.embeddings.embedder import Embedder
 from responses_mcp.manuals.errors import ManualsError
@@ -25,10 +27,10 @@ from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index import store
 from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
-from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest
-from responses_mcp.manuals.service import Manuals
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest, ReadRequest, SearchRequest
+from responses_mcp.manuals.service import Manuals, open_manuals
 from responses_mcp.manuals.threads import INDEXING, Times
-from responses_mcp.settings.model import ManualsSettings
+from responses_mcp.settings.model import ManualsSettings, Settings
 from tests.manuals.embeddings.stub import StubEmbedder
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
@@ -648,3 +650,27 @@ async def test_a_manual_that_is_deleted_and_comes_back_is_searched_as_it_is(root
         write(root / "shop", 1, 8)
         assert await found(manuals, "number7") == []
         assert await found(manuals, "number8") == ["8.md"]
+
+
+async def test_all_settings_will_do_to_open_the_manuals(root: Path) -> None:
+    settings = Settings(manuals=ManualsSettings(root=str(root), in_memory=True))
+    with trio.fail_after(WAIT):
+        async with open_manuals(settings) as manuals:
+            assert [each["id"] for each in (await manuals.ls(LsRequest()))["items"]] == ["shop"]
+
+
+def test_a_search_under_asyncio_is_told_how_it_can_be_done(root: Path) -> None:
+    manuals = Manuals(ManualsSettings(root=str(root), in_memory=True))
+    find = FindRequest("q", "shop", ["q"])
+    for ask in (lambda: manuals.search(SearchRequest("q")), lambda: manuals.find(find), lambda: manuals.index("shop")):
+        with pytest.raises(NotUnderTrio, match="was called under asyncio"):
+            asyncio.run(ask())
+
+
+def test_one_text_where_several_are_wanted_is_refused_and_any_sequence_is_taken() -> None:
+    with pytest.raises(ManualsError, match="required_terms is one text; pass a list"):
+        FindRequest("how long", "pumps", "dry")
+    with pytest.raises(ManualsError, match="manual_ids is one text; pass a list"):
+        SearchRequest("how long", manual_ids="pumps")
+    assert FindRequest("how long", "pumps", ["dry"]) == FindRequest("how long", "pumps", ("dry",))
+    assert SearchRequest("how long", manual_ids=["pumps"]).manual_ids == ("pumps",)
