@@ -244,10 +244,12 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
     root, origin = values["root"], layers.origin("manuals.root")
     if root is not None and origin is not None:
         if not os.path.isdir(root):  # noqa: PTH112 - unlike Path.is_dir it raises nothing
+            is_file = os.path.isfile(root)  # noqa: PTH113 - as above
+            what = "it is a file, not a folder" if is_file else "there is no such folder"
             layers.findings.warning(
-                "manuals.root: there is no such folder, so there are no manuals",
+                f"manuals.root: {what}, so there are no manuals",
                 where=(Raw(root, quoted=False, limit=300), ", ", *layers.where(origin)),
-                cure="create it or correct the path",
+                cure="correct the path" if is_file else "create it or correct the path",
             )
         if values["index_dir"] is None and caches is not None:
             values["index_dir"] = str(absolute(caches / FOLDER))

@@ -334,6 +334,20 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
     ]
 
 
+def test_a_folder_of_manuals_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("responses_mcp.manuals.files.folder.open_root", refuse)
+    [found] = [
+        each for each in check_configuration(load_settings({"MANUALS_ROOT": str(tmp_path)})) if each.check == "manuals"
+    ]
+    assert found[1] == "FAIL"
+    assert found[2].endswith("; give the server permission or mend the disk, then ask again")
+
+
 async def test_a_folder_without_manuals_and_an_index_that_cannot_be_kept_are_told(
     examine: Doctor, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import re
 import shutil
 import sqlite3
 import threading
@@ -650,6 +651,19 @@ async def test_a_manual_that_is_deleted_and_comes_back_is_searched_as_it_is(root
         write(root / "shop", 1, 8)
         assert await found(manuals, "number7") == []
         assert await found(manuals, "number8") == ["8.md"]
+
+
+async def test_a_root_that_is_a_file_is_told_as_that(tmp_path: Path) -> None:
+    file = tmp_path / "book.md"
+    file.write_text("# Book\n", encoding="utf-8")
+    said = "The folder of manuals is a file, not a folder; set manuals.root (MANUALS_ROOT) to the folder"
+    with trio.fail_after(WAIT):
+        async with open_manuals(ManualsSettings(root=str(file), in_memory=True)) as manuals:
+            for ask in (lambda: manuals.ls(LsRequest()), lambda: manuals.search(SearchRequest("q"))):
+                with pytest.raises(ManualsError, match=re.escape(said)):
+                    await ask()
+            with pytest.raises(ManualsError, match=re.escape(said)):
+                await manuals.read(ReadRequest("shop", "a.md"))
 
 
 async def test_all_settings_will_do_to_open_the_manuals(root: Path) -> None:

@@ -108,13 +108,21 @@ def test_a_root_is_the_path_of_a_folder(yaml: str, tmp_path: Path) -> None:
     assert loaded.settings.manuals == ManualsSettings()
 
 
-@pytest.mark.parametrize("name", ["absent", "a-file", "a-file/below"])
-def test_a_root_that_is_no_folder_is_a_warning_and_keeps_the_toolset(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "why", "cure"),
+    [
+        ("absent", "there is no such folder", "create it or correct the path"),
+        ("a-file", "it is a file, not a folder", "correct the path"),
+        ("a-file/below", "there is no such folder", "create it or correct the path"),
+    ],
+)
+def test_a_root_that_is_no_folder_is_a_warning_and_keeps_the_toolset(
+    name: str, why: str, cure: str, tmp_path: Path
+) -> None:
     (tmp_path / "a-file").touch()
     loaded = load(tmp_path, environ={"MANUALS_ROOT": f"~/{name}"})
     assert warning(loaded) == (
-        f"manuals.root: there is no such folder, so there are no manuals ({tmp_path / name}, from env MANUALS_ROOT); "
-        "create it or correct the path."
+        f"manuals.root: {why}, so there are no manuals ({tmp_path / name}, from env MANUALS_ROOT); {cure}."
     )
     assert loaded.settings.toolsets == ("answer", "manuals")
 

@@ -127,7 +127,7 @@ def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
     try:
         names = Folder(Path(root)).manuals()
     except ManualsError as error:
-        yield fail("manuals", error.message, f"make {root} readable for you")
+        yield fail("manuals", error.message.rstrip("."), f"make {root} readable for you")
         return
     loose = loose_files(root)
     if names:

@@ -86,7 +86,7 @@ class Folder:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _unreadable("The folder of manuals", error) from error
+            raise _unreadable_root(error) from error
 
     def require_manual(self, manual_id: str) -> str:
         """Return the id of a manual, spelled as its folder is on disk."""
@@ -147,7 +147,7 @@ class Folder:
         except FileNotFoundError as error:
             raise _missing(manual_id, "") from error
         except OSError as error:
-            raise _unreadable("The folder of manuals", error) from error
+            raise _unreadable_root(error) from error
         try:
             spelled: list[str] = []
             for name in (name_of(manual_id), *parts):
@@ -305,6 +305,16 @@ def _unreadable(what: str, error: OSError, **details: Any) -> ManualsError:
     shortage = exhausted(error)
     cure = f". {shortage}" if shortage else "; give the server permission or mend the disk, then ask again."
     return ManualsError("conflict", f"{what} cannot be read ({why}){cure}", **details)
+
+
+def _unreadable_root(error: OSError) -> ManualsError:
+    if not isinstance(error, NotADirectoryError):
+        return _unreadable("The folder of manuals", error)
+    return ManualsError(
+        "conflict",
+        "The folder of manuals is a file, not a folder; set manuals.root (MANUALS_ROOT) to the folder that has the "
+        "manuals.",
+    )
 
 
 def _require_means(error: OSError) -> None:
