@@ -64,13 +64,15 @@ class Found(NamedTuple):
 class FoundEverywhere(NamedTuple):
     """What a search of several manuals found, what it did not search, and the rows that have no vector.
 
-    `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it.
+    `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it. `covered` is what
+    part of the question the best sections have.
     """
 
     ranked: Sequence[Ranked]
     unsearched: Sequence[Unsearched]
     lacking: Sequence[int] = ()
     no_such_path: str | None = None
+    covered: float = 1.0
 
 
 class Library:
@@ -286,7 +288,8 @@ class Library:
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
         unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
         no_such_path = None if there or unsearched else request.path_prefix
-        return FoundEverywhere(everywhere.best(request.limit), unsearched, lacking, no_such_path)
+        ranked = everywhere.best(request.limit)
+        return FoundEverywhere(ranked, unsearched, lacking, no_such_path, everywhere.covered())
 
     def _reader(
         self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""

@@ -370,7 +370,7 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
         )
         for each, passage in zip(found.ranked, texts, strict=True)
     ]
-    return SearchResults(tuple(rows), tuple(found.unsearched), why, found.no_such_path)
+    return SearchResults(tuple(rows), tuple(found.unsearched), why, found.no_such_path, covered=found.covered)
 
 
 def open_manuals(

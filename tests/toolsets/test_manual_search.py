@@ -133,6 +133,30 @@ async def test_a_long_question_finds_the_section_with_its_rarest_word_however_lo
         assert found["note"].startswith("Nothing matches well")
 
 
+@pytest.mark.parametrize(
+    ("query", "doubtful"),
+    [
+        ("How do I treat a fever in a toddler?", True),
+        ("How do I treat a toddler?", True),
+        ("how do I treat steel", False),
+        ("treat", False),
+        ("treat toddlr steel", False),
+    ],
+)
+async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
+    tmp_path: Path, query: str, *, doubtful: bool
+) -> None:
+    for number in range(9):
+        words = "Treat steel with oil" if number % 2 else "Treat it"
+        write(tmp_path, f"m/{number}.md", f"# Part {number}\n\n{words}.\n")
+    for number in range(9, 30):
+        write(tmp_path, f"m/{number}.md", f"# Part {number}\n\n{FILLER}\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, query)
+        assert found["results"][0]["score"] > 0.06
+        assert found.get("note", "").startswith("Nothing matches well") == doubtful
+
+
 async def test_a_folder_without_manuals_is_told_and_not_that_other_words_would_help(tmp_path: Path) -> None:
     (tmp_path / "care.md").write_text("# Care", encoding="utf-8")
     async with desk(settings_for(tmp_path)) as here:

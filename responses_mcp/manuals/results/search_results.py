@@ -19,6 +19,7 @@ OUT_OF_TIME: Final = "time_budget"
 """Why files are missing that a search with more time would have looked at."""
 
 _DOUBTFUL: Final = 0.06  # where nothing scores more, the question may be about something that no manual has
+_LITTLE: Final = 0.25  # and where no section has more of the question
 _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average; fewer say nothing.
@@ -124,7 +125,7 @@ class SearchResults:
     `no_such_path` is the path that was asked for, if nothing is at or below it. `not_by_meaning` says why they were
     not, or not all, compared by meaning, where there is a provider of vectors. `loose` are files in the folder of
     manuals itself, and so in none of them; they are looked for where nothing fits. `no_files` tells that there are none
-    to search at all.
+    to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare its words are.
     """
 
     rows: tuple[SearchRow, ...]
@@ -133,6 +134,7 @@ class SearchResults:
     no_such_path: str | None = None
     loose: tuple[str, ...] = ()
     no_files: bool = False
+    covered: float = 1.0
 
     @property
     def complete(self) -> bool:
@@ -158,7 +160,9 @@ class SearchResults:
         """Return what is to be said when nothing was found, or nothing good, or not all was compared by meaning."""
         if self.no_such_path is not None:
             return _NO_PATH.format(repr(self.no_such_path))
-        fits = _WEAK if self.rows and self.rows[0].score < _DOUBTFUL else None
+        fits = None
+        if self.rows and (self.rows[0].score < _DOUBTFUL or self.covered < _LITTLE):
+            fits = _WEAK
         if not self.rows:
             fits = _NO_FILES if self.no_files else _NOTHING
         loose = _LOOSE.format(names_in_words(self.loose)) if self.loose else None

@@ -15,7 +15,7 @@ from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
 from responses_mcp.manuals.search.query import terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
-from responses_mcp.manuals.search.scoring import in_name, sought_in, words_of
+from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MOST_SCORED: Final = MOST_COMPARED  # rows of a manual; a search by words alone has fewer
 _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more are never shown
 _LOWEST_SHARE: Final = 0.25  # of the best score; what has so much is shown, however little that is
+_FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
 _INTO_BELOW: Final = """INSERT OR IGNORE INTO below
     SELECT section.id FROM file CROSS JOIN section ON section.file = file.id
@@ -100,6 +101,8 @@ class Everywhere:
         self._check = check
         self.frequencies: Frequencies | None = None
         self._found: dict[Key, tuple[str, Scored, float]] = {}
+        self._known = 1.0  # what part of the question any manual has, by how rare its words are
+        self._by_words = True
 
     def count(self, readers: Mapping[str, Reader]) -> None:
         """Find how rare the words of the question are in all manuals together, and how long their sections.
@@ -115,6 +118,10 @@ class Everywhere:
             named = [reader for manual_id, reader in readers.items() if each.hits(in_name(manual_id))]
             having[each.match] = having[each.match] or sum(reader.manual.sections for reader in named)
         self.frequencies = counted
+        weights = [(each.weight * idf(counted.sections, having[each.match]), each) for each in terms(self._query)]
+        there = sum(weight for weight, each in weights if having[each.match])
+        missing = sum(weight for weight, each in weights if not having[each.match])
+        self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""
@@ -132,6 +139,7 @@ class Everywhere:
         ranking = rank(self._query, self._parts, search)
         if meaning is not None and ranking.order:
             meaning.rerank(ranking)
+            self._by_words = self._by_words and not meaning.used
         for key, score in spread(ranking.order[:_MOST_OF_A_MANUAL], ranking.fused, _MOST_OF_A_MANUAL):
             if score > 0:
                 # A manual's id has no slash, so no two manuals have the same path.
@@ -143,10 +151,19 @@ class Everywhere:
 
         A long question has low scores altogether, so what scores little is left out only beside what scores much more.
         """
-        order = sorted(self._found, key=lambda key: (-self._found[key][2], key))
+        order = self._order()
         scores = [self._found[key][2] for key in order]
         least = min(LOWEST_SCORE, _LOWEST_SHARE * scores[0]) if order else 0.0
         return [self._ranked(key) for key, score in zip(order[:most], scores, strict=False) if score >= least]
+
+    def covered(self) -> float:
+        """Return what part of the question one of the first sections has, by how rare its words are; 1 with meaning."""
+        if not self._by_words:
+            return 1.0
+        return self._known * max((self._found[key][1].coverage for key in self._order()[:_FIRST]), default=1.0)
+
+    def _order(self) -> list[Key]:
+        return sorted(self._found, key=lambda key: (-self._found[key][2], key))
 
     def _ranked(self, key: Key) -> Ranked:
         manual_id, scored, score = self._found[key]
