@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -67,6 +68,8 @@ _ABOVE: Final = 3  # with so many lines before it
 _MOST_LISTED: Final = 20  # files that are not in the index
 _HITS: Final = 10  # shown
 _MOST_HITS: Final = 50
+_MOST_COMPARED: Final = 2_000  # files whose names a slip may have meant
+_ALIKE: Final = 0.8  # of 1
 _WHY: Final = {
     "too_large": "larger than manuals.max_file_bytes",
     "unreadable": "not readable",
@@ -493,6 +496,8 @@ async def _scan(manuals: Manuals, options: argparse.Namespace) -> None:
 
 def _say_read(text: str, replaced: int) -> None:
     say_text(text if text.endswith("\n") or not text else f"{text}\n")
+    if not text:
+        remark("the file is empty.")
     if replaced:
         remark(f"the file is not all valid UTF-8; {counted(replaced, 'place')} of it had to be replaced.")
 
@@ -586,8 +591,10 @@ def _for_people(error: ManualsError, settings: ManualsSettings, options: argpars
         manuals = ", ".join(error.details["candidate_ids"])
         return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
     manual = [error.details["manual_id"]] if "manual_id" in error.details else []
-    if error.code == "not_found" and manual and "path" in error.details:
-        meant = _of_that_name(Folder(Path(settings.root or "")), manual[0], error.details["path"])
+    if error.code in ("not_found", "forbidden") and manual and "path" in error.details:
+        meant = _of_that_name(
+            Folder(Path(settings.root or "")), manual[0], getattr(options, "path", "") or error.details["path"]
+        )
         if meant is not None:
             return f"{cause}; did you mean {meant}?"
     below = manual if "path" in error.details else []  # of the manual itself, listing it would say the same again
@@ -601,13 +608,20 @@ def _given(options: argparse.Namespace) -> str:
 
 
 def _of_that_name(folder: Folder, manual_id: str, path: str) -> str | None:
-    """Return where in a manual the file with the name of `path` is; None if there are several, or none."""
+    """Return where in a manual the file with the name of `path` is, or else the one with a path like it, if any."""
     name = path.rpartition("/")[2].casefold()
     with suppress(ManualsError):
-        every = folder.walk(manual_id, unchecked, {})
-        found = list(islice((each for each, _ in every if each.rpartition("/")[2].casefold() == name), 2))
-        return found[0] if len(found) == 1 else None
+        every = [each for each, _ in islice(folder.walk(manual_id, unchecked, {}), _MOST_COMPARED)]
+        found = [each for each in every if each.rpartition("/")[2].casefold() == name]
+        return found[0] if len(found) == 1 else _like(path, found or every)
     return None
+
+
+def _like(name: str, names: Sequence[str]) -> str | None:
+    """Return the name that was probably meant; case does not count, nor whether the ending is there."""
+    folded = {each.casefold(): each for each in names}
+    found = get_close_matches(name.casefold(), folded, 1, _ALIKE)
+    return folded[found[0]] if found else None
 
 
 # The command line

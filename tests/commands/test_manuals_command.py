@@ -814,6 +814,31 @@ def test_what_is_not_there_exits_1_with_a_cure_for_people(manuals: Command, argu
     assert manuals(*arguments) == (1, "", f"openai-responses-mcp: {said}\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("read", "guide", "auth/token.md"), "auth/tokens.md"),
+        (("read", "guide", "auth/tokens"), "auth/tokens.md"),
+        (("read", "guide", "Auht/Tokens.md"), "auth/tokens.md"),
+        (("ls", "guide", "auth/token.md"), "auth/tokens.md"),
+    ],
+)
+def test_a_name_with_a_slip_is_told_with_the_one_that_was_meant(
+    manuals: Command, arguments: tuple[str, ...], meant: str
+) -> None:
+    code, out, err = manuals(*arguments)
+    assert (code, out) == (1, "")
+    assert err.endswith(f"; did you mean {meant}?\n")
+
+
+def test_an_empty_file_is_told(manuals: Command, root: Path) -> None:
+    write(root / "guide/empty.md", "")
+    write(root / "guide/empty.json", "")
+    for name in ("empty.md", "empty.json"):
+        assert manuals("read", "guide", name) == (0, "", "openai-responses-mcp: the file is empty.\n")
+    assert json.loads(output(manuals("read", "guide", "empty.md", "--json")))["text"] == ""
+
+
 def test_a_command_in_a_message_is_about_the_same_folder(manuals: Command, root: Path) -> None:
     _, _, err = manuals("read", "guide", "x.md", "--root", str(root))
     assert err.endswith(f"; {LISTING} guide --root {root}\n")
