@@ -269,6 +269,19 @@ async def test_a_file_of_a_client_that_is_only_kept_from_being_changed_fails_nob
     report.line("warn", "clients", f"{path} of Cursor was not read: it is read-only")
 
 
+@pytest.mark.parametrize(
+    ("client", "of_another"), [("claude-code", "$OPENAI_API_KEY"), ("gemini", "${env:OPENAI_API_KEY}")]
+)
+@posix_only
+async def test_the_placeholder_of_another_client_is_told_with_the_command_that_writes_the_right_one(
+    client: str, of_another: str, examine: Doctor, tmp_path: Path
+) -> None:
+    put(client, tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_KEY": of_another}})
+    report = await examine("--offline", "--client", client, start=None)
+    again = f'If it is set there, run "openai-responses-mcp install {client} --write" again.'
+    report.line("FAIL", "key", "holds an unexpanded placeholder", "restart the client.", again)
+
+
 async def test_every_client_that_install_knows_can_be_judged_for() -> None:
     assert CLIENTS.keys() <= CLIENT_LIMITS.keys()
 

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import CLIENTS, Client, this_executable
+from responses_mcp.commands.clients import CLIENTS, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles
@@ -58,7 +58,7 @@ def check_configuration(loaded: LoadedSettings, client: str | None = None) -> It
         yield ok("config", _sources(files, variables))
     yield from findings
     openai = loaded.settings.openai
-    yield check_key(openai, CLIENTS.get(client or ""))
+    yield check_key(openai, client)
     if not has_profiles(loaded.settings):
         yield ok("profiles", PROFILES_HINT.removesuffix("."))
     if openai.headers:
@@ -94,7 +94,7 @@ def _section(sentence: str) -> str:
     return next((check for start, check in _SECTIONS.items() if sentence.startswith(start)), "config")
 
 
-def check_key(openai: OpenAISettings, client: Client | None = None) -> Finding:
+def check_key(openai: OpenAISettings, client: str | None = None) -> Finding:
     """Judge the form of the key, of which nothing is shown; where to set it depends on the client."""
     name = openai.api_key_env
     try:
@@ -102,8 +102,11 @@ def check_key(openai: OpenAISettings, client: Client | None = None) -> Finding:
     except KeyUnusable as error:
         found = f"{name} {error.cause.rstrip('.').rpartition(f'variable {name} ')[2]}"
         fix = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
-        if error.remedy is None and client is not None and client.writes_values:
-            fix = f'Add "{name}" with its value to "env" of its entry, and restart {client.title}.'
+        known = CLIENTS.get(client or "")
+        if error.remedy is None and known is not None and known.writes_values:
+            fix = f'Add "{name}" with its value to "env" of its entry, and restart {known.title}.'
+        elif error.unfilled and known is not None:  # or its entry has the placeholder of another client
+            fix += f' If it is set there, run "{NAME} install {client} --write" again.'
         return fail("key", found, fix[0].lower() + fix[1:].rstrip("."))
     if "authorization" in headers and openai.api_key:
         return ok("key", f"{name} is set and well formed; it is not shown")
