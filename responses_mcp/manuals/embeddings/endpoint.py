@@ -1,7 +1,6 @@
 """The provider `api`: any server with OpenAI's `/embeddings`.
 
-A reply is not believed: a vector that is missing, of another length, of zeros, or not made of finite numbers fails the
-request.
+A reply is not believed: a vector that is missing, of another length, or not made of finite numbers fails the request.
 """
 
 from __future__ import annotations
@@ -143,6 +142,6 @@ def _numbers(given: object) -> Sequence[float]:
             numbers.frombytes(b64decode(given, validate=True))  # little-endian, as the machines are
         elif isinstance(given, list):
             numbers = array("f", cast("list[float]", given))  # all of it, or nothing
-    if not 0 < len(numbers) <= _LONGEST or not 0 < math.hypot(*numbers) < math.inf:  # one of zeros is like nothing
+    if not 0 < len(numbers) <= _LONGEST or not math.isfinite(math.hypot(*numbers)):
         raise EmbeddingFailed(f"The embeddings endpoint answered something that is no vector; {_WRONG}")
     return numbers
