@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table, texts_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Server, this_machine
 from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
-from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles, offer_profiles
+from responses_mcp.commands.example_profiles import offer_profiles
 from responses_mcp.commands.installed import (
     Installed,
     Unreadable,
@@ -437,8 +437,6 @@ def _say_next_steps(
         remark(f"The path in it is that of this machine. {client.project_note or ''}".strip())
     if options.write:
         remark(client.check.format(program=" ".join(machine.command)))
-    if not options.profiles and not has_profiles(settings):
-        remark(f"Optional: {PROFILES_HINT}")
 
 
 def _named_in(entry: Mapping[str, Any], client: Client) -> set[str]:
