@@ -74,10 +74,14 @@ def no_command(word: str, commands: Collection[str]) -> str:
     return f"there is no command {word or repr(word)}; {cure}"
 
 
-def no_option(word: str, options: Iterable[str], cure: str | None = None) -> str:
+def no_option(word: str, options: Collection[str], cure: str | None = None) -> str:
     """Return what is wrong with a word that is none of the options, and which may have been meant; else `cure`."""
-    near = get_close_matches(word.partition("=")[0], list(options), 1)
-    advice = f"did you mean {near[0]}?" if near else cure
+    if word in {"-V", "--version"}:
+        return f"there is no option {word} of a command; did you mean openai-responses-mcp --version?"
+    short = [each for each in options if len(word) == 2 and each.startswith(f"-{word}")]
+    near = short or get_close_matches(word.partition("=")[0], list(options), 1)
+    meant = f"one of {', '.join(near)}" if len(near) > 1 else "".join(near)
+    advice = f"did you mean {meant}?" if near else cure
     return f"there is no option {word}" + (f"; {advice}" if advice else "")
 
 

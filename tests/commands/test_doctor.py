@@ -432,6 +432,9 @@ async def test_an_unknown_model_fails_with_names_that_are_near(examine: Doctor) 
     report = await examine(reply=Json({"data": [{"id": "gpt-5.2"}, {"id": "gpt-5.4-mini"}]}), MODEL_QUICK="gpt-5.4-mni")
     report.line("FAIL", "models", "gpt-5.4-mni (model_profiles.answer_quick) is not among the 2 models", "gpt-5.4-mini")
     report.line("FAIL", "models", "Fix: set MODEL_QUICK to another model")
+    one = await examine(reply=Json({"data": [{"id": "gpt-5.2"}]}), MODEL_QUICK="gpt-5.4-mni")
+    one.line("FAIL", "models", "is not the one model that the API lists")
+    one.line("ok", "http", "1 model is listed")
     report.line("ok", "models", "gpt-5.2")
     assert report.failed == ["models"]
 

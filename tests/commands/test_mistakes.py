@@ -13,6 +13,12 @@ from responses_mcp import cli
         ("ask --modl x why", "ask: error: there is no option --modl; did you mean --model?"),
         ("ask --effort hgh why", "; did you mean high?"),
         ("ask -x why", "ask: error: there is no option -x; put -- before words that begin with -"),
+        ("ask -m gpt-5 why", "ask: error: there is no option -m; did you mean one of --model, --max-results?"),
+        ("ask -q why", "ask: error: there is no option -q; did you mean --quick?"),
+        (
+            "ask --version",
+            "ask: error: there is no option --version of a command; did you mean openai-responses-mcp --version?",
+        ),
         ("search --limit x y", "argument --limit: must be a whole number from 1 to 50, got 'x'"),
         ("ask --max-results x y", "argument --max-results: must be a whole number from 1 to 100, got 'x'"),
         ("usage --days 0", "argument --days: must be a whole number from 1 to 400, got '0'"),

@@ -97,7 +97,8 @@ def _judged(
     change = f"set {places} to another model"
     if listed is not None and model not in listed:
         near = get_close_matches(model, sorted(listed), n=3, cutoff=0.5)
-        found = f"{model} ({keys}) is not among the {len(listed)} models that the API lists for this key"
+        among = "the one model" if len(listed) == 1 else f"among the {len(listed)} models"
+        found = f"{model} ({keys}) is not {among} that the API lists for this key"
         if end is not None and end < today:
             return fail("models", f"{found}; it ended on {end}", f"{change}, for instance {instead}")
         fix = change + (f", for instance {' or '.join(near)}" if near else "")

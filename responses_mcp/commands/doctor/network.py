@@ -178,7 +178,9 @@ def _read(
     entries = [cast("dict[str, object]", each) for each in cast("list[object]", listed) if isinstance(each, dict)]
     models = {str(each["id"]): Announced.of(each) for each in entries if "id" in each}
     accepted = ", and the key is accepted" if with_credentials else ""
-    return ok("http", f"{path}: 200{accepted}; {len(models)} models are listed"), models
+    return ok(
+        "http", f"{path}: 200{accepted}; {len(models)} {'model is' if len(models) == 1 else 'models are'} listed"
+    ), models
 
 
 def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_credentials: bool) -> Finding:
