@@ -46,14 +46,14 @@ _MEANT = {  # what others call it
 }
 _EPILOG = """\
 commands:
-  ask       answer a question, with sources; text may be piped in
-  search    list the pages on the web that fit a query
-  research  research a question for minutes, in a run that goes on by itself
-  doctor    check key, configuration, network and start-up; names each fix
-  install   show or write the entry for a client, such as claude-code or codex
-  demo      show a whole exchange against a built-in fake API; needs no key
-  manuals   index, search and read a folder of manuals; needs no key
-  usage     show what calls used and cost, if there is a ledger
+  ask         answer a question, with sources; text may be piped in
+  search      list the pages on the web that fit a query
+  research    research a question for minutes, in a run that goes on by itself
+  doctor      check key, configuration, network and start-up; names each fix
+  install     show or write the entry for a client, such as claude-code or codex
+  demo        show a whole exchange against a built-in fake API; needs no key
+  manuals     index, search and read a folder of manuals; needs no key
+  usage       show what calls used and cost, if there is a ledger
   completion  write a script by which bash, zsh or fish completes all this
 example:
   openai-responses-mcp ask "What is new in Python 3.13?"

@@ -47,6 +47,12 @@ def test_version_prints_only_the_version(tmp_path: Path, option: str) -> None:
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, [__version__], "")
 
 
+def test_the_commands_in_the_help_are_told_in_two_columns() -> None:
+    listed = cli.build_parser().format_help().partition("commands:\n")[2].partition("example:")[0].splitlines()
+    assert [line.split()[0] for line in listed if line] != []
+    assert len({len(line) - len(line[2:].partition(" ")[2].lstrip()) for line in listed if line}) == 1
+
+
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, "file"])
 def test_no_arguments_print_the_help(tmp_path: Path, stdin: int | str) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
