@@ -53,6 +53,7 @@ _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE + _DE
 # that has them by chance is no answer: there coverage fades, and length counts for more.
 _LISTED, _SPOKEN = 0.25, 0.45  # the part of the words that are grammar
 _FEW_GRAMMAR, _MANY_GRAMMAR = 1, 4  # and how many: a list may begin with "how to"
+_FADES: Final = 0.6  # of coverage
 _SPOKEN_B: Final = 0.25  # more of `_B`
 
 # In a long question of prose, a word that the best sections do not have says little, however rare it is.
@@ -165,8 +166,8 @@ class Scorer:
         self._numbers = sum(word.is_number for word in words)
         self.certainty = 0.0  # how surely the words name what is sought, from 0 to 1: whether a section has them all
         self._b = min((_B + _SPOKEN_B * spoken) * lexical.length_penalty_weight / 0.2, 1.0)
-        self._coverage = (1 - spoken) * _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
-        self._perfect = (1 + (1 - spoken) * _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
+        self._coverage = (1 - _FADES * spoken) * _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
+        self._perfect = (1 + (1 - _FADES * spoken) * _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
         self._feeds_back = 1.0  # how far the best sections are prose, from which something can be learnt
         self._defining = _DEFINING.search(self._query) is not None
         self._phrases = [self._between(*pair) for pair in pairwise(words)]
