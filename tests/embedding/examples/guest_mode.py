@@ -1,6 +1,7 @@
 import asyncio
 import os
 import socket
+from contextlib import AsyncExitStack
 
 import trio
 from outcome import Outcome
@@ -18,6 +19,13 @@ async def serve_on(theirs: socket.socket) -> None:
     await serve(stream, stream, settings=load_settings(os.environ).settings)
 
 
+async def leave(writer: asyncio.StreamWriter, ended: asyncio.Future[Outcome[None]]) -> None:
+    """End the guest, after Ctrl-C, too: asyncio must not end before it."""
+    writer.close()  # the end of the server's input, and so of the guest; a call in flight has ten seconds
+    await writer.wait_closed()
+    (await ended).unwrap()
+
+
 async def main() -> None:
     """Run under asyncio."""
     loop = asyncio.get_running_loop()
@@ -31,13 +39,10 @@ async def main() -> None:
         host_uses_signal_set_wakeup_fd=True,
     )
     reader, writer = await asyncio.open_connection(sock=ours)
-    try:
+    async with AsyncExitStack() as leaving:
+        leaving.push_async_callback(leave, writer, ended)
         writer.writelines([HELLO, CALL])
         print((await reader.readline()).decode(), (await reader.readline()).decode())
-    finally:  # after Ctrl-C, too: asyncio must not end before its guest
-        writer.close()  # the end of the server's input, and so of the guest; a call in flight has ten seconds
-        await writer.wait_closed()
-        (await ended).unwrap()
 
 
 if __name__ == "__main__":
