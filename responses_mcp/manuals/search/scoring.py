@@ -54,7 +54,7 @@ _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE + _DE
 _LISTED, _SPOKEN = 0.25, 0.45  # the part of the words that are grammar
 _FEW_GRAMMAR, _MANY_GRAMMAR = 1, 4  # and how many: a list may begin with "how to"
 _FADES: Final = 0.6  # of coverage
-_SPOKEN_B: Final = 0.25  # more of `_B`
+_SPOKEN_B: Final = 0.15  # more of `_B`
 
 # In a long question of prose, a word that the best sections do not have says little, however rare it is.
 _FEEDBACK: Final = 0.5
