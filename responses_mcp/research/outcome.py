@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import repeat
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects
@@ -122,10 +121,10 @@ def day_of(moment: float, time_zone: str) -> str:
 
 def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone: str, redact: Redact) -> RunView:
     """Return what a Response that has ended says, the same whoever reads it and whenever."""
-    told = _told(row, row.usage)
+    plain = _plain(row, row.created)
     status = cast(Status, response.get("status") or "completed")
     if status == "cancelled":
-        return told(status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
+        return replace(plain, status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
     try:
         check_status(response, redact)
         date = day_of(row.created, time_zone)
@@ -140,32 +139,32 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
             files=files,
         )
         data = _data(response, redact) if row.has_schema else None
-        return told(
-            status=status, answer=answer, data=data, error=_NO_DATA if row.has_schema and data is None else None
-        )
+        why = _NO_DATA if row.has_schema and data is None else None
+        return replace(plain, status=status, answer=answer, data=data, error=why)
     except UpstreamError as error:
-        return told(status="failed", error=str(error), maybe_paid=True)
+        return replace(plain, status="failed", error=str(error), maybe_paid=True)
 
 
-def view_of_row(row: Row) -> RunView:
-    """Return what a row says of a run that ended without an answer, or that is not followed here."""
-    told = _told(row, row.usage)
+def view_of_row(row: Row, now: float) -> RunView:
+    """Return what a row says of a run that ended without an answer, or that is not followed here.
+
+    `now` is in seconds since 1970.
+    """
+    plain = _plain(row, now)
     if row.status is None:
-        return told(status="running", phase=_PHASES.get(row.state, "working"))
+        return replace(plain, phase=_PHASES.get(row.state, "working"))
     if row.status in WITH_ANSWER:  # and nobody has it any more
-        return told(status="failed", error=_NOT_KEPT, maybe_paid=True)
-    return told(status=cast(Status, row.status), error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
+        return replace(plain, status="failed", error=_NOT_KEPT, maybe_paid=True)
+    status = cast(Status, row.status)
+    return replace(plain, status=status, error=row.reason, maybe_paid=row.maybe_paid, confirmed=row.confirmed)
 
 
-def _told(row: Row, usage: JsonObject | None) -> Callable[..., RunView]:
-    def told(**more: Any) -> RunView:
-        seconds = round(max(0.0, (row.ended or row.created) - row.created), 1)
-        plain = RunView(
-            run_id=row.id, status="running", seconds=seconds, model=row.model, usage=usage, durable=row.durable
-        )
-        return replace(plain, **more)
-
-    return told
+def _plain(row: Row, until: float) -> RunView:
+    """Return what can be told of any run, which, unless its row says when it ended, goes on `until` then."""
+    seconds = round(max(0.0, (row.ended or until) - row.created), 1)
+    return RunView(
+        run_id=row.id, status="running", seconds=seconds, model=row.model, usage=row.usage, durable=row.durable
+    )
 
 
 def _searched(response: JsonObject) -> tuple[list[str], bool]:

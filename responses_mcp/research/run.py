@@ -198,9 +198,9 @@ class Run:
         """What is to be told of it now."""
         if self.done is not None:
             return self.done
-        seconds = round(max(0.0, self._keeper.clock() - self.row.created), 1)
         place = self._place() if self._place is not None else None
-        return replace(view_of_row(self.row), status="running", seconds=seconds, phase=self._phase, place=place)
+        view = view_of_row(self.row, self._keeper.clock())
+        return replace(view, status="running", phase=self._phase, place=place)
 
     @property
     def said(self) -> Conversation | None:
@@ -665,9 +665,9 @@ class Run:
     async def _end(self, row: Row) -> None:
         """Write how it ended, and let it be told; where that cannot be written, it is told, and written later."""
         reason = None if row.reason is None else without_question(row.reason, self._body or {})
-        row = replace(row, state=State.ENDED, ended=self._keeper.clock(), reason=reason)
-        self.row = row
-        view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row)
+        now = self._keeper.clock()
+        self.row = row = replace(row, state=State.ENDED, ended=now, reason=reason)
+        view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row, now)
         tries = 0
         while not await self._is_written():
             if not tries:

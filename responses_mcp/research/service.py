@@ -223,7 +223,7 @@ class Research:
             raise
         except RunsFileUnusable as error:  # of a run that another server goes on with
             log.warning("research: a run cannot be looked at for now: %s", error)
-            return replace(view_of_row(new), phase="unknown")
+            return replace(view_of_row(new, self._clock()), phase="unknown")
         if run is not None and run.refused is not None:
             raise run.refused
         return view
@@ -572,9 +572,7 @@ class Research:
             if row.status == "failed" and row.maybe_paid and row.response_id is not None:
                 with suppress(UpstreamError):  # the answer may be there all the same, or can be read by now
                     return await self._found(row, keeper)
-            now = self._clock()
-            view = view_of_row(row)
-            return replace(view, seconds=round(max(0.0, now - row.created), 1)) if view.running else view
+            return view_of_row(row, self._clock())
         return await self._answered(row)
 
     async def _answered(self, row: Row) -> RunView:
