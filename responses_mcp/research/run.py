@@ -112,8 +112,8 @@ class Keeper:
 class Terms:
     """What holds for all runs: how long one may take, how often a refused one is repeated, how answers are read.
 
-    `prices` are for runs that are taken over, whose bill is gone; `settle_left` is told by their ids what they used,
-    and None for one that made no request.
+    `prices` are for runs that are taken over; `settle_left` is told by their ids what they used, and None for one that
+    made no request.
     """
 
     seconds: float
@@ -126,6 +126,13 @@ class Terms:
     def read(self, row: Row, response: JsonObject, redact: Redact) -> RunView:
         """Return what the Response of a run that has ended says."""
         return view_of_end(row, response, max_citations=self.max_citations, time_zone=self.time_zone, redact=redact)
+
+    def used(self, model: str, response: JsonObject) -> Usage:
+        """Return what a run used whose bill is gone with its first owner; it was asked for once."""
+        bill = Bill(model, self.prices)
+        bill.sending()
+        bill.take(response)
+        return bill.usage
 
 
 class Run:
@@ -213,12 +220,6 @@ class Run:
     def cancelled(self) -> bool:
         """Tell whether it was cancelled, or takes too long, though it may not have ended."""
         return self._cancelled
-
-    @property
-    def may_have_answer(self) -> bool:
-        """Tell whether it ended without an answer that the API may have all the same."""
-        view = self.done
-        return view is not None and view.status == "failed" and view.maybe_paid and self.row.response_id is not None
 
     @property
     def is_begun_here(self) -> bool:
@@ -646,15 +647,14 @@ class Run:
         return f"{what}{cause}. It may have been paid for, so it was not repeated; ask again if that is worth it."
 
     def _taken(self) -> JsonObject:
-        """Return what the run used: by its bill, or that of a run that was taken over, which was asked for once."""
-        bill = self._bill
-        if bill is None:
-            bill = Bill(self.row.model, self._terms.prices)
-            bill.sending()
-        bill.take(self._response)
-        if self._bill is None and bill.usage.counted:
-            self._terms.settle_left(self.row.id, bill.usage)
-        return bill.usage.as_json()
+        """Return what the run used; the ledger is told of one that was taken over, which has no bill to settle."""
+        if self._bill is not None:
+            self._bill.take(self._response)
+            return self._bill.usage.as_json()
+        usage = self._terms.used(self.row.model, self._response)
+        if usage.counted:
+            self._terms.settle_left(self.row.id, usage)
+        return usage.as_json()
 
     def _read(self, row: Row) -> RunView:
         response = self._response

@@ -79,6 +79,11 @@ class Row:
     owner: str | None = None
     leased_until: float = 0.0
 
+    @property
+    def may_have_answer(self) -> bool:
+        """Tell whether it ended without an answer that the API may have all the same."""
+        return self.status == "failed" and self.maybe_paid and self.response_id is not None
+
 
 _COLUMNS: Final = tuple(field.name for field in fields(Row))
 _KEPT: Final = (

@@ -478,7 +478,7 @@ class Research:
         run_id = run.row.id
         try:
             await run.work(turn)
-            if run.done is not None and not run.may_have_answer:
+            if run.done is not None and not run.row.may_have_answer:
                 self._remember(run.done)
                 if (said := run.said) is not None:
                     self._said[run_id] = said
@@ -568,12 +568,12 @@ class Research:
         if row.status is None and await self._take_over(row, keeper):
             run = self._runs.get(run_id)
             return run.view if run is not None else await self._elsewhere(run_id, keeper)
-        if row.status not in WITH_ANSWER or row.response_id is None or not row.durable:
-            if row.status == "failed" and row.maybe_paid and row.response_id is not None:
-                with suppress(UpstreamError):  # the answer may be there all the same, or can be read by now
-                    return await self._found(row, keeper)
-            return view_of_row(row, self._clock())
-        return await self._answered(row)
+        if row.status in WITH_ANSWER and row.durable and row.response_id is not None:
+            return await self._answered(row)
+        if row.may_have_answer:
+            with suppress(UpstreamError):  # it has none, or none yet
+                return await self._found(row, keeper)
+        return view_of_row(row, self._clock())
 
     async def _answered(self, row: Row) -> RunView:
         """Look up the answer of a run that has ended, and remember it."""
@@ -583,27 +583,27 @@ class Research:
             if error.status == 404:
                 error.message = "The run has ended, and the API no longer has its answer; ask again."
             raise
-        view = self._terms.read(row, response, self._api.redact.known)
-        if view.status not in WITH_ANSWER:
-            raise UpstreamError("The run has ended, and what the API says of its answer now is none; ask for it later.")
+        view = self._answer_in(response, row)
         self._remember(view)
         return view
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
         """Look up the answer of a run that failed, and have the file and the ledger know of it."""
         response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
-        bill = Bill(row.model, self._terms.prices)
-        bill.sending()
-        bill.take(response)
-        row = replace(row, usage=bill.usage.as_json())
-        view = self._terms.read(row, response, self._api.redact.known)
-        if view.status not in WITH_ANSWER:
-            raise UpstreamError("There is no answer yet.")
-        row = replace(row, status=view.status, reason=view.error, maybe_paid=view.maybe_paid)
+        usage = self._terms.used(row.model, response)
+        view = self._answer_in(response, replace(row, usage=usage.as_json()))
+        row = replace(row, status=view.status, reason=view.error, maybe_paid=view.maybe_paid, usage=view.usage)
         with suppress(RunsFileUnusable):
             await keeper.use(lambda file: file.correct(row))
-        self._meter.settle_left(row.id, bill.usage)
+        self._meter.settle_left(row.id, usage)
         self._remember(view)
+        return view
+
+    def _answer_in(self, response: JsonObject, row: Row) -> RunView:
+        """Return the answer that a Response has now. Raises `UpstreamError` where it has none."""
+        view = self._terms.read(row, response, self._api.redact.known)
+        if view.status not in WITH_ANSWER:
+            raise UpstreamError("The run has ended, and what the API says of its answer now is none; ask for it later.")
         return view
 
     async def _continued(self, run_id: str) -> str | Conversation:
