@@ -13,7 +13,6 @@ import hashlib
 import logging
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -54,8 +53,6 @@ __all__ = ["Research", "RunView", "open_research"]
 
 log = logging.getLogger(__name__)
 
-Shown = list[JsonObject]
-Runs = list[Run]
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 Turn = Callable[[Run], Awaitable[None]]
 T = TypeVar("T")
@@ -109,14 +106,14 @@ class Research:
             settle_left=meter.settle_left,
         )
         self._runs: dict[str, Run] = {}
-        self._done: OrderedDict[str, RunView] = OrderedDict()
-        self._said: OrderedDict[str, Conversation] = OrderedDict()  # in runs of this process
-        self._questions: OrderedDict[str, str] = OrderedDict()  # of this process, for the list
-        self._masked: OrderedDict[str, Mapping[str, int]] = OrderedDict()  # what was, in questions of this process
+        self._done = _Last[RunView](_MOST_DONE)
+        self._said = _Last[Conversation](_MOST_DONE)  # in runs of this process
+        self._questions = _Last[str](_MOST_LISTED)  # of this process, for the list
+        self._masked = _Last[Mapping[str, int]](_MOST_LISTED)  # what was, in questions of this process
         self._turns = trio.CapacityLimiter(settings.research.max_running)
         self._line: dict[str, None] = {}  # ids that wait for their turn, in order
         self._beginning: dict[str, bool] = {}  # ids of runs that are being added, and whether nobody wants them now
-        self._left: Runs = []  # at the end, without having ended
+        self._left: list[Run] = []  # at the end, without having ended
         self._lapsed: dict[str, tuple[float, float]] = {}  # leases that are over, and since when we know
         self._looking_after = False
         self._closed = False
@@ -189,7 +186,7 @@ class Research:
             before=before if isinstance(previous, str) else None,
         )
         if sent.masked:
-            _remember_last(self._masked, run_id, sent.masked)
+            self._masked[run_id] = sent.masked
         return run_id
 
     async def answer(
@@ -281,7 +278,7 @@ class Research:
                 while row is not None and row.id != new.id and row.id in (over := self._over()):  # by now
                     row = await keeper.use(partial(add, besides=over))
                 if row is not None and row.id == new.id:
-                    _remember_last(self._questions, row.id, shortened(query))
+                    self._questions[row.id] = shortened(query)
                     run = Run(row, body, self._api, keeper, self._terms, billed=billed, fixed=fixed, before=before)
                     if in_line:
                         self._stand_in_line(run)  # so that whoever asks now is told
@@ -402,7 +399,7 @@ class Research:
         most = read_number("limit", limit, least=1, most=_MOST_LISTED) or _USUALLY_LISTED
         rows = await keeper.use(lambda file: file.recent(self._account, most))
         now = self._clock()
-        shown: Shown = []
+        shown: list[JsonObject] = []
         for row in rows:
             if row.created < now - self._settings.research.keep_days * 86_400:  # and still to be deleted
                 continue
@@ -479,11 +476,9 @@ class Research:
         try:
             await run.work(turn)
             if run.done is not None and not run.row.may_have_answer:
-                self._remember(run.done)
+                self._done[run_id] = run.done
                 if (said := run.said) is not None:
                     self._said[run_id] = said
-                    while len(self._said) > _MOST_DONE:
-                        self._said.popitem(last=False)
         finally:
             if run.done is None and run.owned:
                 self._left.append(run)
@@ -508,11 +503,6 @@ class Research:
 
     def _place_of(self, run_id: str) -> int | None:
         return next((place for place, waiting in enumerate(self._line) if waiting == run_id), None)
-
-    def _remember(self, view: RunView) -> None:
-        self._done[view.run_id] = view
-        while len(self._done) > _MOST_DONE:
-            self._done.popitem(last=False)
 
     async def _look_after(self, keeper: Keeper) -> None:
         """Take over runs that nobody owns, now and then, and forget old ones."""
@@ -583,8 +573,7 @@ class Research:
             if error.status == 404:
                 error.message = "The run has ended, and the API no longer has its answer; ask again."
             raise
-        view = self._answer_in(response, row)
-        self._remember(view)
+        self._done[row.id] = view = self._answer_in(response, row)
         return view
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
@@ -596,7 +585,7 @@ class Research:
         with suppress(RunsFileUnusable):
             await keeper.use(lambda file: file.correct(row))
         self._meter.settle_left(row.id, usage)
-        self._remember(view)
+        self._done[row.id] = view
         return view
 
     def _answer_in(self, response: JsonObject, row: Row) -> RunView:
@@ -673,11 +662,17 @@ class Research:
             await keeper.use(give_up)
 
 
-def _remember_last(remembered: OrderedDict[str, T], run_id: str, value: T) -> None:
-    """Remember something of a run, and forget it of those before the last hundred."""
-    remembered[run_id] = value
-    while len(remembered) > _MOST_LISTED:
-        remembered.popitem(last=False)
+class _Last(dict[str, T]):
+    """Something of each of the last runs, `most` of them; that of a run before those is forgotten."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, run_id: str, value: T) -> None:
+        super().__setitem__(run_id, value)
+        if len(self) > self._most:
+            del self[next(iter(self))]
 
 
 def _may_be(run_id: str) -> bool:
