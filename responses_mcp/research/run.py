@@ -138,9 +138,9 @@ class Terms:
 class Run:
     """One run that this process owns. `body` is its request, None for one that was taken over.
 
-    `billed` lets it through within the limits and gives its bill; it is told what to say meanwhile. Members of its
-    request, or of the search in it, that are `fixed` are never left out. `before` is what was said in the run that it
-    follows up, should the API have lost that.
+    `turn` waits until it may be asked, without one it is asked at once; `billed` then lets it through within the limits
+    and gives its bill; it is told what to say meanwhile. Members of its request, or of the search in it, that are
+    `fixed` are never left out. `before` is what was said in the run that it follows up, should the API have lost that.
     """
 
     def __init__(
@@ -151,6 +151,7 @@ class Run:
         keeper: Keeper,
         terms: Terms,
         *,
+        turn: Callable[[Run], Awaitable[None]] | None = None,
         billed: Billed | None = None,
         fixed: AbstractSet[str] = frozenset(),
         before: Conversation | None = None,
@@ -164,6 +165,7 @@ class Run:
         self._api = api
         self._keeper = keeper
         self._terms = terms
+        self._turn = turn
         self._billed = billed
         self._fixed = fixed
         self._before = before
@@ -282,17 +284,17 @@ class Run:
 
     # The work
 
-    async def work(self, turn: Callable[[Run], Awaitable[None]]) -> None:
-        """Do what it takes until it has ended, or is stopped. `turn` waits for its turn to be asked."""
+    async def work(self) -> None:
+        """Do what it takes until it has ended, or is stopped."""
         with self._life:
-            await self._led(turn)
+            await self._led()
 
-    async def _led(self, turn: Callable[[Run], Awaitable[None]]) -> None:
+    async def _led(self) -> None:
         try:
             async with self._paying, trio.open_nursery() as nursery:
                 nursery.start_soon(self._keep, nursery.cancel_scope)
                 nursery.start_soon(self._watch_time)
-                await self._live(turn)
+                await self._live()
                 nursery.cancel_scope.cancel(reason="the run has ended")
         except* Exception as bugs:  # other runs, and the server, go on
             log.error("research: a run crashed with %s; this is a bug", type(bugs.exceptions[0]).__name__)  # noqa: TRY400
@@ -304,11 +306,11 @@ class Run:
                 except Exception:  # what made it crash may be in its row
                     log.debug("research: the end of that run could not be written", exc_info=True)
 
-    async def _live(self, turn: Callable[[Run], Awaitable[None]]) -> None:
+    async def _live(self) -> None:
         action = self._instead()  # found, or cancelled before this first step
         while self._state is not State.ENDED:
             with trio.CancelScope() as self._doing:
-                trigger = await self._do(action, turn)
+                trigger = await self._do(action)
                 if self._overtaken is None:
                     action = self._happens(trigger)
             if (instead := self._instead()) is not None:
@@ -317,10 +319,11 @@ class Run:
                 action = self._happens(Trigger.LOST)
         await self._close(action)
 
-    async def _do(self, action: Action | None, turn: Callable[[Run], Awaitable[None]]) -> Trigger:
+    async def _do(self, action: Action | None) -> Trigger:
         match action:
             case None:
-                await turn(self)
+                if self._turn is not None:
+                    await self._turn(self)
                 # Not within the moment in which a crash leaves open what was paid for; an error comes back when asking.
                 with suppress(UpstreamError):
                     await self._api.prepare()

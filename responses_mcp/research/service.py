@@ -54,7 +54,6 @@ __all__ = ["Research", "RunView", "open_research"]
 log = logging.getLogger(__name__)
 
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
-Turn = Callable[[Run], Awaitable[None]]
 T = TypeVar("T")
 
 _LOOK: Final = 1.0  # seconds between two looks at a run that another server owns
@@ -279,10 +278,13 @@ class Research:
                     row = await keeper.use(partial(add, besides=over))
                 if row is not None and row.id == new.id:
                     self._questions[row.id] = shortened(query)
-                    run = Run(row, body, self._api, keeper, self._terms, billed=billed, fixed=fixed, before=before)
+                    turn = self._turn if in_line else None
+                    run = Run(
+                        row, body, self._api, keeper, self._terms, turn=turn, billed=billed, fixed=fixed, before=before
+                    )
                     if in_line:
                         self._stand_in_line(run)  # so that whoever asks now is told
-                    self._own(run, self._turn if in_line else _at_once)
+                    self._own(run)
                     if self._beginning[new.id]:
                         run.cancel()
                 return new.id if row is None else row.id
@@ -465,16 +467,16 @@ class Research:
             self._nursery.start_soon(self._look_after, self._keeper)
         return self._keeper
 
-    def _own(self, run: Run, turn: Turn) -> None:
+    def _own(self, run: Run) -> None:
         self._runs[run.row.id] = run
         if self._closed:  # meanwhile: nobody would tell it to leave
             run.stop()
-        self._nursery.start_soon(self._work, run, turn)
+        self._nursery.start_soon(self._work, run)
 
-    async def _work(self, run: Run, turn: Turn) -> None:
+    async def _work(self, run: Run) -> None:
         run_id = run.row.id
         try:
-            await run.work(turn)
+            await run.work()
             if run.done is not None and not run.row.may_have_answer:
                 self._done[run_id] = run.done
                 if (said := run.said) is not None:
@@ -527,7 +529,7 @@ class Research:
             claimed = await keeper.use(lambda file: file.claim(row.id, keeper.owner))
             self._lapsed.pop(row.id, None)
             if claimed is not None and row.id not in self._runs:
-                self._own(Run(claimed, None, self._api, keeper, self._terms), _at_once)  # its turn was elsewhere
+                self._own(Run(claimed, None, self._api, keeper, self._terms))
             return row.id in self._runs
 
         return await self._seen_through(claim)  # or a run would be ours, and nobody would go on with it
@@ -712,11 +714,6 @@ async def answer_by_run(
     failure = UpstreamError(view.error or NEVER_ASKED, maybe_paid=view.maybe_paid)
     failure.usage = view.usage
     raise failure
-
-
-async def _at_once(_: Run) -> None:
-    """Let a run begin without waiting for others."""
-    await trio.lowlevel.checkpoint()
 
 
 @asynccontextmanager

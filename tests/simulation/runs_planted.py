@@ -63,9 +63,9 @@ def _ignores_cancels() -> AbstractContextManager[object]:
 def _forgets_early_cancels() -> AbstractContextManager[object]:
     real = Run.work
 
-    async def work(self: Run, turn: Any) -> None:
+    async def work(self: Run) -> None:
         self._overtaken = None
-        await real(self, turn)
+        await real(self)
 
     return patch.object(Run, "work", work)
 
