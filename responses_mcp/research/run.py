@@ -158,10 +158,12 @@ class Run:
     ) -> None:
         self.row = row
         self.owned = True
+        self.is_begun_here = body is not None  # and not taken over
         self.done: RunView | None = None
+        self.cancelled = row.cancel_asked  # or it takes too long; it may not have ended
         self.refused: ResponsesMcpError | None = None  # why nothing was asked, once it has ended for that
         self._state = row.state
-        self._body = body
+        self._body = body or {}
         self._api = api
         self._keeper = keeper
         self._terms = terms
@@ -187,7 +189,6 @@ class Run:
         self._end_written = False
         self._error: ResponsesMcpError | None = None
         self._response: JsonObject = {}
-        self._cancelled = row.cancel_asked
         self._late = False
         self._waits = 0
         self._stops = 0
@@ -214,19 +215,9 @@ class Run:
     @property
     def said(self) -> Conversation | None:
         """What another run needs to follow this one up, where the API does not keep it; None without an answer."""
-        if self._body is None or self.done is None or self.done.answer is None:
+        if not self.is_begun_here or self.done is None or self.done.answer is None:
             return None
         return conversation_of(self._body, self._response, self._api.redact.known)
-
-    @property
-    def cancelled(self) -> bool:
-        """Tell whether it was cancelled, or takes too long, though it may not have ended."""
-        return self._cancelled
-
-    @property
-    def is_begun_here(self) -> bool:
-        """Tell whether this process began it, and did not take it over."""
-        return self._body is not None
 
     @property
     def is_unasked(self) -> bool:
@@ -239,7 +230,7 @@ class Run:
 
     def cancel(self) -> None:
         """Have it cancelled; that it is, shows in its end."""
-        self._cancelled = True
+        self.cancelled = True
         action = self._happens(Trigger.CANCEL)
         if action is Action.WAIT_FOR_ID and not self._sent:
             action = self._happens(Trigger.REFUSED)
@@ -269,7 +260,7 @@ class Run:
 
     @property
     def _can_be_left(self) -> bool:
-        if self._cancelled or self._state is State.ENDED:  # its end is being written
+        if self.cancelled or self._state is State.ENDED:  # its end is being written
             return False
         stopped = self._life.cancel_called
         return stopped or self._waits_to_be_asked or self.row.response_id is not None or not self.row.durable
@@ -350,14 +341,13 @@ class Run:
         refused: int | None = None
         if self.row.durable and self.row.model not in self._api.without_background:
             trigger = await self._ask_in_context()
-            if trigger is not Trigger.REFUSED or self._cancelled or not is_without_background(self._error):
+            if trigger is not Trigger.REFUSED or self.cancelled or not is_without_background(self._error):
                 return trigger
             refused = self._error.status if isinstance(self._error, UpstreamError) else None
             self._error = None
         if self.row.durable:
             self.row = replace(self.row, durable=False)
-            given = self._body or {}
-            self._body = {key: value for key, value in given.items() if key not in ("background", "store")}
+            self._body = {key: value for key, value in self._body.items() if key not in ("background", "store")}
         trigger = await self._ask_in_context()
         if trigger is Trigger.FINISHED:  # a lost one tells nothing
             note_without_background(self._api, self.row.model, refused)
@@ -367,11 +357,11 @@ class Run:
         """Ask the API, once more with what was said before if it has lost that, which cost nothing."""
         trigger = await self._ask_once()
         before = self._before
-        if trigger is not Trigger.REFUSED or self._cancelled or before is None or not lost_previous(self._error):
+        if trigger is not Trigger.REFUSED or self.cancelled or before is None or not lost_previous(self._error):
             return trigger
         self._before = None
-        given = self._body or {}
-        self._body = followed_up({key: value for key, value in given.items() if key != "previous_response_id"}, before)
+        alone = {key: value for key, value in self._body.items() if key != "previous_response_id"}
+        self._body = followed_up(alone, before)
         self._error = None
         return await self._ask_once()
 
@@ -381,7 +371,7 @@ class Run:
         with trio.CancelScope() as self._idle:
             try:
                 self._response = await self._api.begin_run(
-                    self._body or {},
+                    self._body,
                     on_place=self._placed,
                     on_phase=self._tell,
                     on_send=self._sending,
@@ -437,11 +427,9 @@ class Run:
             self._unread = error.message
             if self._not_found >= MOST_NOT_FOUND:
                 return Trigger.GONE
-            if not is_final(error):
-                self._refused_since = math.inf
-            self._refused_since = min(self._refused_since, trio.current_time())
-            refused_for = trio.current_time() - self._refused_since
-            if error.code == TOO_LONG or (is_final(error) and refused_for >= REFUSED_FOR):
+            now = trio.current_time()
+            self._refused_since = min(self._refused_since, now) if is_final(error) else now
+            if error.code == TOO_LONG or now - self._refused_since >= REFUSED_FOR:
                 return Trigger.REFUSED
             self._tell(f"the run cannot be looked up: {error.message}")
             return Trigger.LOST
@@ -490,7 +478,7 @@ class Run:
         self._asked = True
         self._held_up = False
         await self._write()
-        if self._cancelled or not self.owned:
+        if self.cancelled or not self.owned:
             raise _WithdrawnError
         self._sent = True
 
@@ -504,7 +492,7 @@ class Run:
         self._held_up = not self._sent  # until it is sent again
         self._dirty.set()
         self._idle.deadline = math.inf
-        return not (self._cancelled or self._leaving) and is_repeatable(error)
+        return not (self.cancelled or self._leaving) and is_repeatable(error)
 
     def _seen(self) -> Trigger:
         """Return what the Response that has come means."""
@@ -603,13 +591,13 @@ class Run:
             case Action.CLOSE_UNASKED:
                 if not self.is_begun_here:
                     self._terms.settle_left(row.id, None)
-                status, why = ("cancelled", self._why_cancelled()) if self._cancelled else ("failed", NEVER_ASKED)
-                row = replace(row, status=status, reason=why, confirmed=self._cancelled)
+                status, why = ("cancelled", self._why_cancelled()) if self.cancelled else ("failed", NEVER_ASKED)
+                row = replace(row, status=status, reason=why, confirmed=self.cancelled)
             case Action.CLOSE_UNPAID:
                 self.refused = self._error
                 row = replace(row, status="failed", reason=str(self._error) if self._error else NEVER_ASKED)
             case Action.CLOSE_UNKNOWN:
-                status = "cancelled" if self._cancelled else "failed"
+                status = "cancelled" if self.cancelled else "failed"
                 row = replace(row, status=status, reason=self._why_unknown(), maybe_paid=True)
             case Action.CLOSE_UNREAD:
                 why = f"{self._error} It may have an answer, which was paid for; ask for the result again later."
@@ -639,9 +627,9 @@ class Run:
     def _why_unknown(self) -> str:
         if self._late and not self.row.durable:
             return f"{self._why_cancelled()} This API keeps nothing that could be taken up; it may cost something."
-        if self._cancelled and not self.row.durable:
+        if self.cancelled and not self.row.durable:
             return "The run was cancelled by closing its connection, the only way with this API; it may cost something."
-        if self._cancelled:
+        if self.cancelled:
             return "The run was cancelled before its id was known, so the API could not be told; it may cost something."
         cause = f" ({self._error})" if self._error is not None else ""
         what = "The request was sent, and no id came back"
@@ -662,12 +650,12 @@ class Run:
     def _read(self, row: Row) -> RunView:
         response = self._response
         if not response.get("tools"):  # the API's own repeats them
-            response = {**response, "tools": (self._body or {}).get("tools")}
+            response = {**response, "tools": self._body.get("tools")}
         return self._terms.read(row, response, self._api.redact.known)
 
     async def _end(self, row: Row) -> None:
         """Write how it ended, and let it be told; where that cannot be written, it is told, and written later."""
-        reason = None if row.reason is None else without_question(row.reason, self._body or {})
+        reason = None if row.reason is None else without_question(row.reason, self._body)
         now = self._keeper.clock()
         self.row = row = replace(row, state=State.ENDED, ended=now, reason=reason)
         view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row, now)
@@ -731,7 +719,7 @@ class Run:
                 raise
         if cancel_asked is None:
             self.owned = False
-        elif cancel_asked and not self._cancelled and row.status is None:
+        elif cancel_asked and not self.cancelled and row.status is None:
             self.cancel()
 
     async def _watch_time(self) -> None:
