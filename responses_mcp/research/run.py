@@ -162,7 +162,6 @@ class Run:
         self.done: RunView | None = None
         self.cancelled = row.cancel_asked  # or it takes too long; it may not have ended
         self.refused: ResponsesMcpError | None = None  # why nothing was asked, once it has ended for that
-        self._state = row.state
         self._body = body or {}
         self._api = api
         self._keeper = keeper
@@ -222,7 +221,7 @@ class Run:
     @property
     def is_unasked(self) -> bool:
         """Tell whether nothing was sent, or only what was refused: it ends with its owner, and costs nothing."""
-        return self._state is State.QUEUED or (self._state is State.ASKING and not self._sent)
+        return self.row.state is State.QUEUED or (self.row.state is State.ASKING and not self._sent)
 
     async def news(self) -> None:
         """Wait until there is another phase, or an end, or another owner."""
@@ -260,7 +259,7 @@ class Run:
 
     @property
     def _can_be_left(self) -> bool:
-        if self.cancelled or self._state is State.ENDED:  # its end is being written
+        if self.cancelled or self.row.state is State.ENDED:  # its end is being written
             return False
         stopped = self._life.cancel_called
         return stopped or self._waits_to_be_asked or self.row.response_id is not None or not self.row.durable
@@ -290,7 +289,7 @@ class Run:
         except* Exception as bugs:  # other runs, and the server, go on
             log.error("research: a run crashed with %s; this is a bug", type(bugs.exceptions[0]).__name__)  # noqa: TRY400
             log.debug("research: traceback of the crash", exc_info=bugs)
-            self._state = State.ENDED
+            self.row = replace(self.row, state=State.ENDED)
             if self.done is None:
                 try:
                     await self._end(replace(self.row, status="failed", reason=INTERNAL, maybe_paid=True))
@@ -299,7 +298,7 @@ class Run:
 
     async def _live(self) -> None:
         action = self._instead()  # found, or cancelled before this first step
-        while self._state is not State.ENDED:
+        while self.row.state is not State.ENDED:
             with trio.CancelScope() as self._doing:
                 trigger = await self._do(action)
                 if self._overtaken is None:
@@ -496,13 +495,14 @@ class Run:
 
     def _seen(self) -> Trigger:
         """Return what the Response that has come means."""
-        if self._state is State.FOLLOWING and self._response.get("status") == "failed" and "id" not in self._response:
+        nameless = self._response.get("status") == "failed" and "id" not in self._response
+        if nameless and self.row.state is State.FOLLOWING:
             return Trigger.LOST  # an event about the stream, which does not tell what became of the response
         if self.row.response_id is None and keeps_nothing(self._response):
             self.row = replace(self.row, durable=False)
         if self.row.response_id is None and self.row.durable:
             self.row = replace(self.row, response_id=self._response.get("id"))
-        asking = self._state in (State.ASKING, State.WITHDRAWING)
+        asking = self.row.state in (State.ASKING, State.WITHDRAWING)
         # A reply to the question that has no status is an answer; others may say nothing of the response.
         whole = "completed" if asking or self._response.get("output") else None
         if self._response.get("status", whole) in ENDED:
@@ -525,9 +525,9 @@ class Run:
             self.row = replace(self.row, response_id=place.response_id)
             self.announce()
         self._heard()
-        if self.row.response_id is None or (known and self._state is State.FOLLOWING):
+        if self.row.response_id is None or (known and self.row.state is State.FOLLOWING):
             return
-        if self._state not in (State.CANCELLING, State.ENDED) and self._happens(Trigger.PLACED) is Action.STOP:
+        if self.row.state not in (State.CANCELLING, State.ENDED) and self._happens(Trigger.PLACED) is Action.STOP:
             self._overtake(Action.STOP)
 
     def _overtake(self, action: Action) -> None:
@@ -539,8 +539,8 @@ class Run:
         return action
 
     def _happens(self, trigger: Trigger) -> Action:
-        self._state, action = transition(self._state, trigger)
-        self.row = replace(self.row, state=self._state)
+        state, action = transition(self.row.state, trigger)
+        self.row = replace(self.row, state=state)
         self._dirty.set()
         return action
 
@@ -688,7 +688,7 @@ class Run:
             with trio.move_on_after(HEARTBEAT):
                 await self._dirty.wait()
             self._dirty = trio.Event()
-            if self._state is State.ENDED:
+            if self.row.state is State.ENDED:
                 return  # the end is written by itself
             try:
                 await self._write()
