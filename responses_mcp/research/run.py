@@ -11,8 +11,8 @@ import math
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import Final
 
 import trio
 
@@ -20,8 +20,9 @@ from responses_mcp.errors import ConnectionFailed, LimitReached, ResponsesMcpErr
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
 from responses_mcp.research.conversation import Conversation, conversation_of, followed_up, without_question
+from responses_mcp.research.keeper import Keeper
 from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, view_of_end, view_of_row
-from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable
+from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import (
@@ -44,8 +45,6 @@ from responses_mcp.usage.prices import PriceList
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
 """Reserves what a run may cost and gives its bill; its argument is told, in words, what it waits for."""
 
@@ -56,7 +55,6 @@ CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API ask
 CANCEL_TRY: Final = 5.0  # seconds
 REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
 
-_PATIENCE: Final[float] = LEASE_SECONDS / 4  # seconds that a use of the file may take
 _LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
 
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
@@ -65,47 +63,6 @@ INTERNAL: Final = "Something went wrong within the server; see its debug log. It
 
 class _WithdrawnError(Exception):
     """The run was cancelled before its request was sent."""
-
-
-@dataclass(slots=True)
-class Keeper:
-    """The file of runs as tasks use it: each use in a thread, one at a time, bounded, for one owner.
-
-    `in_thread` runs a function elsewhere; `clock` gives seconds since 1970.
-    """
-
-    file: RunsFile
-    owner: str
-    in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
-    clock: Callable[[], float]
-    _turn: trio.Lock = field(default_factory=trio.Lock)
-    _used: float = -math.inf  # when a use last came to its end
-
-    async def use(self, work: Callable[[RunsFile], T]) -> T:
-        """Do something with the file; cancelling this leaves what has begun. Raises `RunsFileUnusable`.
-
-        That is also where it does not get its turn, while no use comes to an end: the disk hangs.
-        """
-        if await self._has_turn():
-            try:
-                with trio.move_on_after(_PATIENCE):
-                    done: T = await self.in_thread(lambda: work(self.file))
-                    self._used = trio.current_time()
-                    return done
-            except RuntimeError as error:  # "can't start new thread"
-                raise RunsFileUnusable(f"The file of runs cannot be used for now: {error}.") from error
-            finally:
-                self._turn.release()
-        raise RunsFileUnusable("The file of runs did not answer in time; check the disk that research.state_dir is on.")
-
-    async def _has_turn(self) -> bool:
-        """Wait for the turn of a use, for as long as others come to their end; tell whether it has come."""
-        came = trio.current_time()
-        while (until := max(came, self._used) + _PATIENCE) > trio.current_time():
-            with trio.move_on_at(until):
-                await self._turn.acquire()
-                return True
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

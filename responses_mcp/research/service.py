@@ -27,9 +27,10 @@ from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
+from responses_mcp.research.keeper import InThread, Keeper
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import checked, profile_of, run_body
-from responses_mcp.research.run import CANCEL_TRY, CANCELS_LATER, HEARTBEAT, NEVER_ASKED, Keeper, Run, Terms
+from responses_mcp.research.run import CANCEL_TRY, CANCELS_LATER, HEARTBEAT, NEVER_ASKED, Run, Terms
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
@@ -53,7 +54,6 @@ __all__ = ["Research", "RunView", "open_research"]
 
 log = logging.getLogger(__name__)
 
-InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
 
 _LOOK: Final = 1.0  # seconds between two looks at a run that another server owns
