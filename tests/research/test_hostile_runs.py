@@ -4,10 +4,8 @@ A run ends with a word on it, other runs go on, and the answer that was paid for
 """
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +27,20 @@ from responses_mcp.testing.items import message, output_text
 from responses_mcp.usage.bill import Usage
 from responses_mcp.usage.ledger import Entry, Ledger, read_ledger
 from responses_mcp.usage.meter import Caller, Meter
-from tests.research.upstream import KEY, OPENAI, Upstream, at_once, researching, settings_for, slow
+from tests.research.upstream import (
+    KEY,
+    OPENAI,
+    Upstream,
+    asked_and_ended,
+    at_once,
+    ended,
+    in_file,
+    researching,
+    settings_for,
+    slow,
+    taken_up,
+    written_in,
+)
 
 WAIT = 5_000.0
 CREATED = {"type": "response.created", "sequence_number": 0, "response": {"id": "resp_1", "status": "in_progress"}}
@@ -46,15 +57,10 @@ def completed(**response: Any) -> dict[str, Any]:
 async def answered(upstream: Upstream, folder: Path, **options: Any) -> tuple[RunView, list[str]]:
     """Ask, and again afterwards; return how the first run ended, and the states of all, the newest first."""
     async with researching(upstream, folder, **options) as research:
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        view = await ended(research, await research.start("why?"))
         upstream.script.clear()
-        assert (await research.result(await research.start("how?"), wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, await research.start("how?"))).status == "completed"
         return view, [run["status"] for run in await research.list()]
-
-
-def in_file(folder: Path, sql: str, *given: Any) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
-        return connection.execute(sql, given).fetchall()
 
 
 @dataclass
@@ -69,10 +75,6 @@ class File:
             await trio.sleep(self.patience)
             raise RunsFileUnusable("another process holds its lock")
         return await at_once(work)
-
-
-def _all_bytes(folder: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
 def _empty(folder: Path) -> None:
@@ -102,7 +104,7 @@ async def test_an_id_that_cannot_stand_in_an_address_is_none_and_is_written_nowh
     upstream.script = [Sse([created(id=named), completed(id=named)])]
     view, _ = await answered(upstream, tmp_path)
     assert view.status == "completed"
-    assert KEY.encode() not in _all_bytes(tmp_path)
+    assert KEY.encode() not in written_in(tmp_path)
     assert in_file(tmp_path, "SELECT count(*) FROM run WHERE length(response_id) > 1000") == [(0,)]
 
 
@@ -137,7 +139,7 @@ async def test_data_that_cannot_be_written_as_json_again_is_none_and_the_answer_
     upstream.script = [as_stream(json.loads(body))]
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?", output_schema={"type": "object"})
-        view = await research.result(run, wait_seconds=WAIT)
+        view = await ended(research, run)
     assert (view.status, view.data) == ("completed", None)
     told = json.loads(json.dumps(view.as_json(), allow_nan=False))
     assert "no JSON object" in told["error"]
@@ -161,8 +163,8 @@ async def test_a_refusal_of_something_else_is_none_of_background_mode(
     refusal = Error(400, message, param=param)
     upstream.script = [refusal] if param else [refusal, refusal]  # once more, in case it meant background mode
     async with researching(upstream, tmp_path) as research:
-        first = await research.result(await research.start("why?"), wait_seconds=WAIT)
-        second = await research.result(await research.start("how?"), wait_seconds=WAIT)
+        first = await ended(research, await research.start("why?"))
+        second = await ended(research, await research.start("how?"))
     assert (first.status, first.maybe_paid) == ("failed", False)
     assert (second.status, second.durable) == ("completed", True)
 
@@ -183,9 +185,9 @@ async def test_a_refusal_of_background_mode_in_any_words_has_it_asked_without(
     upstream = slow()
     upstream.script = [Error(400, message)]
     async with researching(upstream, tmp_path) as research:
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        view = await ended(research, await research.start("why?"))
         assert (view.status, view.durable) == ("completed", False)
-        await research.result(await research.start("how?"), wait_seconds=WAIT)
+        await ended(research, await research.start("how?"))
     assert ["background" in asked.json for asked in upstream.of("ask")] == [True, False, False]
 
 
@@ -209,7 +211,7 @@ async def test_a_repeat_without_a_parameter_that_waits_for_the_rate_limit_counts
             assert (await research.cancel(run)).maybe_paid is False
             assert upstream.kinds == ["ask"]
         else:
-            assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+            assert (await ended(research, run)).status == "completed"
 
 
 async def test_what_background_mode_was_refused_with_is_no_cause_of_what_is_lost_later(
@@ -217,8 +219,7 @@ async def test_what_background_mode_was_refused_with_is_no_cause_of_what_is_lost
 ) -> None:
     upstream = slow()
     upstream.script = [Error(400, "background mode is not available"), Hang()]
-    async with researching(upstream, tmp_path) as research:
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    view = await asked_and_ended(upstream, tmp_path)
     assert (view.status, view.maybe_paid) == ("failed", True)
     assert "not available" not in (view.error or "")
 
@@ -272,7 +273,7 @@ async def test_a_look_at_an_ended_run_that_fails_once_is_not_what_is_remembered(
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
-        await research.result(run, wait_seconds=WAIT)
+        await ended(research, run)
     async with researching(upstream, tmp_path) as research:
         upstream.script = [Json({**bodies.searched(), "status": "in_progress", "output": []})]
         with pytest.raises(UpstreamError, match="ask for it later"):
@@ -286,9 +287,7 @@ async def test_a_look_at_an_ended_run_that_fails_once_is_not_what_is_remembered(
 async def spent_by(upstream: Upstream, folder: Path, use: Callable[[Research], Any]) -> Meter:
     settings = replace(settings_for(folder), limits=LimitSettings(session_cost_usd=9))
     meter = Meter(settings)
-    async with open_research(
-        settings, api=upstream.api(), meter=meter, in_thread=at_once, clock=lambda: 1e9 + trio.current_time()
-    ) as research:
+    async with researching(upstream, folder, settings=settings, meter=meter) as research:
         await use(research)
     return meter
 
@@ -310,7 +309,7 @@ async def test_a_run_whose_stream_ends_in_an_error_without_an_id_counts_as_what_
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     async def use(research: Research) -> None:
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        view = await ended(research, await research.start("why?"))
         assert (view.status, view.maybe_paid) == ("failed", True)
 
     upstream = slow()
@@ -357,7 +356,7 @@ async def test_who_asks_what_another_has_just_given_up_asking_gets_an_answer(
 
         nursery.start_soon(give_up)
         await trio.sleep(0.3)
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        view = await ended(research, await research.start("why?"))
     assert view.status == "completed"
     assert len(upstream.of("ask")) == 1
 
@@ -376,7 +375,7 @@ async def test_who_asks_what_has_just_been_cancelled_gets_an_answer(autojump_clo
         again = await research.start("why?")
         assert again != run
         upstream.stored.interval = 1.0
-        assert (await research.result(again, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, again)).status == "completed"
 
 
 @pytest.mark.parametrize("seconds", [0.2, 0.7, 1.0])
@@ -415,7 +414,7 @@ async def test_a_run_that_waits_at_the_end_of_its_server_was_never_asked_for_and
         await trio.sleep(6)  # a heartbeat, too
         assert "waiting" in (await research.result(waiting)).phase
     async with open_research(settings, **options) as research:
-        view = await research.result(waiting, wait_seconds=WAIT)
+        view = await ended(research, waiting)
         assert (view.running, view.maybe_paid) == (False, False), view
     assert [asked.json["input"][:4] for asked in upstream.of("ask")] == ["one?"]
 
@@ -429,8 +428,7 @@ async def test_a_run_that_was_refused_for_now_at_the_end_of_its_server_cost_noth
     async with researching(upstream, tmp_path, on_exit=on_exit) as research:
         run = await research.start("why?")
         await trio.sleep(6)
-    async with researching(upstream, tmp_path) as research:
-        view = await research.result(run, wait_seconds=WAIT)
+    view = await taken_up(upstream, tmp_path, run)
     assert (view.running, view.maybe_paid, upstream.kinds) == (False, False, ["ask"]), view
 
 
@@ -449,7 +447,7 @@ async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_co
         await trio.sleep(26)
         assert research.waits_for_id(run)
         assert in_file(tmp_path, written) == [("asking", 0)]
-        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, run)).status == "completed"
 
 
 # Rows
@@ -477,8 +475,7 @@ async def test_a_row_of_a_run_under_way_without_an_id_may_have_been_paid_for(
         run = await research.start("why?")
         await trio.sleep(3)
     in_file(tmp_path, "UPDATE run SET state = ?, response_id = NULL", state)
-    async with researching(upstream, tmp_path) as research:
-        view = await research.result(run, wait_seconds=WAIT)
+    view = await taken_up(upstream, tmp_path, run)
     assert (view.running, view.maybe_paid) == (False, True)
     assert upstream.kinds == ["ask"]
 
@@ -491,8 +488,7 @@ async def test_a_run_that_begins_in_the_far_future_takes_no_longer_than_others(
         run = await research.start("why?")
         await trio.sleep(3)
     in_file(tmp_path, "UPDATE run SET created = 9e10")
-    async with researching(upstream, tmp_path) as research:
-        assert not (await research.result(run, wait_seconds=WAIT)).running
+    await taken_up(upstream, tmp_path, run)
 
 
 async def test_a_run_at_prices_without_a_date_is_read_again(autojump_clock: MockClock, tmp_path: Path) -> None:
@@ -502,7 +498,7 @@ async def test_a_run_at_prices_without_a_date_is_read_again(autojump_clock: Mock
     upstream = slow()
     async with researching(upstream, tmp_path, settings=settings) as research:
         run = await research.start("why?")
-        view = await research.result(run, wait_seconds=WAIT)
+        view = await ended(research, run)
         assert view.usage is not None
         assert view.usage["cost_usd"] > 0
     async with researching(upstream, tmp_path, settings=settings) as research:
@@ -514,7 +510,7 @@ async def test_a_row_that_others_have_spoilt_costs_nobody_the_answer(autojump_cl
         run = await research.start("why?")
         await trio.sleep(2)
         in_file(tmp_path, "UPDATE run SET model = NULL, question = 7, created = -5")
-        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, run)).status == "completed"
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -525,13 +521,13 @@ async def test_a_row_that_is_not_ours_is_not_there_and_in_nobodys_way(
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         bad = await research.start("why?")
-        await research.result(bad, wait_seconds=WAIT)
+        await ended(research, bad)
     if running:
         in_file(tmp_path, "UPDATE run SET status = NULL, state = 'following', ended = NULL, owner = NULL")
     in_file(tmp_path, f"UPDATE run SET {column} = ?", value)
     async with researching(upstream, tmp_path) as research:
         good = await research.start("how?")
-        assert (await research.result(good, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, good)).status == "completed"
         assert [run["run_id"] for run in await research.list()] == [good]
         json.dumps(list(await research.list()), allow_nan=False)
         with pytest.raises(BadArgument, match="no run with that id"):
@@ -547,11 +543,11 @@ async def test_a_row_with_text_that_is_no_utf_8_is_in_nobodys_way(
 ) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
-        await research.result(await research.start("why?"), wait_seconds=WAIT)
+        await ended(research, await research.start("why?"))
     in_file(tmp_path, f"UPDATE run SET {column} = CAST(? AS TEXT)", b"\xff\xfe")
     async with researching(upstream, tmp_path) as research:
         good = await research.start("how?")
-        assert (await research.result(good, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, good)).status == "completed"
         assert good in [run["run_id"] for run in await research.list()]
 
 
@@ -584,8 +580,8 @@ async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for
         with pytest.raises(RunsFileUnusable, match="thread"):
             await research.start("how?")
         threads = True
-        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
-        assert (await research.result(await research.start("how?"), wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, run)).status == "completed"
+        assert (await ended(research, await research.start("how?"))).status == "completed"
 
 
 async def test_a_thread_that_cannot_be_started_for_the_connection_is_waited_for_and_costs_nothing(
@@ -603,10 +599,10 @@ async def test_a_thread_that_cannot_be_started_for_the_connection_is_waited_for_
 
     monkeypatch.setattr(upstream, "connect", connect_later)
     async with researching(upstream, tmp_path) as research:
-        assert (await research.result(await research.start("why?"), wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, await research.start("why?"))).status == "completed"
     async with researching(upstream, tmp_path) as research:
         tries = -99
-        view = await research.result(await research.start("how?"), wait_seconds=WAIT)
+        view = await ended(research, await research.start("how?"))
     assert (view.status, view.maybe_paid) == ("failed", False)
     assert "ulimit -u" in (view.error or "")
 
@@ -659,7 +655,7 @@ async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_to
         _empty(tmp_path)
         if how == "replaced":
             (tmp_path / FILE).write_bytes(b"something else" * 1000)
-        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, run)).status == "completed"
         assert [each["status"] for each in await research.list()] == ["completed"]
 
 
@@ -672,7 +668,7 @@ async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
         run = await research.start("why?")
         await trio.sleep(2)
         file.locked = True
-        view = await research.result(run, wait_seconds=WAIT)
+        view = await ended(research, run)
         assert view.status == "completed"
         await trio.sleep(40)
         file.locked = False
@@ -692,13 +688,13 @@ async def test_an_end_that_cannot_be_written_holds_up_no_other_run_and_is_not_jo
         run = await research.start("why?")
         await trio.sleep(2)
         file.locked = True
-        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, run)).status == "completed"
         await trio.sleep(60 * minutes)
         file.locked = False
         again = await research.start("why?")
         assert again != run
         before = trio.current_time()
-        assert (await research.result(again, wait_seconds=WAIT)).status == "completed"
+        assert (await ended(research, again)).status == "completed"
         assert trio.current_time() - before < 60
         await trio.sleep(120)
         assert [each["status"] for each in await research.list()] == ["completed", "completed"]
@@ -764,7 +760,7 @@ async def test_who_waits_for_a_run_when_research_is_closed_is_told_so_and_takes_
 
     async def wait() -> None:
         with pytest.raises(RuntimeError, match="is closed"):
-            await research.result(run, wait_seconds=WAIT)
+            await ended(research, run)
 
     async with trio.open_nursery() as nursery:
         async with researching(upstream, tmp_path) as research:
@@ -802,7 +798,7 @@ async def test_a_refusal_of_verbosity_costs_no_run_its_schema(autojump_clock: Mo
     async with researching(upstream, tmp_path) as research:
         for _ in range(2):
             run = await research.start("why?", output_schema=SCHEMA, fresh=True)
-            await research.result(run, wait_seconds=WAIT)
+            await ended(research, run)
     first, *others = [asked.json["text"] for asked in upstream.of("ask")]
     assert first.keys() == {"format", "verbosity"}
     assert [other.keys() for other in others] == [{"format"}, {"format"}]
@@ -821,11 +817,11 @@ async def test_what_one_question_asks_for_is_never_left_out_and_its_refusal_is_t
     upstream = slow()
     upstream.script = [Json({"error": {"message": "'pattern' is not permitted.", "param": param}}, status=400)]
     async with researching(upstream, tmp_path) as research:
-        refused = await research.result(await research.start("why?", **given), wait_seconds=WAIT)
+        refused = await ended(research, await research.start("why?", **given))
         assert (refused.status, refused.maybe_paid, len(upstream.asked)) == ("failed", False, 1)
         assert "'pattern' is not permitted." in str(refused.error)
         assert cure in str(refused.error)
-        await research.result(await research.start("why?", **given), wait_seconds=WAIT)
+        await ended(research, await research.start("why?", **given))
     bodies_sent = [asked.json for asked in upstream.of("ask")]
     assert bodies_sent[0] == bodies_sent[1]
 
@@ -839,7 +835,7 @@ async def test_an_answer_that_is_no_object_of_the_schema_is_told_as_it_is(
     upstream.script = [as_stream(bodies.response([message([output_text(text)])], status=status))]
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?", output_schema=SCHEMA)
-        view = await research.result(run, wait_seconds=WAIT)
+        view = await ended(research, run)
         assert (view.status, view.data) == (status, None)
         assert view.answer is not None
         assert view.answer.text.startswith(text)
@@ -851,7 +847,7 @@ async def test_an_object_in_a_fence_of_markdown_is_the_data(autojump_clock: Mock
     upstream = slow()
     upstream.script = [as_stream(bodies.response([message([output_text('```json\n{"a": "b"}\n```')])]))]
     async with researching(upstream, tmp_path) as research:
-        view = await research.result(await research.start("why?", output_schema=SCHEMA), wait_seconds=WAIT)
+        view = await ended(research, await research.start("why?", output_schema=SCHEMA))
     assert (view.data, view.error) == ({"a": "b"}, None)
 
 
@@ -891,10 +887,10 @@ async def test_an_api_that_ignores_background_mode_keeps_nothing_and_that_is_tol
         run = await research.start("why?")
         await trio.sleep(1)
         assert not (await research.result(run)).durable
-        view = await research.result(run, wait_seconds=WAIT)
+        view = await ended(research, run)
         assert (view.status, view.durable) == ("completed", False)
         upstream.script.clear()
-        await research.result(await research.start("and then?", continue_from=run), wait_seconds=WAIT)
+        await ended(research, await research.start("and then?", continue_from=run))
     assert upstream.kinds == ["ask", "ask"]
     assert "previous_response_id" not in upstream.asked[1].json
     assert [item["role"] for item in upstream.asked[1].json["input"] if "role" in item] == ["user", "assistant", "user"]
@@ -907,14 +903,14 @@ async def test_a_follow_up_of_what_the_api_has_lost_is_asked_with_what_was_said(
     gone = {"message": "Previous response with id 'resp_1' not found.", "code": "previous_response_not_found"}
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
-        await research.result(run, wait_seconds=WAIT)
+        await ended(research, run)
         upstream.script = [Json({"error": gone}, status=400)]
-        view = await research.result(await research.start("and then?", continue_from=run), wait_seconds=WAIT)
+        view = await ended(research, await research.start("and then?", continue_from=run))
         assert view.status == "completed"
     assert upstream.asked[-1].json["input"][0]["content"].startswith("why?")
     async with researching(upstream, tmp_path) as research:  # which has not heard what was said
         upstream.script = [Json({"error": gone}, status=400)]
-        view = await research.result(await research.start("and so?", continue_from=run), wait_seconds=WAIT)
+        view = await ended(research, await research.start("and so?", continue_from=run))
     assert "say in the question what it needs" in str(view.error)
     assert not view.maybe_paid
 
@@ -927,19 +923,19 @@ async def test_an_answer_that_is_too_long_to_be_read_is_told_at_once_and_had_wit
 ) -> None:
     upstream = slow()
 
-    async def ended(most: int, run: str | None) -> RunView:
+    async def told_with(most: int, run: str | None) -> RunView:
         request = RequestSettings(max_reply_bytes=most)
         api = ResponsesApi(OPENAI, request, rng=lambda: 0.0, connect=upstream.connect)
         clock = lambda: 1e9 + trio.current_time()  # noqa: E731
         async with open_research(settings_for(tmp_path), api=api, in_thread=at_once, clock=clock) as research:
             return await research.result(run or await research.start("why?"), wait_seconds=WAIT)
 
-    view = await ended(1000, None)
+    view = await told_with(1000, None)
     assert (view.status, view.maybe_paid) == ("failed", True)
     assert "request.max_reply_bytes" in str(view.error)
     assert len(upstream.asked) < 8
     await trio.sleep(60)  # until it has ended
-    assert (await ended(2_000_000, view.run_id)).status == "completed"
+    assert (await told_with(2_000_000, view.run_id)).status == "completed"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 410])
@@ -949,8 +945,7 @@ async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(
     upstream = slow(cut_after=2)
     send = upstream.stored.answer
     upstream.stored.answer = lambda method, path: Error(status) if method == "GET" else send(method, path)  # type: ignore[assignment, method-assign]
-    async with researching(upstream, tmp_path) as research:
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    view = await asked_and_ended(upstream, tmp_path)
     assert (view.status, view.maybe_paid) == ("failed", True)
     assert f"({status}" in str(view.error)
     assert len(upstream.asked) < 20
@@ -1000,10 +995,10 @@ async def test_no_words_of_the_question_are_written_where_a_refusal_repeats_them
         upstream.script.append(Json(refusal, status=422))
     async with researching(upstream, tmp_path) as research:
         for _ in range(2):
-            view = await research.result(await research.start(question, fresh=True), wait_seconds=WAIT)
+            view = await ended(research, await research.start(question, fresh=True))
             assert (view.status, view.maybe_paid) == ("failed", False)
             assert "Kanazawa" not in str(view.error)
-    assert b"Kanazawa" not in _all_bytes(tmp_path)
+    assert b"Kanazawa" not in written_in(tmp_path)
 
 
 async def test_what_a_run_used_that_another_process_finishes_is_in_the_ledger(tmp_path: Path) -> None:
@@ -1065,7 +1060,7 @@ async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_
     settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
     async with researching(upstream, tmp_path, settings=settings) as research:
         run = await research.start("why?")
-        assert (await research.result(run, wait_seconds=WAIT)).status == "failed"
+        assert (await ended(research, run)).status == "failed"
         await trio.sleep(until)
         view = await research.result(run)  # by the same server
         assert view.status == "completed"
@@ -1082,7 +1077,7 @@ async def test_an_api_that_says_only_in_the_end_that_it_keeps_nothing_is_believe
     upstream = slow()
     upstream.script = [Sse([created(background=True), completed(id="resp_1", background=False)])]
     async with researching(upstream, tmp_path) as research:
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+        view = await ended(research, await research.start("why?"))
         assert (view.status, view.durable) == ("completed", False)
     async with researching(upstream, tmp_path) as research:
         assert "does not keep" in str((await research.result(view.run_id)).error)
@@ -1095,10 +1090,10 @@ async def test_a_follow_up_that_is_refused_for_two_reasons_is_asked_without_both
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
-        await research.result(run, wait_seconds=WAIT)
+        await ended(research, run)
         for param, code in (("background", None), ("previous_response_id", "previous_response_not_found")):
             upstream.script.append(Json({"error": {"message": "No.", "param": param, "code": code}}, status=400))
-        view = await research.result(await research.start("and then?", continue_from=run), wait_seconds=WAIT)
+        view = await ended(research, await research.start("and then?", continue_from=run))
     assert (view.status, view.durable) == ("completed", False)
     assert upstream.asked[-1].json["input"][0]["content"].startswith("why?")
 
@@ -1108,8 +1103,7 @@ async def test_a_run_that_nobody_can_look_up_says_why_when_its_time_is_over(
 ) -> None:
     upstream = slow(cut_after=2)
     upstream.stored.answer = lambda method, target: Error(503, "Down for today.")  # type: ignore[method-assign]
-    async with researching(upstream, tmp_path, timeout_ms=300_000) as research:
-        view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    view = await asked_and_ended(upstream, tmp_path, timeout_ms=300_000)
     assert view.status == "failed"
     assert "Down for today." in str(view.error)
 

@@ -19,11 +19,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.research.outcome import RunView
 from responses_mcp.settings.model import LimitSettings
 from responses_mcp.testing import Error
 from tests.processes import WAIT, environment, posix, python
-from tests.research.upstream import Upstream, researching, settings_for, slow
+from tests.research.upstream import Upstream, after, researching, settings_for, slow, taken_up
 
 Left = Callable[[Upstream, Path, int], Awaitable[str]]
 
@@ -32,15 +31,10 @@ class Elsewhere(Exception):
     """What a host's block may raise."""
 
 
-async def steps(count: int) -> None:
-    for _ in range(count):
-        await trio.lowlevel.checkpoint()
-
-
 async def ends(upstream: Upstream, folder: Path, count: int, **options: Any) -> str:
     async with researching(upstream, folder, **options) as research:
         run = await research.start("why?")
-        await steps(count)
+        await after(count)
     return run
 
 
@@ -49,7 +43,7 @@ async def raises(upstream: Upstream, folder: Path, count: int) -> str:
     with suppress(Elsewhere):
         async with researching(upstream, folder) as research:
             run = await research.start("why?")
-            await steps(count)
+            await after(count)
             raise Elsewhere
     return run
 
@@ -59,15 +53,10 @@ async def is_cancelled(upstream: Upstream, folder: Path, count: int) -> str:
     with trio.CancelScope() as host:
         async with researching(upstream, folder) as research:
             run = await research.start("why?")
-            await steps(count)
+            await after(count)
             host.cancel(reason="the host leaves")
             await trio.sleep_forever()
     return run
-
-
-async def taken_up(upstream: Upstream, folder: Path, run: str) -> RunView:
-    async with researching(upstream, folder) as research:
-        return await research.result(run, wait_seconds=5000)
 
 
 MOMENTS: Final = range(40)  # in steps after the begin: by the last of them the first events have come
@@ -151,7 +140,7 @@ async def test_a_turn_that_comes_free_while_its_owner_leaves_is_nobodys(
         upstream.latency = 3.0
         await research.start("how?")  # whose id does not come within the second of leaving
         waiting = await research.start("when?")
-        await steps(20)
+        await after(20)
         assert (await research.result(waiting)).place == 0
     view = await taken_up(upstream, tmp_path, waiting)
     assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 2), view
@@ -166,7 +155,7 @@ async def test_a_run_that_waits_for_a_limit_is_left_at_once_and_never_asked_for(
         await research.start("why?")
         await trio.sleep(18.5)  # half a second before it tells what it cost
         waiting = await research.start("how?")
-        await steps(40)
+        await after(40)
         assert (await research.result(waiting)).phase == "waiting for running calls to tell their cost"
         before = trio.current_time()
     assert trio.current_time() == before

@@ -13,9 +13,7 @@ from trio.testing import MockClock
 
 from responses_mcp.research.outcome import RunView
 from responses_mcp.testing import Error
-from tests.research.upstream import Upstream, researching, slow
-
-WAIT = 5000.0
+from tests.research.upstream import Upstream, researching, slow, taken_up
 
 
 async def cancelled(upstream: Upstream, folder: Path, *replies: Error) -> RunView:
@@ -71,8 +69,7 @@ async def test_a_run_whose_time_was_over_while_no_server_was_there_keeps_its_ans
         run = await research.start("why?")
         await trio.sleep(3)
     await trio.sleep(8 * 3600)
-    async with researching(upstream, tmp_path) as research:
-        assert (await research.result(run, wait_seconds=WAIT)).status == "completed"
+    assert (await taken_up(upstream, tmp_path, run)).status == "completed"
 
 
 async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(

@@ -8,9 +8,8 @@
 """
 
 import itertools
-import sqlite3
 from collections.abc import Callable
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,28 +21,26 @@ from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.research.outcome import RunView
-from responses_mcp.research.runs_file import FILE
-from responses_mcp.research.service import Research, open_research
+from responses_mcp.research.service import open_research
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies, open_fake_api
 from responses_mcp.usage.prices import AS_OF
-from tests.research.upstream import Upstream, at_once, researching, settings_for, slow
-
-
-def written_in(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*"))
-
-
-async def ended(research: Research, run_id: str, seconds: float = 5000.0) -> RunView:
-    view = await research.result(run_id, wait_seconds=seconds)
-    assert not view.running, view
-    return view
-
-
-async def asked_and_ended(upstream: Upstream, folder: Path, **options: Any) -> RunView:
-    async with researching(upstream, folder, **options) as research:
-        return await ended(research, await research.start("why?"))
+from tests.research.upstream import (
+    KEY,
+    OPENAI,
+    Upstream,
+    after,
+    asked_and_ended,
+    at_once,
+    ended,
+    in_file,
+    researching,
+    settings_for,
+    slow,
+    taken_up,
+    written_in,
+)
 
 
 async def left_going_on(upstream: Upstream, folder: Path, *, seconds: float, **options: Any) -> str:
@@ -52,18 +49,6 @@ async def left_going_on(upstream: Upstream, folder: Path, *, seconds: float, **o
         run_id = await research.start("why?")
         await trio.sleep(seconds)
     return run_id
-
-
-async def after(steps: int) -> None:
-    """Let others go on for so many steps."""
-    for _ in range(steps):
-        await trio.lowlevel.checkpoint()
-
-
-def in_file(folder: Path, sql: str, *given: Any) -> list[tuple[Any, ...]]:
-    """Read or write the file of runs as no server does."""
-    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
-        return connection.execute(sql, given).fetchall()
 
 
 # One request
@@ -905,7 +890,6 @@ async def test_a_folder_that_cannot_be_used_is_told_and_nothing_is_asked(
 
 async def test_no_folder_at_all_is_a_problem_of_the_configuration(autojump_clock: MockClock, tmp_path: Path) -> None:
     from responses_mcp.settings.model import Settings
-    from tests.research.upstream import OPENAI
 
     async with researching(slow(), tmp_path, settings=Settings(openai=OPENAI)) as research:
         with pytest.raises(ConfigError, match=r"research\.state_dir"):
@@ -935,7 +919,6 @@ async def test_the_list_has_questions_of_this_process_and_others_only_where_they
 
 
 async def test_neither_key_nor_answer_is_written(autojump_clock: MockClock, tmp_path: Path) -> None:
-    from tests.research.upstream import KEY
 
     await asked_and_ended(slow(), tmp_path)
     written = written_in(tmp_path)
@@ -1042,8 +1025,7 @@ async def test_blocked_domains_are_taken_out_of_the_citations_again_whoever_read
     async with researching(upstream, tmp_path, settings=settings) as research:
         run_id = await research.start("why?", blocked_domains=["https://Example.com/page"])
         first = await ended(research, run_id)
-    async with researching(upstream, tmp_path) as research:
-        second = await ended(research, run_id)
+    second = await taken_up(upstream, tmp_path, run_id)
     assert upstream.asked[0].json["tools"][0]["filters"]["blocked_domains"] == ["example.com", "other.example"]
     for view in (first, second):
         assert view.answer is not None

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument
@@ -20,17 +19,11 @@ from responses_mcp.research.outcome import RunView
 from responses_mcp.research.service import Research
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Sse, as_stream, bodies, stream_events
-from tests.research.upstream import Upstream, researching, settings_for
-
-WAIT = 600.0  # seconds of virtual time
-
-
-def written_in(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*"))
+from tests.research.upstream import Upstream, asked_and_ended, ended, researching, settings_for, written_in
 
 
 async def answered(research: Research, query: str, **more: Any) -> RunView:
-    view = await research.result(await research.start(query, **more), wait_seconds=WAIT)
+    view = await ended(research, await research.start(query, **more))
     assert view.status == "completed", view
     return view
 
@@ -118,7 +111,5 @@ async def test_only_so_many_conversations_are_remembered(autojump_clock: MockClo
 async def test_a_connection_that_is_lost_loses_the_run(autojump_clock: MockClock, tmp_path: Path) -> None:
     upstream = Upstream()
     upstream.script = [Sse(stream_events(bodies.searched())[:5], ending="cut")]
-    with trio.fail_after(WAIT):
-        async with researching(upstream, tmp_path, store=False) as research:
-            view = await research.result(await research.start("why?"), wait_seconds=WAIT)
+    view = await asked_and_ended(upstream, tmp_path, store=False)
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask"])

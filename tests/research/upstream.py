@@ -1,8 +1,9 @@
-"""The API that keeps responses, without sockets: what the fake would write, played in Trio's time."""
+"""The API that keeps responses, played in Trio's time without sockets as the fake would, and runs asked of it."""
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import sqlite3
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,16 @@ from typing import Any
 import trio
 
 from responses_mcp.errors import ConnectionFailed
+from responses_mcp.research.keeper import InThread
+from responses_mcp.research.outcome import RunView
+from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ResearchSettings, Settings
 from responses_mcp.testing import Faults, Reply, StoredResponses, as_stream
 from responses_mcp.testing.replies import Ending, Pause
+from responses_mcp.usage.meter import Meter
 
 KEY = "sk-research-0123456789abcdef"
 BASE = "https://api.test/v1"
@@ -159,14 +164,49 @@ async def researching(
     *,
     max_retries: int = 3,
     settings: Settings | None = None,
-    in_thread: Callable[[Callable[[], Any]], Awaitable[Any]] = at_once,
+    meter: Meter | None = None,
+    in_thread: InThread = at_once,
     **research: Any,
 ) -> AsyncGenerator[Research]:
     """Open research on a folder in virtual time, whose clock starts at a billion seconds."""
     async with open_research(
         settings or settings_for(folder, **research),
         api=upstream.api(max_retries=max_retries),
+        meter=meter,
         in_thread=in_thread,
         clock=lambda: 1e9 + trio.current_time(),
     ) as opened:
         yield opened
+
+
+async def ended(research: Research, run_id: str, seconds: float = 5000.0) -> RunView:
+    view = await research.result(run_id, wait_seconds=seconds)
+    assert not view.running, view
+    return view
+
+
+async def asked_and_ended(upstream: Upstream, folder: Path, **options: Any) -> RunView:
+    async with researching(upstream, folder, **options) as research:
+        return await ended(research, await research.start("why?"))
+
+
+async def taken_up(upstream: Upstream, folder: Path, run_id: str) -> RunView:
+    """Have the next server tell how a run ends."""
+    async with researching(upstream, folder) as research:
+        return await ended(research, run_id)
+
+
+async def after(steps: int) -> None:
+    """Let others go on for so many steps."""
+    for _ in range(steps):
+        await trio.lowlevel.checkpoint()
+
+
+def in_file(folder: Path, sql: str, *given: Any) -> list[tuple[Any, ...]]:
+    """Read or write the file of runs as no server does."""
+    with closing(sqlite3.connect(folder / FILE)) as connection, connection:
+        return connection.execute(sql, given).fetchall()
+
+
+def written_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*"))
