@@ -35,7 +35,6 @@ VERSION: Final = 1
 _PATIENCE: Final = 3.0  # seconds, with another process that writes
 _LONGEST_QUESTION: Final = 200  # characters that are kept of a question, where any are
 
-
 _WHY: Final = {
     sqlite3.SQLITE_BUSY: "another process holds its lock",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened, or its folder is read-only",
@@ -90,6 +89,7 @@ _KEPT: Final = (
     *("state", "response_id", "cursor", "status", "reason", "maybe_paid", "confirmed"),
     *("durable", "usage", "ended", "leased_until"),
 )
+_VALUES: Final = f"run VALUES ({', '.join('?' * len(_COLUMNS))})"
 _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
     "CREATE INDEX run_created ON run (account, created)",
@@ -123,8 +123,7 @@ class RunsFile:
                 for found in _select(connection, same, (row.account, row.digest)):
                     if found.id not in besides:
                         return found
-            given = _written(row)
-            connection.execute(f"INSERT INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
+            connection.execute(f"INSERT INTO {_VALUES}", _written(row))
             return row
 
     def get(self, run_id: str, account: str) -> Row | None:
@@ -159,7 +158,6 @@ class RunsFile:
         row = replace(row, leased_until=self._clock() + LEASE_SECONDS)
         names = ", ".join(f"{name} = ?" for name in _KEPT)
         new = [_value(getattr(row, name)) for name in _KEPT]
-        given = _written(row)
         with self._writing() as connection:
             done = connection.execute(
                 f"UPDATE run SET {names} WHERE id = ? AND owner = ? AND status IS NULL",  # noqa: S608
@@ -168,7 +166,7 @@ class RunsFile:
             if done.rowcount:
                 (asked,) = connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()
                 return bool(asked)
-            done = connection.execute(f"INSERT OR IGNORE INTO run VALUES ({', '.join('?' * len(given))})", given)  # noqa: S608
+            done = connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row))
             return row.cancel_asked if done.rowcount else None
 
     def correct(self, row: Row) -> None:
