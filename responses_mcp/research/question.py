@@ -37,8 +37,8 @@ class Inquiry:
     """A question to research, and what narrows the search for its answer.
 
     `domains` are the only ones that are searched, `blocked_domains` are left out. `stores` are the ids of vector stores
-    that are searched along with the web. `location` has some of `country` (two
-    letters), `region`, `city` and `timezone`. `output_schema` is the JSON schema of the answer, an object's.
+    that are searched along with the web. `location` has some of `country` (two letters), `region`, `city` and
+    `timezone`. `output_schema` is the JSON schema of the answer, an object's.
     """
 
     query: str

@@ -145,8 +145,8 @@ class Run:
         self._end_written = False
         self._error: ResponsesMcpError | None = None
         self._response: JsonObject = {}
-        self._late = False
-        self._waits = 0
+        self._late = False  # it takes too long
+        self._looks = 0
         self._stops = 0
         self._stopping_since = math.inf
         self._not_found = 0
@@ -373,8 +373,8 @@ class Run:
         return Trigger.UNFINISHED
 
     async def _look_up(self) -> Trigger:
-        await trio.sleep(wait_before_look(self._waits))
-        self._waits += 1
+        await trio.sleep(wait_before_look(self._looks))
+        self._looks += 1
         try:
             self._response = await self._api.look_up_run(self.row.response_id or "", seconds=IDLE)
         except UpstreamError as error:

@@ -368,8 +368,8 @@ class Research:
             if last is None or (view.status, view.phase, view.place) != (last.status, last.phase, last.place):
                 last = view
                 yield view
-                continue
-            await self._news(run_id, trio.current_time() + LEASE_SECONDS)
+            else:
+                await self._news(run_id, trio.current_time() + LEASE_SECONDS)
 
     async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
@@ -441,10 +441,10 @@ class Research:
     async def _news(self, run_id: str, until: float) -> None:
         """Wait for news of a run, or a while where it is not on its way here; until a time at most."""
         run = self._runs.get(run_id)
-        with trio.move_on_at(until if run is not None else min(until, trio.current_time() + _LOOK)):
-            if run is None:
-                await trio.sleep_forever()
-            elif run.done is None:
+        if run is None:
+            await trio.sleep_until(min(until, trio.current_time() + _LOOK))
+        elif run.done is None:
+            with trio.move_on_at(until):
                 await run.news()
 
     def _ready(self) -> Keeper:
