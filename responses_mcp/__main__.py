@@ -36,6 +36,14 @@ def _end_interrupted() -> None:
     os._exit(_INTERRUPTED)
 
 
+def _say_interrupted() -> None:
+    if sys.stderr is not None:
+        try:  # noqa: SIM105  # without an import
+            os.write(2, (b"\r" if os.isatty(2) else b"") + b"openai-responses-mcp: interrupted.\n")  # over ^C
+        except OSError:
+            pass
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     argv = sys.argv[1:] or (["--stdio"] if _is_piped() else [])
@@ -49,7 +57,10 @@ def main() -> None:
                 logging.shutdown()
         finally:
             # Whatever came of that: the log may have been half set up.
-            os._exit(0) if serving else _end_interrupted()
+            if serving:
+                os._exit(0)
+            _say_interrupted()
+            _end_interrupted()
 
     interruptible = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler  # else started by nohup or so
     if serving:
@@ -71,6 +82,7 @@ def main() -> None:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # now there may be something to clean up
         code = run(argv)
     except KeyboardInterrupt:
+        _say_interrupted()
         code = _INTERRUPTED
     except (Exception, BaseExceptionGroup) as error:
         shortage = exhausted(error)

@@ -153,7 +153,9 @@ class Answers:
         known = sorted({*TOOLS, *profiles})
         if not isinstance(name, str) or name not in known:
             given = replace_lone_surrogates(repr(name))[:_LONGEST_VALUE]
-            raise BadArgument(f"profile is {given}; it must be one of {', '.join(known)}.")
+            near = _near(name, known) if isinstance(name, str) else ()
+            cure = f"; did you mean {near[0]}?" if len(near) == 1 else "."
+            raise BadArgument(f"profile is {given}; it must be one of {', '.join(known)}{cure}")
         chosen = profiles.get(name) or profiles.get("answer")
         if chosen is None or "answer" not in profiles:
             raise ConfigError(["model_profiles.answer is missing; set it in the YAML file, or set MODEL_ANSWER."])
@@ -167,6 +169,13 @@ class Answers:
         """Close all connections."""
         await self._api.aclose()
         await self._meter.aclose()
+
+
+def _near(name: str, known: Sequence[str]) -> Sequence[str]:
+    """Return those of the names that one which is none of them may stand for."""
+    from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
+
+    return [each for each in known if name in each] or get_close_matches(name, known, 1)
 
 
 def _log_request(name: str, profile: Profile) -> None:

@@ -39,10 +39,15 @@ To ask a question: openai-responses-mcp ask 'What is new in Python?'"""
 
 _MEANT = {  # what others call it
     "config": "--show-config",
+    "find": "manuals find",
     "list": "install --list",
+    "login": "to set OPENAI_API_KEY",
     "remove": "install --remove CLIENT",
     "uninstall": "install --remove CLIENT",
+    "update": "pipx upgrade openai-responses-mcp",
+    "upgrade": "pipx upgrade openai-responses-mcp",
     "version": "--version",
+    **dict.fromkeys(("mcp", "run", "serve", "server", "start", "stdio"), "--stdio"),
 }
 _EPILOG = """\
 commands:

@@ -142,11 +142,11 @@ def test_an_interrupt_while_the_server_imports_is_a_quiet_end(tmp_path: Path, at
 @posix
 @pytest.mark.parametrize("at", ["first", "responses_mcp.cli", "argparse", "trio", "responses_mcp.commands.terminal"])
 @pytest.mark.parametrize("command", ["ask", "search", "doctor", "install", "manuals", "demo"])
-def test_an_interrupt_while_a_command_imports_exits_130_without_a_word(tmp_path: Path, command: str, at: str) -> None:
+def test_an_interrupt_while_a_command_imports_exits_130_with_one_line(tmp_path: Path, command: str, at: str) -> None:
     if (command, at) in {("install", "trio"), ("demo", "responses_mcp.commands.terminal")}:
         pytest.skip("does not import it")
     done = run(tmp_path, command, "--help", at, command=python(INTERRUPTED))
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "openai-responses-mcp: interrupted.\n")
 
 
 @posix

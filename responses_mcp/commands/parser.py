@@ -54,6 +54,14 @@ class Parser(argparse.ArgumentParser):
                 return f"did you mean {option} {word}?" if option else f"{action.metavar} is one at a time"
         return None
 
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError as error:
+            if action.nargs is None and action.help != argparse.SUPPRESS:
+                error.message = f"{action.metavar} is missing: {action.help}"
+            raise
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
             super()._check_value(action, value)

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import yaml
 
 from responses_mcp.commands.client_files import Change, Unmergeable, check_entry, newline_of
+from responses_mcp.settings.yaml_nodes import without_jargon
 
 _MOST: Final = 2**20  # characters; they take the parser some seconds
 _INDENT: Final = 2
@@ -169,7 +170,8 @@ def _parsed(text: str) -> tuple[_Loader, yaml.MappingNode | None]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-        raise Unmergeable(f"it is not valid YAML ({where}{error.problem or error.context}); correct that") from error
+        why = without_jargon(error.problem or error.context or "")
+        raise Unmergeable(f"it is not valid YAML ({where}{why}); correct that") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # the check of characters knows no line
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise Unmergeable(f"it is not valid YAML (line {line}: a character that it forbids); correct that") from error

@@ -38,6 +38,11 @@ def values_in(path: Path, text: str, findings: Findings) -> dict[str, Given]:
     return walk.values
 
 
+def without_jargon(problem: str) -> str:
+    """Return what PyYAML says, with a tab in place of an indent in words that everybody knows."""
+    return problem.replace(r"found character '\t' that cannot start any token", "found a tab, not blanks")
+
+
 def _root(path: Path, text: str, findings: Findings) -> yaml.MappingNode | None:
     try:
         node: Any = yaml.SafeLoader(text).get_single_node()
@@ -45,7 +50,7 @@ def _root(path: Path, text: str, findings: Findings) -> yaml.MappingNode | None:
         mark = error.problem_mark or error.context_mark
         findings.problem(
             "config file: expected valid YAML, got an error there, ",
-            Raw(" ".join(filter(None, (error.context, error.problem))), limit=160),
+            Raw(" ".join(filter(None, (error.context, without_jargon(error.problem or "")))), limit=160),
             where=place(path) if mark is None else place(path, mark.line + 1, mark.column + 1),
             cure="correct the file",
         )

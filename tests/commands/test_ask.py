@@ -352,12 +352,21 @@ async def test_a_model_that_the_api_does_not_know_is_told_with_where_it_comes_fr
 
 
 @pytest.mark.parametrize("more", [[], ["--model", "m"]])
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("quick", "; did you mean answer_quick?"),
+        ("answer_detialed", "; did you mean answer_detailed?"),
+        ("answer_", "."),
+        ("fast", "."),
+    ],
+)
 async def test_a_profile_that_there_is_not_exits_2_and_names_those_that_there_are(
-    api: FakeApi, command: Command, more: list[str]
+    api: FakeApi, command: Command, name: str, cure: str, more: list[str]
 ) -> None:
-    code, out, err = await command("ask", "Why?", "--profile", "quick", *more)
+    code, out, err = await command("ask", "Why?", "--profile", name, *more)
     assert (code, out, api.requests) == (2, "", [])
-    assert "profile is 'quick'; it must be one of answer, answer_detailed, answer_quick." in err
+    assert err.endswith(f"profile is {name!r}; it must be one of answer, answer_detailed, answer_quick{cure}\n")
 
 
 @pytest.mark.parametrize("name", ["ask", "search"])

@@ -136,7 +136,7 @@ def test_what_the_owner_of_an_entry_wrote_is_read_as_version_1_2_has_it() -> Non
     ("text", "words"),
     [
         ("a: [\nb: 1\n", "not valid YAML (line 3, column 1: expected ',' or ']'"),
-        ("a: 1\n\tb: 2\n", "not valid YAML (line 2"),
+        ("a: 1\n\tb: 2\n", "not valid YAML (line 2, column 1: found a tab, not blanks)"),
         ("a: 1\nb: \x07\n", "not valid YAML (line 2: a character"),
         ("a: 1\n---\nb: 1\n", "not valid YAML"),
         ("- a\n", "something other than one mapping"),

@@ -108,7 +108,7 @@ DEEP = "config file: expected a few levels, got far too many (from FILE); flatte
 @pytest.mark.parametrize(
     ("yaml", "words"),
     [
-        ("request:\n\tmax_retries: 1\n", (BROKEN, "(from FILE line 2 column 1); correct the file.")),
+        ("request:\n\tmax_retries: 1\n", (BROKEN, 'found a tab, not blanks" (from FILE line 2 column 1); correct the file.')),
         ("request: [1\nserver: {}\n", (BROKEN, "(from FILE line 2 column 7); correct the file.")),
         ("a: *nowhere\n", (BROKEN, "(from FILE line 1 column 4); correct the file.")),
         ("a: b: c\n", (BROKEN, "(from FILE line 1 column 5); correct the file.")),

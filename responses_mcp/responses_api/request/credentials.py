@@ -13,8 +13,8 @@ from responses_mcp.settings.model import OpenAISettings
 
 # As pages and files write a key that is to be replaced. No key of OpenAI's has any of it; a gateway's may be any word.
 _EXAMPLE: Final = re.compile(
-    r"^(sk-)?(your|insert|paste)[-_]|^(sk-)?my[-_](openai[-_])?(api[-_])?key$|^<.*>$|\.{3}|…|\*{3}|^(sk-)?x{4,}|^sk-?$|"
-    r"^change[-_]?me$|^(openai[-_])?api[-_]?key$",
+    r"^(sk-)?(your|insert|paste)[-_ ]|^(sk-)?my[-_](openai[-_])?(api[-_])?key$|^<.*>$|\.{3}|…|\*{3}|^(sk-)?x{4,}|"
+    r"^sk-?$|^change[-_]?me$|^(openai[-_])?api[-_]?key$",
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]*KEY=.")  # a line of a file, pasted as a whole
@@ -57,6 +57,8 @@ def _check(key: str, name: str) -> None:
         problem, remedy = "begins with Bearer", "Take that word away; it is added."
     elif any(character.isspace() for character in key):
         problem, remedy = "has white space or a line break in it", "Remove it."
+        if _EXAMPLE.search(key):  # which would be one still
+            problem, remedy = "is an example", "Put a key of your own into it."
     elif key[0] in "\"'`" or key[-1] in "\"'`":
         problem, remedy = "has quotation marks around it", "Remove them."
     elif not (key.isascii() and key.isprintable()):
