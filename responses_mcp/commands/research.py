@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -185,22 +186,19 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         if view is not None:
             return view
         watch.end()
-        kept = (await research.result(run_id)).durable
+        view = await research.result(run_id)
+        if not view.running:
+            return view
         leaving = (
-            "Leaving the run. Press" if kept else "The API does not keep this run: it ends with this command. Press"
+            "Leaving the run. Press"
+            if view.durable
+            else "The API does not keep this run: it ends with this command. Press"
         )
         remark(f"{leaving} Ctrl-C again to cancel it.")
-        cancelled = await _interrupted(interrupts, _SECOND_THOUGHT)
+        cancelled = await _interrupted(interrupts, partial(research.result, run_id, wait_seconds=_SECOND_THOUGHT))
         if not cancelled and research.waits_for_id(run_id):
             remark("The API has not told its id yet; waiting for that, so that the answer is not lost.")
-            async with trio.open_nursery() as nursery:
-
-                async def wait() -> None:
-                    await research.wait_for_id(run_id, _ID_COMES)
-                    nursery.cancel_scope.cancel(reason="the id has come, or will not")
-
-                nursery.start_soon(wait)
-                cancelled = await _interrupted(interrupts, math.inf)
+            cancelled = await _interrupted(interrupts, partial(research.wait_for_id, run_id, _ID_COMES))
         if cancelled:
             return await _cancelled(research, run_id, interrupts, watch)
         view = await research.result(run_id)
@@ -245,12 +243,21 @@ async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[
     return views[0]
 
 
-async def _interrupted(interrupts: AsyncIterator[int], seconds: float) -> bool:
-    """Tell whether there was an interrupt within so many seconds."""
-    with trio.move_on_after(seconds):
+async def _interrupted(interrupts: AsyncIterator[int], wait: Callable[[], Awaitable[object]]) -> bool:
+    """Tell whether there was an interrupt before the end of what is waited for."""
+    interrupted = False
+    async with trio.open_nursery() as nursery:
+
+        async def waited() -> None:
+            with suppress(ResponsesMcpError):  # who asks for the run next is told of it
+                await wait()
+            nursery.cancel_scope.cancel(reason="nothing more is waited for")
+
+        nursery.start_soon(waited)
         await anext(interrupts)
-        return True
-    return False
+        interrupted = True
+        nursery.cancel_scope.cancel(reason="interrupted")
+    return interrupted
 
 
 def _schema(name: str) -> Mapping[str, Any]:

@@ -222,9 +222,11 @@ async def test_an_answer_that_comes_as_the_run_is_left_is_printed_and_not_thrown
         await api.wait_requests(1)
         assert "it ends with this command" in await interrupted(process)
         said_it.set()
+        began = trio.current_time()
         rest = await rest_of(process)
         assert rest.startswith("The answer to: Why?")
         assert process.returncode == 0
+        assert trio.current_time() - began < 2.5  # of the 3 s in which another Ctrl-C would cancel it
 
 
 @POSIX
