@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,7 @@ from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
+_MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # What a client that passes little on gives to every server.
@@ -46,10 +48,11 @@ class Installed(NamedTuple):
     @property
     def options(self) -> dict[str, str | None]:
         """What it says to this server: options with their values, None for one without, in order."""
-        ours = (at for at, word in enumerate(self.command, 1) if _is_ours([word]))
+        after = [at for at, word in enumerate(self.command, 1) if _is_ours([word])]
+        after += [at for at, word in enumerate(self.command, 1) if _may_be_ours(word)]
         found: dict[str, str | None] = {}
         last = ""
-        for word in self.command[next(ours, len(self.command)) :]:
+        for word in self.command[after[0] if after else len(self.command) :]:
             if word.startswith("-"):
                 last, equals, value = word.partition("=")
                 found[last] = value if equals else None
@@ -136,7 +139,16 @@ def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
 
 
 def _is_ours(words: Sequence[str]) -> bool:
-    return any(re.split(r"[/\\]", word)[-1].removesuffix(".exe") in {NAME, _MODULE} for word in words)
+    return any(_program(word) in {NAME, _MODULE} for word in words)
+
+
+def _may_be_ours(word: str) -> bool:
+    """Tell whether a word is our name, mistyped."""
+    return not word.startswith("-") and bool(get_close_matches(_program(word), (NAME, _MODULE), 1, _MISTYPED))
+
+
+def _program(word: str) -> str:
+    return re.split(r"[/\\]", word)[-1].removesuffix(".exe")
 
 
 def _filled(text: str, client: Client, environ: Mapping[str, str]) -> str:

@@ -642,6 +642,24 @@ def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
     assert "not offered" not in said.text
 
 
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (["/opt/x/bin/openai-response-mcp", "--stdio", "--toolsets", "answer,search"], True),
+        (["uvx", "--from", ".", "openai-responses-mpc", "--stdio", "--toolsets", "answer,search"], True),
+        (["python3", "-m", "response_mcp", "--stdio", "--toolsets", "answer,search"], True),
+        (["node", "other-server.js", "--toolsets", "answer,search"], False),
+    ],
+)
+def test_what_an_entry_with_a_mistyped_command_says_to_this_server_is_kept_too(
+    install: Install, machine: Machine, words: list[str], *, kept: bool
+) -> None:
+    put_entry("cursor", machine, {"command": words[0], "args": words[1:]})
+    install("cursor", "--write")
+    entry = entry_in("cursor", file_of("cursor", machine).read_text("utf-8"))
+    assert entry["args"] == ["--stdio", *(["--toolsets", "answer,search"] if kept else [])]
+
+
 @pytest.mark.parametrize("client", ["claude-desktop", "zed"])
 def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
     client: str, install: Install, machine: Machine
