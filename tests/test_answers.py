@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.answers import Answers, open_answers
-from responses_mcp.errors import BadArgument, ConfigError, DeadlineExceeded, RequestRefused
+from responses_mcp.errors import AuthenticationFailed, BadArgument, ConfigError, DeadlineExceeded, RequestRefused
 from responses_mcp.settings import time_zone
 from responses_mcp.settings.model import (
     LocaleSettings,
@@ -177,6 +177,26 @@ async def test_a_call_whose_model_has_ended_says_which_settings_to_change(
     told = "from model_profiles.answer.model (MODEL_ANSWER) and model_profiles.search.model (MODEL_SEARCH)."
     assert str(caught.value).endswith(told)
     assert len(str(caught.value)) <= 400
+
+
+@pytest.mark.parametrize(
+    ("openai", "cure"),
+    [
+        ({"api_key": KEY}, "Put a valid key into OPENAI_API_KEY."),
+        ({"api_key": KEY, "api_key_env": "MY_KEY"}, "Put a valid key into MY_KEY, which openai.api_key_env names."),
+        (
+            {"headers": {"x-key": KEY}, "headers_env": {"x-key": "GATEWAY_KEY"}},
+            "Put a valid key into GATEWAY_KEY, which openai.headers_env names.",
+        ),
+        ({"base_url": "http://127.0.0.1:1/v1"}, "Put a valid key into OPENAI_API_KEY."),
+    ],
+)
+async def test_a_refused_key_is_told_with_the_variable_that_it_comes_from(openai: dict[str, Any], cure: str) -> None:
+    api, _ = stub_api(refused(401), openai=OpenAISettings(**openai))
+    answers = Answers(Settings(), api=api)
+    with pytest.raises(AuthenticationFailed) as caught:
+        await answers.answer("q")
+    assert str(caught.value).endswith(cure)
 
 
 async def test_an_error_about_something_else_names_no_model() -> None:

@@ -278,7 +278,11 @@ async def test_a_key_that_is_there_but_cannot_be_sent_is_told_alike_to_every_cli
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("claude-code", "Change it where Claude Code is started, and restart Claude Code."),
+        (
+            "codex-mcp-client",
+            "Put a valid key into OPENAI_API_KEY. "
+            "Change it where Codex is started, or in this server's entry if it stands there, and restart Codex.",
+        ),
         ("another", "Change it in this server's entry, or where the client is started, and restart the client."),
     ],
 )

@@ -22,7 +22,7 @@ from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.rate_limit import Turns
-from responses_mcp.responses_api.request.credentials import credential_headers
+from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.error_mapping import name_model
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.response.streaming import Place, as_response
@@ -366,6 +366,7 @@ class ResponsesApi:
             most_bytes=most,
             budget=self._budget,
             redact=self.redact,
+            key_from=key_from(self._openai),
             on_phase=on_phase,
             on_text=on_text,
             on_place=on_place,

@@ -29,7 +29,9 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
     title = _PASS_IT_ON.get(client or "")
     if isinstance(error, AuthenticationFailed) and error.status == HTTPStatus.UNAUTHORIZED:
         where = (
-            "in this server's entry, or where the client is started" if title is None else f"where {title} is started"
+            "in this server's entry, or where the client is started"
+            if title is None
+            else f"where {title} is started, or in this server's entry if it stands there"
         )
         request_id = str(error)[len(error.message) :]
         return f"{error.message} Change it {where}, and restart {title or 'the client'}.{request_id}"

@@ -44,6 +44,14 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
     return headers
 
 
+def key_from(openai: OpenAISettings) -> str:
+    """Return which environment variables a key comes from, or would, and what names them if they are others."""
+    if openai.headers_env and not openai.api_key:
+        return f"{' and '.join(openai.headers_env.values())}, which openai.headers_env names"
+    named = "" if openai.api_key_env == OpenAISettings().api_key_env else ", which openai.api_key_env names"
+    return f"{openai.api_key_env}{named}"
+
+
 def _check(key: str, name: str) -> None:
     if is_placeholder(key):
         raise KeyUnusable(

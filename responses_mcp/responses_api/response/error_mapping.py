@@ -46,14 +46,17 @@ _MOST_WRITTEN = 1_000  # values and brackets of details that are no text
 _KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
 
 
-def http_error(status: int, headers: Mapping[str, str], beginning: bytes, redact: Redact) -> UpstreamError:
+def http_error(
+    status: int, headers: Mapping[str, str], beginning: bytes, redact: Redact, key_from: str = "OPENAI_API_KEY"
+) -> UpstreamError:
     """Return the error for an HTTP status that is no success.
 
     `headers` has lower-case names, `beginning` is the body as far as it is read. What is quoted passes `redact`.
+    `key_from` says where the key comes from.
     """
     said, kind, code, param = _words(_parsed(beginning[:LONGEST_READ]), redact)
     wait = asked_wait(headers)
-    error_class, before, cure = _meaning(status, kind, code, param)
+    error_class, before, cure = _meaning(status, kind, code, param, key_from)
     retryable = (
         error_class is not QuotaExhausted
         and retryable_status(status)
@@ -128,7 +131,7 @@ def check_status(response: JsonObject, redact: Redact) -> None:
 
 
 def _meaning(
-    status: int, kind: str | None, code: str | None, param: str | None
+    status: int, kind: str | None, code: str | None, param: str | None, key_from: str
 ) -> tuple[type[UpstreamError], str, str]:
     """Return the error for a status, what happened, and what to do."""
     if status in (400, 404, 422) and (cure := _cure_for(code, param)) is not None:
@@ -136,8 +139,7 @@ def _meaning(
     if is_quota(kind, code):
         return QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."
     if status == 401:
-        cure = "Put a valid key into OPENAI_API_KEY, or the variable that openai.api_key_env names."
-        return AuthenticationFailed, "The API refused the key", cure
+        return AuthenticationFailed, "The API refused the key", f"Put a valid key into {key_from}."
     if status == 403:
         cure = "Check the key's project, its model access and your region."
         return RequestRefused, "The API key may not do this", cure

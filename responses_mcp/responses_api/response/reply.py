@@ -62,6 +62,7 @@ class ReplyReader:
         most_bytes: int,
         budget: ReplyBudget,
         redact: Redact,
+        key_from: str = "OPENAI_API_KEY",
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         on_place: Callable[[Place], None] | None = None,
@@ -71,6 +72,7 @@ class ReplyReader:
         self._on_head = on_head
         self._budget = budget
         self._redact = redact
+        self._key_from = key_from
         self.status = 0
         self._headers: Mapping[str, str] = {}
         self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
@@ -163,7 +165,7 @@ class ReplyReader:
     def json_object(self) -> JsonObject:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
         if not self._is_success:
-            raise http_error(self.status, self._headers, b"".join(self._body), self._redact)
+            raise http_error(self.status, self._headers, b"".join(self._body), self._redact, self._key_from)
         if self._gzip is not None and not self._gzip.eof:
             raise self._unreadable()
         try:

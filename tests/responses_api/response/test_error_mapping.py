@@ -55,7 +55,14 @@ def test_a_success_that_is_no_json_object_is_unusable(body: bytes) -> None:
     ("status", "kind", "code", "error", "retryable", "words"),
     [
         (400, "invalid_request_error", "unsupported_value", RequestRefused, False, "profile's model"),
-        (401, "invalid_request_error", "invalid_api_key", AuthenticationFailed, False, "openai.api_key_env"),
+        (
+            401,
+            "invalid_request_error",
+            "invalid_api_key",
+            AuthenticationFailed,
+            False,
+            "Put a valid key into OPENAI_API_KEY.",
+        ),
         (402, None, None, RequestRefused, False, "refused"),
         (403, "invalid_request_error", None, RequestRefused, False, "model access"),
         (404, "invalid_request_error", "model_not_found", RequestRefused, False, "openai.base_url"),
