@@ -20,10 +20,12 @@ import responses_mcp
 from responses_mcp import cli
 from responses_mcp.answers import Answers
 from responses_mcp.settings import OpenAISettings, RequestSettings, ServerSettings, Settings
+from responses_mcp.settings.model import Profile
 from responses_mcp.settings.schema import BY_KEY, SETTINGS
 from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
+from responses_mcp.usage.prices import AS_OF, PriceList
 from tests import help_texts
 from tests.processes import CALL, HANDSHAKE, posix, run
 
@@ -39,6 +41,10 @@ SET_UP = [
     "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/openai-responses-mcp demo",
     "python3 -m venv .venv-dev && .venv-dev/bin/pip install nox && .venv-dev/bin/nox -s tests",
 ]
+COSTS = (
+    r"For (\S+), ([\d,]+) tokens read, ([\d,]+) written and (\d+) searches, at the prices of (\S+), "
+    r"that is about (\d+) cents\."
+)
 # Read by clients, by httpx and by Python's TLS, and none of ours.
 VARIABLES_OF_OTHERS = {
     *("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"),
@@ -341,6 +347,27 @@ def settings_for(base_url: str, *, debug: bool = False) -> Settings:
 async def first_error(client: McpClient) -> Any:
     with trio.fail_after(WAIT):
         return (await client.call("answer", {"query": "Why?"}))["error"]
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("README.md", COSTS),
+        ("docs/costs.md", COSTS),
+        (
+            "README.ja.md",
+            r"([a-z0-9.-]+) で ([\d,]+) トークンを読み、([\d,]+) トークンを書き、(\d+) 回検索すると、(\S+) の価格で 約 (\d+) セント",
+        ),
+    ],
+)
+def test_what_a_question_costs_is_computed_from_the_table_of_prices(page: str, said: str) -> None:
+    found = re.findall(said, " ".join(text_of(page).split()))
+    assert found
+    for model, read, wrote, searches, day, cents in found:
+        taken, given, searched = (int(count.replace(",", "")) for count in (read, wrote, searches))
+        assert (model, day) == (Profile().model, AS_OF)
+        cost = PriceList({}).cost(model, input_tokens=taken, output_tokens=given, web_searches=searched)
+        assert f"{cost:.2f}" == f"{int(cents) / 100:.2f}"
 
 
 async def test_the_error_in_the_readme_is_what_a_call_without_a_key_gets() -> None:
