@@ -60,8 +60,8 @@ commands:
   manuals     index, search and read a folder of manuals; needs no key
   usage       show what calls used and cost, if there is a ledger
   completion  write a script by which bash, zsh or fish completes all this
-example:
-  openai-responses-mcp ask "What is new in Python 3.13?"
+
+example: openai-responses-mcp ask "What is new in Python 3.13?"
 """
 
 

@@ -47,6 +47,13 @@ def test_version_prints_only_the_version(tmp_path: Path, option: str) -> None:
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, [__version__], "")
 
 
+def test_a_blank_line_is_before_each_part_of_the_help() -> None:
+    lines = cli.build_parser().format_help().splitlines()
+    parts = [at for at, line in enumerate(lines) if at and line and not line.startswith(" ")]
+    assert len(parts) == 4
+    assert all(not lines[at - 1] for at in parts)
+
+
 def test_the_commands_in_the_help_are_told_in_two_columns() -> None:
     listed = cli.build_parser().format_help().partition("commands:\n")[2].partition("example:")[0].splitlines()
     assert [line.split()[0] for line in listed if line] != []
