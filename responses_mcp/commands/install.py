@@ -23,6 +23,7 @@ from responses_mcp.commands.installed import (
     Unreadable,
     document_of,
     find_installed,
+    plugin_in,
     read_by_server,
     secret_variables,
 )
@@ -131,6 +132,11 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     root = settings.manuals.root
     if root and "manuals" not in settings.toolsets:
         remark(f"The manuals in {root} are not offered: the list of toolsets lacks manuals; add it to --toolsets.")
+    if options.client == "claude-code" and (plugin := plugin_in(machine)):
+        remark(
+            f"{client.title} has the plugin {plugin[0]} too, so tools appear twice. "
+            f"To have one of them: claude plugin disable {plugin[0]}"
+        )
     _say_next_steps(options, machine, settings, path, put)
 
 
@@ -156,6 +162,9 @@ def _remove(options: argparse.Namespace, machine: Machine) -> None:
 
 def _list(_: argparse.Namespace, machine: Machine) -> None:
     having: set[str] = set()
+    if plugin := plugin_in(machine):
+        having.add("claude-code")
+        say(f"{'claude-code':<15} plugin {plugin[0]} is turned on in {plugin[1]}")
     for found in find_installed(machine):
         having.add(found.client)
         if isinstance(found, Unreadable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -123,6 +124,17 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
                     command = client.command_in(entry)
                     if _is_ours(command) or (command and name == ENTRY):  # whose command may be mistyped
                         yield Installed(key, file, name, entry, machine, of_project)
+
+
+def plugin_in(machine: Machine) -> tuple[str, Path] | None:
+    """Return the plugin by which Claude Code starts this server, and the file that turns it on; None without one."""
+    path = Path((machine.named("CLAUDE_CONFIG_DIR") or machine.home / ".claude") / "settings.json")
+    try:
+        settings = as_table(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return None
+    enabled = as_table((settings or {}).get("enabledPlugins")) or {}
+    return next(((name, path) for name, on in enabled.items() if on is True and name.startswith(f"{ENTRY}@")), None)
 
 
 def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

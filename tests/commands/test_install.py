@@ -793,6 +793,24 @@ def test_an_entry_of_our_name_whose_command_is_mistyped_is_listed_and_one_of_tha
     assert "gemini" in none
 
 
+def test_a_plugin_of_claude_code_is_listed_and_told_beside_an_entry(install: Install, machine: Machine) -> None:
+    plugin = "openai-responses@openai-responses-mcp"
+    settings = Path(machine.home) / ".claude/settings.json"
+    for text in (json.dumps({"enabledPlugins": {plugin: False, "other@openai-responses-mcp": True}}), "[", "[]"):
+        put(settings, text)
+        assert f" plugin {plugin}" not in install("--list").out + install("claude-code").err
+    put(settings, json.dumps({"enabledPlugins": {plugin: True}}))
+    shown = install("--list").out
+    assert shown.startswith(f"claude-code     plugin {plugin} is turned on in {settings}\n")
+    assert "claude-code" not in shown.splitlines()[-1]
+    told = f"Claude Code has the plugin {plugin} too, so tools appear twice. To have one of them: claude plugin disable {plugin}"
+    assert told in install("claude-code", "--write").err
+    assert told not in install("codex", "--write").err
+    elsewhere = put(Path(machine.home) / "c/settings.json", json.dumps({"enabledPlugins": {plugin: True}}))
+    put(settings, "{}")
+    assert str(elsewhere) in install("--list", CLAUDE_CONFIG_DIR=str(elsewhere.parent)).out
+
+
 # The example with three profiles
 
 
