@@ -205,9 +205,11 @@ DEFINITIONS: Final = (
     ),
     Definition(
         "manual_search",
-        # Codex searches for tools by the words of titles, too: these are what people call manuals.
+        # Codex searches for tools by the words of titles, too, Claude Code by those of the description, but whole words
+        # only: these are what people call manuals.
         "Search all manuals: handbooks, guides, policies, runbooks, internal documents, 社内規程・マニュアルの検索",
-        "Start here: search all local manuals at once, without manual_ls. Returns the best sections with the text "
+        "Start here: search every local manual, handbook, guide, policy, runbook, docs and error code list at once "
+        "(handbooks, documentation, 社内規程), without manual_ls. Returns the best sections with the text "
         "around the match. Pass a row's ref to manual_read as it is; that of a .json row to manual_scan, as its "
         "arguments. "
         "complete false: reason says what was not searched.",

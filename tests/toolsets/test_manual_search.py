@@ -1,6 +1,7 @@
 """`manual_search` and the places of matches, as a client sees them: one call finds, the next one reads."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,18 @@ async def rows(here: Desk, query: str, **arguments: Any) -> list[dict[str, Any]]
 
 def size(answer: dict[str, Any]) -> int:
     return len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+
+
+# Claude Code keeps tools from its model until they are searched for, by whole words of names and descriptions.
+@pytest.mark.parametrize(
+    "word", ["manual", "handbook", "handbooks", "guide", "policy", "runbook", "docs", "documentation", "社内規程"]
+)
+async def test_a_search_for_tools_finds_it_by_what_people_call_manuals(root: Path, word: str) -> None:
+    async with desk(settings_for(root)) as here:
+        listed = (await here.client.ask("tools/list"))["result"]["tools"]
+    [description] = [tool["description"] for tool in listed if tool["name"] == "manual_search"]
+    assert re.search(rf"\b{word}\b", description)
+    assert re.match(r"Start here: search\b", description)
 
 
 # Two calls
