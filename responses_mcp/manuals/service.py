@@ -170,9 +170,9 @@ class Manuals:
             [Wanted(each.manual_id, each.path, each.line, each.title, each.sought) for each in found.ranked]
         )
         results = _results(found, texts, why)
-        if results.rows or results.no_such_path is not None or results.unsearched:
+        if not results.fits_badly or results.no_such_path is not None or results.unsearched:
             return results
-        no_files = await self._threads.run(partial(_has_no_files, names))
+        no_files = not results.rows and await self._threads.run(partial(_has_no_files, names))
         if request.manual_ids:
             return replace(results, no_files=no_files)
         loose = await self._threads.run(lambda library, _: loose_files(str(library.folder.root)))

@@ -185,7 +185,7 @@ def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
         code, _, err = manuals(*command, "--root", str(root / "guide"))
         assert (code, err) == (0, said), command
     found = json.loads(manuals("find", "unicorns", "--root", str(root / "guide"), "--json")[1])
-    assert "Files beside the manuals were not searched: errors.json and logs.md." in found["note"]
+    assert "Files beside the manuals are not searched: errors.json and logs.md." in found["note"]
     assert "logs.md" not in manuals("find", "unicorns", "--root", str(root / "guide"))[1]  # the remark has named it
     assert "note" not in json.loads(manuals("find", "token", "--root", str(root / "guide"), "--json")[1])
     write(root / "README.md", "# What these manuals are\n")

@@ -170,6 +170,21 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         assert found.get("note", "").startswith("Nothing matches well") == doubtful
 
 
+async def test_files_beside_the_manuals_are_told_where_nothing_fits_well_and_in_the_list(root: Path) -> None:
+    write(root, "front-desk.md", "# Dogs\n\nA stray dog has a microchip.\n")
+    async with desk(settings_for(root)) as here:
+        found = await searched(here, "spare microchip of a stray dog")
+        assert found["results"]
+        assert found["note"].startswith("Nothing matches well")
+        listed = await here.call("manual_ls")
+        assert [row["name"] for row in listed["items"]] == ["pumps", "valves"]
+        for note in (found["note"], listed["note"]):
+            assert "Files beside the manuals are not searched: front-desk.md." in note
+            assert "MANUALS_ROOT should name the folder above it." in note
+        assert "note" not in await searched(here, "spare impeller")
+        assert "note" not in await searched(here, "seals", manual_id="pumps")
+
+
 async def test_a_folder_without_manuals_is_told_and_not_that_other_words_would_help(tmp_path: Path) -> None:
     (tmp_path / "care.md").write_text("# Care", encoding="utf-8")
     async with desk(settings_for(tmp_path)) as here:

@@ -19,7 +19,7 @@ from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.sections import headings
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, encoding_of, spans
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.files.unserved import loose_files, names_in_words
+from responses_mcp.manuals.files.unserved import about_beside, loose_files, names_in_words
 from responses_mcp.manuals.requests import LsRequest, TocRequest
 from responses_mcp.manuals.requests.paths import ROOT_ID, Kind, child_id, file_type, name_of, parse_child_id, parts_of
 
@@ -35,7 +35,8 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
     """Return `{id, items}`: a row for each child, sorted by name, with the id to list or the path to read it.
 
     Of very many, `MOST_LISTED` come at once, with `next_id` for the next ones. A `note` says so, or why there is none
-    in the root. Raises `ManualsError`: `invalid_parameter` for the id of a file, a damaged id, or no id at all.
+    in the root, or what lies beside the manuals. Raises `ManualsError`: `invalid_parameter` for the id of a file, a
+    damaged id, or no id at all.
     """
     further = _FURTHER.fullmatch(request.id)
     start, identity = (int(further[1]), further[2]) if further else (0, request.id)
@@ -46,7 +47,10 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
         ]
         if not manuals:
             return {"id": request.id, "items": rows, "note": why_there_is_none(folder.root)}
-        return {"id": request.id, "items": rows, **_further(identity, start, len(manuals))}
+        rest = _further(identity, start, len(manuals))
+        notes = [each for each in (rest.get("note"), about_beside(loose_files(folder.root))) if each]
+        noted = {"note": " ".join(notes)} if notes else {}
+        return {"id": request.id, "items": rows, **rest, **noted}
     kind, manual_id, path = parse_child_id(identity) or ("dir", identity, "")
     if kind == "file":
         raise ManualsError(

@@ -1,6 +1,6 @@
 """What of a folder of manuals is not served: for people, who wonder where their files are.
 
-The tools tell of it only where there is no manual at all, or nothing fits: else, to an agent these files do not exist.
+The tools tell of files beside the manuals only: else, to an agent what is not served does not exist.
 """
 
 from __future__ import annotations
@@ -109,6 +109,16 @@ def about_loose(loose: Sequence[str], root: str, manuals: int, name_it: str) -> 
     )
     instead = f"if that is a manual itself, {root_of_one(root, name_it)}" if itself else ""
     return f"{names_in_words(loose)} {are} not in any manual", f"put {them} into a folder of {root}", instead
+
+
+def about_beside(loose: Sequence[str]) -> str | None:
+    """Say to an agent which files are not searched, because they are beside the manuals; None if there are none."""
+    if not loose:
+        return None
+    return (
+        f"Files beside the manuals are not searched: {names_in_words(loose)}. A manual is a folder; if the one with "
+        "these files is a manual itself, MANUALS_ROOT should name the folder above it."
+    )
 
 
 def in_words(kinds: Mapping[str, int]) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.files.snippets import Snippet
-from responses_mcp.manuals.files.unserved import names_in_words
+from responses_mcp.manuals.files.unserved import about_beside
 from responses_mcp.manuals.requests.paths import file_type
 
 LOWEST_SCORE: Final = 0.03
@@ -26,10 +26,6 @@ _ROWS_IN_IT: Final = 5
 _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 20))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told
 _NOTHING: Final = "Nothing in the manuals matches; try other words."
-_LOOSE: Final = (
-    "Files beside the manuals were not searched: {}. A manual is a folder; if the one with these files is a manual "
-    "itself, MANUALS_ROOT should name the folder above it."
-)
 _NO_FILES: Final = "There is no .md or .json file to search; put the manuals there as such files."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing matches well; these may be about something else."
@@ -124,8 +120,9 @@ class SearchResults:
 
     `no_such_path` is the path that was asked for, if nothing is at or below it. `not_by_meaning` says why they were
     not, or not all, compared by meaning, where there is a provider of vectors. `loose` are files in the folder of
-    manuals itself, and so in none of them; they are looked for where nothing fits. `no_files` tells that there are none
-    to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare its words are.
+    manuals itself, and so in none of them; they are looked for where nothing fits well. `no_files` tells that
+    there are none to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare
+    its words are.
     """
 
     rows: tuple[SearchRow, ...]
@@ -140,6 +137,11 @@ class SearchResults:
     def complete(self) -> bool:
         """Tell whether everything was searched."""
         return not self.unsearched
+
+    @property
+    def fits_badly(self) -> bool:
+        """Tell whether nothing was found, or nothing that has enough of the question."""
+        return not self.rows or self.rows[0].score < _DOUBTFUL or self.covered < _LITTLE
 
     @property
     def reason(self) -> str | None:
@@ -161,12 +163,9 @@ class SearchResults:
         if self.no_such_path is not None:
             return _NO_PATH.format(repr(self.no_such_path))
         fits = None
-        if self.rows and (self.rows[0].score < _DOUBTFUL or self.covered < _LITTLE):
-            fits = _WEAK
-        if not self.rows:
-            fits = _NO_FILES if self.no_files else _NOTHING
-        loose = _LOOSE.format(names_in_words(self.loose)) if self.loose else None
-        return " ".join(filter(None, (fits, loose, self.not_by_meaning))) or None
+        if self.fits_badly:
+            fits = _WEAK if self.rows else _NO_FILES if self.no_files else _NOTHING
+        return " ".join(filter(None, (fits, about_beside(self.loose), self.not_by_meaning))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""
