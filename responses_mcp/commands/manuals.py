@@ -41,6 +41,7 @@ from responses_mcp.manuals.embeddings.provider import address_of, open_embedder
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import UNREADABLE, Folder
 from responses_mcp.manuals.files.unserved import (
+    NO_FILES,
     SET_ROOT,
     about_links,
     about_loose,
@@ -158,6 +159,8 @@ async def _index(manuals: Manuals, settings: ManualsSettings, options: argparse.
         if not options.json:
             _say_report(report, kinds[-1])
     await _remark_unserved(settings, options, len(names))
+    if not (unreadable or any(report.files for report in reports)):
+        remark(NO_FILES)
     why = next(filter(None, (report.in_memory for report in reports)), None) or _why_in_memory(settings)
     names = [name for name in names if name not in unreadable]
     filled = {}
@@ -349,6 +352,8 @@ async def _ls(manuals: Manuals, settings: ManualsSettings, options: argparse.Nam
             many = _WHY[UNREADABLE] if each["files"] is None else counted(each["files"], "file")
             say(f"{name}{' ' * (wide - columns(name))}  {many}{f'; {others}' if others else ''}")
         await _remark_unserved(settings, options, len(shown))
+        if not (unreadable or any(each["files"] for each in shown)):
+            remark(NO_FILES)
     if unreadable:
         raise Stop(*unreadable, told=options.json)
 

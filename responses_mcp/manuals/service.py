@@ -172,7 +172,9 @@ class Manuals:
         results = _results(found, texts, why)
         if not results.fits_badly or results.no_such_path is not None or results.unsearched:
             return results
-        no_files = not results.rows and await self._threads.run(partial(_has_no_files, names))
+        no_files = not results.rows and not await self._threads.run(
+            lambda library, check: library.folder.has_files(names, check)
+        )
         if request.manual_ids:
             return replace(results, no_files=no_files)
         loose = await self._threads.run(lambda library, _: loose_files(str(library.folder.root)))
@@ -344,10 +346,6 @@ def _names(library: Library, _: CancellationCheck) -> tuple[list[str], str | Non
     """Return the ids of all manuals; or none, and why there are none."""
     names = library.folder.manuals()
     return names, None if names else why_there_is_none(library.folder.root)
-
-
-def _has_no_files(manual_ids: Sequence[str], library: Library, check: CancellationCheck) -> bool:
-    return not any(True for each in manual_ids for _ in library.folder.walk(each, check, {}))
 
 
 def _name_on_disk(manual_id: str, library: Library, _: CancellationCheck) -> str:

@@ -197,6 +197,7 @@ async def test_the_real_server_shakes_hands_with_the_configuration_that_was_give
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "manuals/guide").mkdir(parents=True)
+    write(tmp_path / "manuals/guide/a.md", "# A\n")
     config = write(tmp_path / "c.yaml", f"manuals:\n  root: {json.dumps(str(tmp_path / 'manuals'))}\n")
     with trio.fail_after(WAIT):
         code = await trio.to_thread.run_sync(lambda: cli.run(["doctor", "--offline", "--config", config]))
@@ -331,6 +332,17 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
             "linked is a symbolic link, and so not served",
             "move or copy the folder itself there",
         ),
+    ]
+
+
+def test_manuals_of_which_no_file_is_served_are_told_with_the_cure(tmp_path: Path) -> None:
+    for name in ("guide", "empty"):
+        (tmp_path / "root" / name).mkdir(parents=True)
+    write(tmp_path / "root/guide/a.txt", "x")
+    root = str(tmp_path / "root")
+    told = f"{root} has 2 manuals, but no .md or .json file to search; 1 file of another kind is not served (1 .txt)"
+    assert [each for each in check_configuration(load_settings({"MANUALS_ROOT": root})) if each.check == "manuals"] == [
+        ("manuals", "warn", told, "put the manuals there as such files")
     ]
 
 

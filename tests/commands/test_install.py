@@ -181,6 +181,14 @@ def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_no
     assert not file_of("codex", machine).exists()
 
 
+def test_manuals_of_which_no_file_is_served_are_told(install: Install, tmp_path: Path) -> None:
+    put(tmp_path / "hb/pump/care.txt", "Care\n")
+    done = install("codex", "--manuals", str(tmp_path / "hb"))
+    assert done.code == 0
+    assert f"{tmp_path / 'hb'} has 1 manual, but no .md or .json file to search; 1 file of another kind" in done.err
+    assert "put the manuals there as such files." in done.err
+
+
 def test_a_folder_that_is_a_manual_itself_is_told_with_the_one_that_was_meant(install: Install, tmp_path: Path) -> None:
     (tmp_path / "hb/pump").mkdir(parents=True)
     (tmp_path / "hb/pump/care.md").write_text("# Care\n", encoding="utf-8")

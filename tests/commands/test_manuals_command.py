@@ -511,6 +511,12 @@ def test_a_search_where_there_is_no_file_to_search_does_not_blame_the_words(manu
         path.rename(path.with_suffix(".txt"))
     for more in ([], ["--manual", "guide"]):
         assert output(manuals("find", "token", *more)).startswith("There is no .md or .json file to search;")
+    for command in (["ls"], ["index"], ["index", "guide"]):
+        code, _, err = manuals(*command)
+        assert (code, err) == (
+            0,
+            "openai-responses-mcp: There is no .md or .json file to search; put the manuals there as such files.\n",
+        )
 
 
 def test_an_empty_folder_of_manuals_is_named(manuals: Command, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from responses_mcp.commands.doctor.spending import can_be_written, check_spendin
 from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import KeyUnusable
+from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
@@ -137,7 +138,11 @@ def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
         kinds = sum((Counter(other_kinds(root, name)) for name in names), Counter[str]())
         others = in_words(kinds)
         many = f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}"
-        yield ok("manuals", f"{many}; {others}" if others else many)
+        if Folder(Path(root)).has_files(names, unchecked):
+            yield ok("manuals", f"{many}; {others}" if others else many)
+        else:
+            lacking = f"{many}, but no .md or .json file to search"
+            yield warn("manuals", f"{lacking}; {others}" if others else lacking, "put the manuals there as such files")
     if loose:
         told, cure, instead = about_loose(loose, root, len(names), name_it)
         yield warn("manuals", told, f"{cure}; {instead}" if instead else cure)

@@ -14,7 +14,7 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -120,6 +120,13 @@ class Folder:
                 raise
         with self.open(manual_id, under) as handle:
             yield handle.name, Stamp.of(os.fstat(handle.fileno()))
+
+    def has_files(self, manual_ids: Iterable[str], check: CancellationCheck) -> bool:
+        """Tell whether there is a file to search in any of these manuals; one that cannot be read may have some."""
+        try:
+            return any(True for each in manual_ids for _ in self.walk(each, check, {}))
+        except ManualsError:
+            return True
 
     def open(self, manual_id: str, path: str) -> BinaryIO:
         """Open a file for reading; its `name` is the path as spelled on disk."""

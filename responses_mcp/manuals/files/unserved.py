@@ -24,6 +24,9 @@ _FIRST_PAGES: Final = ("index.md", "contents.md", "toc.md", "目次.md")  # a fo
 SET_ROOT: Final = "set manuals.root (MANUALS_ROOT) to"
 """How people name the folder of manuals, unless a command has been told."""
 
+NO_FILES: Final = "There is no .md or .json file to search; put the manuals there as such files."
+"""What is said where there are manuals, but nothing in them is served."""
+
 
 def other_kinds(root: str, manual_id: str) -> dict[str, int]:
     """Count the files of a manual that are not served for their kind, by their endings.

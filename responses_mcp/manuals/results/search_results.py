@@ -9,7 +9,7 @@ from typing import Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.files.snippets import Snippet
-from responses_mcp.manuals.files.unserved import about_beside
+from responses_mcp.manuals.files.unserved import NO_FILES, about_beside
 from responses_mcp.manuals.requests.paths import file_type
 
 LOWEST_SCORE: Final = 0.03
@@ -26,7 +26,6 @@ _ROWS_IN_IT: Final = 5
 _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 20))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told
 _NOTHING: Final = "Nothing in the manuals matches; try other words."
-_NO_FILES: Final = "There is no .md or .json file to search; put the manuals there as such files."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
@@ -164,7 +163,7 @@ class SearchResults:
             return _NO_PATH.format(repr(self.no_such_path))
         fits = None
         if self.fits_badly:
-            fits = _WEAK if self.rows else _NO_FILES if self.no_files else _NOTHING
+            fits = _WEAK if self.rows else NO_FILES if self.no_files else _NOTHING
         return " ".join(filter(None, (fits, about_beside(self.loose), self.not_by_meaning))) or None
 
     def as_json(self) -> JsonObject:
