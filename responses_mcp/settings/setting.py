@@ -98,6 +98,9 @@ class Setting(NamedTuple):
         return _EXPECTED[self.kind]
 
 
+SINGLE_QUOTES: Final = "put text with backslashes into single quotation marks: in double ones they begin escapes"
+"""The cure for a path of Windows in double quotation marks in YAML."""
+
 _EXPECTED: Final[dict[str, str]] = {
     "boolean": "true or false",
     "debug": "true or false",
@@ -255,6 +258,8 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
         return _toolsets(value, findings) if isinstance(value, list) else _bad(value, findings)  # pyright: ignore[reportUnknownArgumentType]
     if setting.kind == "headers":
         return value if isinstance(value, dict) else _bad(value, findings)  # pyright: ignore[reportUnknownVariableType]
+    if setting.kind in {"path", "folder"} and isinstance(value, str) and _has_control(value):
+        return _bad(value, findings)._replace(cure=SINGLE_QUOTES)  # most likely a tab, which "C:\temp" has
     return _text(setting, value, findings) if isinstance(value, str) else _bad(value, findings)
 
 
@@ -295,12 +300,18 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
         return text if len(text) <= _LONGEST_TEXT and text.isprintable() else _bad(text, findings)
     if setting.kind in {"path", "folder"}:
         # Undecodable names arrive as lone surrogates and are good paths; control characters never are.
-        fits = len(text) <= _LONGEST_PATH and not any(char < " " or char == "\x7f" for char in text)
+        fits = len(text) <= _LONGEST_PATH and not _has_control(text)
+        if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":  # cmd.exe keeps them in a variable
+            return BadValue((Raw(text, quoted=False),), cure="leave out the quotation marks")
     else:
         fits = _plain_word(text)
         if fits and setting.kind == "time_zone" and not _is_time_zone(text):
             return BadValue((Raw(text),), cure=f"correct it or leave it out{_ZONES_OF_WINDOWS}")
     return text if fits else _bad(text, findings)
+
+
+def _has_control(text: str) -> bool:
+    return any(char < " " or char == "\x7f" for char in text)
 
 
 def _is_time_zone(text: str) -> bool:

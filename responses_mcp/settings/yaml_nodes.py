@@ -15,7 +15,7 @@ import yaml
 
 from responses_mcp.settings.findings import Findings, Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
-from responses_mcp.settings.setting import Given, Kind, Odd, described
+from responses_mcp.settings.setting import SINGLE_QUOTES, Given, Kind, Odd, described
 
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
@@ -48,11 +48,12 @@ def _root(path: Path, text: str, findings: Findings) -> yaml.MappingNode | None:
         node: Any = yaml.SafeLoader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        escape = "double-quoted" in (error.context or "") and "escape" in (error.problem or "")
         findings.problem(
             "config file: expected valid YAML, got an error there, ",
             Raw(" ".join(filter(None, (error.context, without_jargon(error.problem or "")))), limit=160),
             where=place(path) if mark is None else place(path, mark.line + 1, mark.column + 1),
-            cure="correct the file",
+            cure=SINGLE_QUOTES if escape else "correct the file",
         )
         return None
     except (yaml.YAMLError, ValueError, OverflowError) as error:

@@ -108,6 +108,32 @@ def test_a_root_is_the_path_of_a_folder(yaml: str, tmp_path: Path) -> None:
     assert loaded.settings.manuals == ManualsSettings()
 
 
+def test_a_backslash_that_became_a_tab_is_told_with_the_quotation_marks_to_use(tmp_path: Path) -> None:
+    assert problem(load(tmp_path, 'manuals: {root: "C:\\temp"}\n')).endswith(
+        "put text with backslashes into single quotation marks: in double ones they begin escapes."
+    )
+
+
+# As `set NAME="C:\\handbooks"` in cmd.exe gives it, and some readers of .env files.
+@pytest.mark.parametrize("mark", ['"', "'"])
+@pytest.mark.parametrize(
+    ("name", "setting", "what"),
+    [
+        ("MANUALS_ROOT", "manuals.root", "folder"),
+        ("MANUALS_INDEX_DIR", "manuals.index_dir", "folder"),
+        ("RESEARCH_STATE_DIR", "research.state_dir", "folder"),
+        ("DEBUG", "server.debug_file", "file"),
+    ],
+)
+def test_quotation_marks_around_a_path_are_told_to_be_left_out(
+    mark: str, name: str, setting: str, what: str, tmp_path: Path
+) -> None:
+    given = f"{mark}/handbooks{mark}"
+    assert problem(load(tmp_path, environ={name: given})) == (
+        f"{setting}: expected the path of a {what}, got {given} (from env {name}); leave out the quotation marks."
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "why", "cure"),
     [

@@ -97,6 +97,7 @@ def test_a_file_that_cannot_be_text_is_one_problem_and_leaves_the_defaults(
 
 
 BROKEN = "config file: expected valid YAML, got an error there, "
+SINGLE = "put text with backslashes into single quotation marks: in double ones they begin escapes."
 FORBIDDEN = "config file: expected printable text, got a character or escape that YAML forbids (from FILE"
 ROOT = "config file: expected a mapping of sections, got "
 KEY = "config file: expected names as keys, got "
@@ -113,7 +114,9 @@ DEEP = "config file: expected a few levels, got far too many (from FILE); flatte
         ("a: *nowhere\n", (BROKEN, "(from FILE line 1 column 4); correct the file.")),
         ("a: b: c\n", (BROKEN, "(from FILE line 1 column 5); correct the file.")),
         ("a: 1\n---\nb: 2\n", (BROKEN, "(from FILE line 2 column 1); correct the file.")),
-        ('a: "\\q"\n', (BROKEN, "(from FILE line 1 column 6); correct the file.")),
+        ('a: "\\q"\n', (BROKEN, f"(from FILE line 1 column 6); {SINGLE}")),
+        ('a: "C:\\Users\\me"\n', (BROKEN, f"(from FILE line 1 column 9); {SINGLE}")),
+        ('a: "\n', (BROKEN, "(from FILE line 2 column 1); correct the file.")),
         ("a: 1\nb: \x07\n", (f"{FORBIDDEN} line 2); remove it.",)),
         ("a: \x00\n", (f"{FORBIDDEN} line 1); remove it.",)),
         ('a: "\\UFFFFFFFF"\n', (f"{FORBIDDEN}); remove it.",)),
