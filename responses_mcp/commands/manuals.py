@@ -54,7 +54,7 @@ from responses_mcp.manuals.files.unserved import (
 from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
 from responses_mcp.manuals.requests.paths import file_type, parts_of
-from responses_mcp.manuals.results.search_results import SearchRow
+from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchRow
 from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, Settings
 
@@ -78,7 +78,7 @@ _WHY: Final = {
     "too_deep": "under too many folders",
     "disk_full": "no room on the disk of the index",
     "locked": "another process holds the lock of the index and does nothing",
-    "not_text": "not text in any known encoding",
+    "not_text": "not text in UTF-8, UTF-16 with a mark, EUC-JP or Shift_JIS; save it as UTF-8",
     "time_budget": "no time was left; allow more with --budget-ms, or run 'manuals index' first",
 }
 _COMMANDS: Final = ("index", "find", "read", "ls")
@@ -296,6 +296,8 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         say()
     for each in found.unsearched:
         say(f"Not searched in {each.manual_id}: {each.number} ({_WHY.get(each.reason, each.reason)}).")
+    if lasting := dict.fromkeys(each.manual_id for each in found.unsearched if each.reason != OUT_OF_TIME):
+        say(f"Which they are: {_command(settings, options, 'index', *lasting)}")
     if rows:
         say()
         say(f"Read it: {_read_command(rows[0], settings, options)}")

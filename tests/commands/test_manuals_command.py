@@ -136,6 +136,16 @@ def test_index_and_find_say_what_is_not_indexed_and_why(
     assert "Not searched in guide: 1 file (larger than manuals.max_file_bytes).\n" in out
 
 
+def test_a_file_in_another_encoding_is_told_with_those_that_are_known(manuals: Command, root: Path) -> None:
+    why = "not text in UTF-8, UTF-16 with a mark, EUC-JP or Shift_JIS; save it as UTF-8"
+    (root / "guide/jis.md").write_bytes("# 見出し\n\n予備電源\n".encode("iso-2022-jp"))
+    (root / "guide/unmarked.md").write_bytes("# Unmarked\n".encode("utf-16-le"))
+    lines = output(manuals("index", "guide")).splitlines()
+    assert lines[1:3] == [f"  jis.md ({why})", f"  unmarked.md ({why})"]
+    out = output(manuals("find", "token", "--manual", "guide"))
+    assert f"Not searched in guide: 2 files ({why}).\nWhich they are: openai-responses-mcp manuals index guide\n" in out
+
+
 def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "file", "in the way")
     monkeypatch.setenv("MANUALS_INDEX_DIR", str(tmp_path / "file"))

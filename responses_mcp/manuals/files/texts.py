@@ -29,8 +29,10 @@ _MARKS: Final = {_UTF_8: codecs.BOM_UTF8, "utf-16-le": codecs.BOM_UTF16_LE, "utf
 # In this order: EUC-JP is also good Shift_JIS in most cases, though nonsense; the other way round hardly ever.
 _LEGACY: Final = ("euc_jp", "cp932")
 _WITHOUT_A_MARK: Final = (_UTF_8, *_LEGACY)
-_NUL: Final = re.compile("\0")
-_NO_JAPANESE: Final = re.compile("[\0\x80-\x9f\ue000-\uf8ff]")  # what Python makes of bytes that stand for nothing
+# A NUL, or ISO-2022-JP, which is ASCII throughout and means nothing as that.
+_NO_TEXT: Final = re.compile("\0|\x1b\\$[@B]")
+# Also what Python makes of bytes that stand for nothing.
+_NO_JAPANESE: Final = re.compile(f"{_NO_TEXT.pattern}|[\x80-\x9f\ue000-\uf8ff]")
 _NOT_ASCII: Final = re.compile("[^\0-\x7f]+")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes
@@ -78,7 +80,7 @@ def encoding_of(handle: BinaryIO, check: CancellationCheck) -> str | None:
 
 
 def _fits(encoding: str, handle: BinaryIO, check: CancellationCheck) -> bool:
-    foreign = _NO_JAPANESE if encoding in _LEGACY else _NUL
+    foreign = _NO_JAPANESE if encoding in _LEGACY else _NO_TEXT
     try:
         return not any(map(foreign.search, _decoded(handle, encoding, "strict", check)))
     except UnicodeDecodeError:

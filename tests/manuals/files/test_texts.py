@@ -130,7 +130,7 @@ def test_what_windows_calls_shift_jis_is_read_as_that(text: str) -> None:
 
 @pytest.mark.parametrize(
     "data", [b"\x89PNG\r\n\x1a\n\0\0", b"a\0b", b"caf\xe9 au lait\n", b"\xff\xfea", "abc".encode("utf-16-be"),
-             "a".encode("utf-32"), "日本".encode() + b"\xff"]
+             "a".encode("utf-32"), "日本".encode() + b"\xff", "ab\n日本".encode("iso-2022-jp")]
 )  # fmt: skip
 def test_what_is_in_no_encoding_or_has_a_nul_is_no_text(data: bytes) -> None:
     assert encoding_of(io.BytesIO(data), unchecked) is None
