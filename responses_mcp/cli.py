@@ -12,7 +12,7 @@ from importlib import import_module
 
 from responses_mcp import __version__
 from responses_mcp.debuglog import configure
-from responses_mcp.errors import KeyUnusable, exhausted
+from responses_mcp.errors import KeyUnusable, exhausted, program
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import LoadedSettings, load_settings, show_config
 from responses_mcp.settings.address import drop_unfilled
@@ -135,7 +135,7 @@ def _before_command(argv: Sequence[str]) -> str | None:
     if command is None or not argv[0].startswith("-"):
         return None
     leave = ", or leave it out" if argv[0] == "--stdio" else ""
-    return f"put {argv[0]} behind the command{leave}: openai-responses-mcp {command} …"
+    return f"put {argv[0]} behind the command{leave}: {program()} {command} …"
 
 
 def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
@@ -154,9 +154,7 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
         return no_command(word, COMMANDS)
     question = " ".join(words)
     if " " in question or question.endswith("?") or not question.isascii():
-        return (
-            f'to ask a question, write: openai-responses-mcp ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
-        )
+        return f'to ask a question, write: {program()} ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
     return no_command(word, COMMANDS)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
+
+PROGRAM: Final = "openai-responses-mcp"
 
 _MEMORY: Final = (
     "There is no memory left, or no thread (ENOMEM); close other programs, or raise the limits of this one "
@@ -152,6 +155,23 @@ class DeadlineExceeded(UpstreamError):
 
 class UnusableReply(UpstreamError):
     """Something came back that is not an answer."""
+
+
+def program(*arguments: str) -> str:
+    """Return what starts this program in a shell, with arguments: its name where that is found, else as it was called.
+
+    For commands in messages, which somebody pastes: one in the environment of a checkout is not on the PATH.
+    """
+    import shlex  # noqa: PLC0415  # a start should not wait for these
+    import shutil  # noqa: PLC0415
+    import subprocess  # noqa: PLC0415
+
+    called = sys.argv[0]
+    folder, file = os.path.split(os.path.abspath(called))  # noqa: PTH100
+    if os.path.splitext(file)[0] != PROGRAM or os.path.dirname(shutil.which(PROGRAM) or "") == folder:  # noqa: PTH120, PTH122
+        called = PROGRAM
+    words = [called, *arguments]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def exhausted(error: BaseException) -> str | None:

@@ -19,7 +19,6 @@ import trio
 
 from responses_mcp.commands.terminal import (
     FAILED,
-    NAME,
     WRONG,
     StatusLine,
     Stop,
@@ -29,7 +28,7 @@ from responses_mcp.commands.terminal import (
     remark,
 )
 from responses_mcp.debuglog import configure
-from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError
+from responses_mcp.errors import BadArgument, ConfigError, KeyUnusable, ResponsesMcpError, program
 from responses_mcp.json_types import JsonObject
 from responses_mcp.outgoing import told
 from responses_mcp.redaction import Redactor
@@ -167,7 +166,7 @@ def with_usage(document: JsonObject, usage: Usage | None, masked: Mapping[str, i
 def _for_a_shell(error: KeyUnusable) -> str:
     """Return what is wrong with a key, with a cure for those who have no MCP client before them."""
     remedy = error.remedy or f"Set it in this shell: `{error.command}`."
-    return f"{error.cause} {remedy} '{NAME} doctor' checks it."
+    return f"{error.cause} {remedy} '{program()} doctor' checks it."
 
 
 # Stdin

@@ -7,14 +7,9 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from responses_mcp.commands.clients import Machine
-from responses_mcp.commands.terminal import NAME, Stop, remark, say, write
+from responses_mcp.commands.terminal import Stop, remark, say, write
 from responses_mcp.settings import Settings
 from responses_mcp.settings.load import FILE, FOLDER, load_settings
-
-PROFILES_HINT: Final = (
-    f"answer_quick and answer_detailed ask as answer does; '{NAME} install --write --profiles' sets them apart."
-)
-"""What is said to whom has one profile only."""
 
 _EXAMPLE: Final = "config.yaml.example"
 

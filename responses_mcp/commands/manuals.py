@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
@@ -34,6 +32,7 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
+from responses_mcp.errors import program
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
@@ -318,12 +317,12 @@ def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.N
 
 def _command(settings: ManualsSettings, options: argparse.Namespace, *command: str) -> str:
     """Return a command about the same folder of manuals, as it can be typed."""
-    words = [NAME, "manuals", *command]
+    words = ["manuals", *command]
     if options.root is not None:
         words += ["--root", settings.root or ""]
     if options.config is not None:
         words += ["--config", options.config]
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+    return program(*words)
 
 
 # ls

@@ -37,7 +37,7 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
-from responses_mcp.errors import ResponsesMcpError
+from responses_mcp.errors import ResponsesMcpError, program
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.question import EFFORTS
 from responses_mcp.research.service import Research, open_research
@@ -214,7 +214,7 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
             await research.cancel(run_id)
             said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
             raise Stop(said, code=INTERRUPTED)
-    raise Stop(f"The run goes on without this command: {NAME} research show {run_id}", code=INTERRUPTED)
+    raise Stop(f"The run goes on without this command: {program()} research show {run_id}", code=INTERRUPTED)
 
 
 async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[int], watch: Watch) -> RunView:
@@ -237,7 +237,7 @@ async def _cancelled(research: Research, run_id: str, interrupts: AsyncIterator[
         raise failures[0]
     if not views:
         watch.end()
-        said = f"The API has not confirmed the cancel yet; what became of the run: {NAME} research show {run_id}"
+        said = f"The API has not confirmed the cancel yet; what became of the run: {program()} research show {run_id}"
         remark(said)  # now, as another Ctrl-C may come while this is left
         raise Stop(code=INTERRUPTED, details={"message": said})
     return views[0]

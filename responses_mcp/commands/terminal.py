@@ -20,6 +20,7 @@ from io import TextIOWrapper
 from typing import Any, Final, Self, TextIO
 
 from responses_mcp.commands.parser import Parser
+from responses_mcp.errors import PROGRAM
 from responses_mcp.settings import Settings, load_settings
 from responses_mcp.settings.address import drop_unfilled
 
@@ -28,7 +29,7 @@ FAILED: Final = 1
 WRONG: Final = 2  # a wrong command line or configuration
 INTERRUPTED: Final = 130
 
-NAME: Final = "openai-responses-mcp"
+NAME: Final = PROGRAM
 
 _GONE: Final = {errno.EPIPE, errno.EINVAL}  # a reader that left; the second is what Windows says
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

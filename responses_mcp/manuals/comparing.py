@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import trio
 
+from responses_mcp.errors import program
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed, SectionsRefused, model_name
 from responses_mcp.manuals.embeddings.filling import Vectors, batch, embedded, fill, require_one_length
@@ -118,9 +119,7 @@ class Comparing:
         lacking: Work[list[Section]] = lambda library, check: library.lacking(ids, question, check)  # noqa: E731
         many = len(await self._threads.run(lacking))
         if many > embedder.few:
-            raise EmbeddingFailed(
-                f"{many:,} candidates have no vector yet; run 'openai-responses-mcp manuals index --embed'."
-            )
+            raise EmbeddingFailed(f"{many:,} candidates have no vector yet; run '{program()} manuals index --embed'.")
         with trio.move_on_at(deadline) as waiting:
             await self._embedding_few.acquire()
         if waiting.cancelled_caught:

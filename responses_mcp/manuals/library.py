@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from responses_mcp.errors import exhausted
+from responses_mcp.errors import exhausted, program
 from responses_mcp.manuals.cancellation import CancellationCheck, FairLock, OutOfTime, unchecked
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed, Place
 from responses_mcp.manuals.embeddings.filling import Vectors
@@ -401,7 +401,7 @@ def _require_length(given: int, others: int) -> None:
     if others not in (0, given):
         raise EmbeddingFailed(
             f"The model gives vectors of {given} numbers and the index has some of {others}; run "
-            "'openai-responses-mcp manuals index --forget', and then 'openai-responses-mcp manuals index --embed'."
+            f"'{program()} manuals index --forget', and then '{program()} manuals index --embed'."
         )
 
 

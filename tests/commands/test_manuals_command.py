@@ -447,6 +447,31 @@ def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, root
     assert output(manuals(*command[2:])) == "# One\n\nSomething about widgets.\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="quotation marks differ there")
+@pytest.mark.parametrize(
+    ("on_path", "called", "advised"),
+    [
+        (False, ".venv/bin/openai-responses-mcp", ".venv/bin/openai-responses-mcp"),
+        (False, "my venv/bin/openai-responses-mcp", "'my venv/bin/openai-responses-mcp'"),
+        (True, ".venv/bin/openai-responses-mcp", "openai-responses-mcp"),
+        (False, "responses_mcp/__main__.py", "openai-responses-mcp"),
+    ],
+)
+def test_what_find_tells_to_read_begins_with_what_starts_this_program_here(
+    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, on_path: bool, called: str, advised: str
+) -> None:
+    other = tmp_path / "other/bin"
+    for place in (tmp_path / called, other / "openai-responses-mcp"):
+        write(place, "#!/bin/sh\n")
+        place.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str((tmp_path / called).parent if on_path else other))
+    monkeypatch.setattr(sys, "argv", [called])
+    last = output(manuals("find", "how long is a token valid?")).splitlines()[-1]
+    assert last == f"Read it: {advised} manuals read guide auth/tokens.md --line 5"
+    assert f"see what there is: {advised} manuals ls guide" in manuals("read", "guide", "nowhere.md")[2]
+
+
 def test_find_ranks_what_all_manuals_have_or_those_that_are_named(manuals: Command, root: Path) -> None:
     write(root / "plant/token.md", "# 鍵\n\ntoken\n")
     both = output(manuals("find", "token rotation"))

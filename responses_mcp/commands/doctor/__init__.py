@@ -33,7 +33,6 @@ from responses_mcp.commands.installed import Installed, Unreadable, find_install
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,
-    NAME,
     Stop,
     on_terminal,
     parser_of,
@@ -43,6 +42,7 @@ from responses_mcp.commands.terminal import (
     show_now,
     write,
 )
+from responses_mcp.errors import program
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.address import drop_unfilled
 from responses_mcp.settings.load import LoadedSettings, load_settings
@@ -171,7 +171,7 @@ async def _check(  # noqa: PLR0917
         tell(finding)
     elsewhere = options.config is not None and loaded.settings is not here
     if elsewhere and not any(options.config in each.command for each in entries):
-        again = f'run "{NAME} install {options.client} --config {options.config} --write"'
+        again = f'run "{program()} install {options.client} --config {options.config} --write"'
         tell(warn("config", f"{options.config} is not what the entry names, so it was not looked at", again))
     with _variables(start.environ):
         listed = await _network(loaded, tell, offline=options.offline)

@@ -17,9 +17,9 @@ from responses_mcp import __version__
 from responses_mcp.commands.clients import CLIENTS, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
-from responses_mcp.commands.example_profiles import PROFILES_HINT, has_profiles
+from responses_mcp.commands.example_profiles import has_profiles
 from responses_mcp.commands.terminal import NAME
-from responses_mcp.errors import KeyUnusable
+from responses_mcp.errors import KeyUnusable, program
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
@@ -61,7 +61,11 @@ def check_configuration(loaded: LoadedSettings, client: str | None = None) -> It
     openai = loaded.settings.openai
     yield check_key(openai, client)
     if not has_profiles(loaded.settings):
-        yield ok("profiles", PROFILES_HINT.removesuffix("."))
+        yield ok(
+            "profiles",
+            f"answer_quick and answer_detailed ask as answer does; '{program()} install --write --profiles' sets them "
+            "apart",
+        )
     if openai.headers:
         names = ", ".join(f"{header} (from {name})" for header, name in openai.headers_env.items())
         yield ok("headers", f"also sent: {names}; the values are not shown")
@@ -107,7 +111,7 @@ def check_key(openai: OpenAISettings, client: str | None = None) -> Finding:
         if error.remedy is None and known is not None and known.writes_values:
             fix = f'Add "{name}" with its value to "env" of its entry, and restart {known.title}.'
         elif error.unfilled and known is not None:  # or its entry has the placeholder of another client
-            fix += f' If it is set there, run "{NAME} install {client} --write" again.'
+            fix += f' If it is set there, run "{program()} install {client} --write" again.'
         return fail("key", found, fix[0].lower() + fix[1:].rstrip("."))
     if "authorization" in headers and openai.api_key:
         return ok("key", f"{name} is set and well formed; it is not shown")

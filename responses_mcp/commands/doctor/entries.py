@@ -11,7 +11,7 @@ from responses_mcp.commands.clients import CLIENTS, ClientLimits, client_limit
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.commands.installed import Installed, Unreadable, read_by_server, secret_variables
-from responses_mcp.commands.terminal import NAME
+from responses_mcp.errors import program
 from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.setting import names_in
@@ -32,10 +32,10 @@ def check_entries(
     """
     openai = settings.openai
     if not found and client is not None and client in CLIENTS:
-        fix = f'run "{NAME} install {client} --write", and "{NAME} install --list" to see all'
+        fix = f'run "{program()} install {client} --write", and "{program()} install --list" to see all'
         yield warn("clients", f"{CLIENTS[client].title} has no entry for this server", fix)
     elif not found:
-        yield ok("clients", f'none has an entry for this server; "{NAME} install CLIENT --write" adds one')
+        yield ok("clients", f'none has an entry for this server; "{program()} install CLIENT --write" adds one')
     for each in found:
         title = CLIENTS[each.client].title
         if isinstance(each, Unreadable):
@@ -45,11 +45,11 @@ def check_entries(
             yield verdict("clients", f"{each.file} of {title} was not read: {why}", "correct that file")
             continue
         where = f"by {each.name} in {each.file}"
-        again = f'run "{NAME} install {each.client} --write" again'
+        again = f'run "{program()} install {each.client} --write" again'
         if each.program() is None:
             verdict = warn if client is None else fail
             gone = f"{title} is told to start {each.command[0]}, which is not there, {where}"
-            yield verdict("clients", gone, f'{again}, or "{NAME} install --remove {each.client}"')
+            yield verdict("clients", gone, f'{again}, or "{program()} install --remove {each.client}"')
         elif CLIENTS[each.client].turns_off(each.entry):
             off = f"{title} has it turned off, {where}"
             yield warn(
@@ -63,7 +63,7 @@ def check_entries(
             unstarted = "; it is not started here, because that file is of this folder" if each.of_project else ""
             asks = ""
             if not each.entry.items() >= CLIENTS[each.client].trust.items():
-                asks = f'; it asks before each call, which "{NAME} install {each.client} --trust --write" ends'
+                asks = f'; it asks before each call, which "{program()} install {each.client} --trust --write" ends'
             yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}{asks}")
             yield from _surroundings(each, settings, where, again, root)
 
@@ -87,7 +87,8 @@ def _surroundings(
     if not root.strip() or root == settings.manuals.root:
         return
     if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
-        fix = f'run "{NAME} install {entry.client} --write --manuals DIR" with the folder in which your manuals are'
+        again = f'"{program()} install {entry.client} --write --manuals DIR"'
+        fix = f"run {again} with the folder in which your manuals are"
         yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", fix)
     else:
         yield from check_manuals(root)
@@ -121,9 +122,13 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
     if not hasty:
         return ok("time-outs", within)
     told = ", ".join(f"{client.title} ({limit:g} s)" for client, limit, _ in hasty)
-    cures = [client.call_cure or f'run "{NAME} install {name} --write" again' for client, _, name in hasty]
-    fixes = dict.fromkeys(cure.format(limit=client_limit(timeout_ms)) for cure in cures)
-    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(fixes))
+    cures = [
+        client.call_cure.format(limit=client_limit(timeout_ms))
+        if client.call_cure
+        else f'run "{program()} install {name} --write" again'
+        for client, _, name in hasty
+    ]
+    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(dict.fromkeys(cures)))
 
 
 def _own_limit(entry: Installed, seconds: float) -> float:

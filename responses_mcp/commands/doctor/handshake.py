@@ -16,7 +16,7 @@ import trio
 
 from responses_mcp.commands.clients import ClientLimits
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
-from responses_mcp.commands.terminal import NAME
+from responses_mcp.errors import program
 
 _ANSWERS: Final = 30.0  # seconds for the handshake and the list; hardly a client waits longer
 _ENDS: Final = 5.0  # seconds for the process to exit at the end of its input
@@ -175,7 +175,7 @@ def check_handshake(
 def _start(handshake: Handshake, clients: Sequence[ClientLimits], whose: str) -> Finding:
     seconds, tools = handshake.seconds, handshake.tools
     said = handshake.last_words or "nothing"
-    look = f'run "{NAME} --stdio" in a terminal and read what it says'
+    look = f'run "{program()} --stdio" in a terminal and read what it says'
     if seconds is None and handshake.exit_code is not None:
         found = f"{whose} ended with code {handshake.exit_code} before it answered; its last output: {said}"
         return fail("start", found, look)

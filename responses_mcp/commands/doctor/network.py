@@ -16,7 +16,7 @@ from responses_mcp import __version__
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
 from responses_mcp.commands.doctor.model_ends import Announced
 from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way
-from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError
+from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.client import open_connections
 from responses_mcp.responses_api.http.network import tls_error
@@ -40,7 +40,7 @@ _MEANINGS: Final = {
     404: (
         "nothing is there",
         "correct the path in openai.base_url, which often ends in /v1; a gateway without a list of models can be tried "
-        'with "openai-responses-mcp ask"',
+        f'with "{program()} ask"',
     ),
 }
 """What a status means, and the fix."""
@@ -189,7 +189,7 @@ def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_cr
     if error.status in {401, 403} and not with_credentials:
         return ok("http", f"{path}: {code}; the API is there and wants a key")
     if error.status == 403 and "scope" in error.message:
-        fix = 'give the key the permission to read models, or try it with "openai-responses-mcp ask"'
+        fix = f'give the key the permission to read models, or try it with "{program()} ask"'
         return warn("http", f"{path}: {code}; the key may not list models", fix)
     if error.status in _MEANINGS:
         meaning, fix = _MEANINGS[error.status]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Final, cast
 
-from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, UpstreamError
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, UpstreamError, program
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed, TextsRefused
 from responses_mcp.responses_api.api import ResponsesApi
@@ -39,7 +39,7 @@ class EmbeddingsEndpoint:
 
     few = 8  # sections, in one request
     rest = 10.0
-    if_slow = "; check manuals.embeddings.base_url and the network. 'openai-responses-mcp doctor' says more."
+    if_slow = f"; check manuals.embeddings.base_url and the network. '{program()} doctor' says more."
 
     def __init__(
         self, settings: EmbeddingsSettings, api: Callable[[], ResponsesApi], masked: Callable[[str], str] = str
