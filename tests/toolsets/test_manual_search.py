@@ -220,6 +220,14 @@ async def test_what_cannot_be_asked_says_why(root: Path, arguments: dict[str, An
         assert (await here.fail("manual_search", **arguments))["message"] == message
 
 
+async def test_who_passes_a_place_without_a_ref_is_shown_the_right_form(root: Path) -> None:
+    async with desk(settings_for(root)) as here:
+        await here.call("manual_ls")
+        failed = await here.fail("manual_read", manual_id="pumps", path="care.md", start_line=3, max_chars=500)
+    assert failed["code"] == "invalid_parameter"
+    assert failed["message"] == "manual_id, path, start_line belong into ref; pass ref: {manual_id, path, start_line}."
+
+
 async def test_a_limit_comes_as_text_too_and_over_twenty_it_is_twenty(root: Path) -> None:
     for number in range(30):
         write(root, f"pumps/{number}.md", "# Rust\n\nrust\n")

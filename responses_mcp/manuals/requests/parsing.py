@@ -136,6 +136,10 @@ def parse_hits(arguments: Mapping[str, Any]) -> HitsRequest:
 
 def parse_read(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = ()) -> ReadRequest:
     """Read the arguments of `manual_read`."""
+    flat = [name for name in ("manual_id", "path", "start_line") if name in arguments]
+    if flat and "ref" not in arguments:
+        message = f"{', '.join(flat)} belong into ref; pass ref: {{manual_id, path, start_line}}."
+        raise ManualsError("invalid_parameter", message, field="ref")
     given = Arguments.of_tool("manual_read", arguments, "ref", "max_chars", "scope")
     scope = given.get("scope", "section")
     if scope != "section":
