@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
 import trio
@@ -46,6 +46,7 @@ from responses_mcp.manuals.files.unserved import (
     about_loose,
     in_words,
     loose_files,
+    loose_kinds,
     names_in_words,
     other_kinds,
     root_of_one,
@@ -105,7 +106,7 @@ def run(argv: Sequence[str]) -> int:
     if options.command == "read":
         _take_apart(options, options.own)
     if options.command == "ls" and options.manual and not options.path:
-        options.manual, _, options.path = options.manual.partition("/")
+        options.manual, _, options.path = options.manual.replace("\\", "/").partition("/")
     options.rest = rest  # words of a query that stand behind an option
     return run_command(lambda: _run(options), as_json=options.json)
 
@@ -416,10 +417,10 @@ def _require_quotes(options: argparse.Namespace, rest: Sequence[str]) -> None:
 def _take_apart(options: argparse.Namespace, parser: Parser) -> None:
     """Take a place as `find` shows it, such as guide/auth/tokens.md:57, apart."""
     if options.path is None:
-        options.manual, _, options.path = options.manual.partition("/")
+        options.manual, _, options.path = options.manual.replace("\\", "/").partition("/")
     if not options.manual or file_type(options.manual) is not None:
         given = options.manual or f"/{options.path}"
-        parser.error(f"pass MANUAL and PATH, or a place as 'manuals find' shows it, not {given!r} alone")
+        parser.error(f"pass MANUAL and PATH, or a place as 'manuals find' shows it, not '{given}' alone")
     if not options.path:
         parser.error(f"PATH is missing; 'manuals ls {options.manual}' lists the files of {options.manual}")
     path, _, line = options.path.rpartition(":")
@@ -537,6 +538,8 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
 async def _remark_unserved(settings: ManualsSettings, options: argparse.Namespace, manuals: int) -> None:
     """Say what of the root is not in any of so many manuals: files, and links to folders."""
     await _remark_loose(settings, options, manuals)
+    if kinds := await _in_thread(loose_kinds, settings.root or ""):
+        remark(f"Beside the manuals, {in_words(kinds)}.")
     if links := await _in_thread(about_links, settings.root or ""):
         remark(f"{'; '.join(links)}.")
 
@@ -564,7 +567,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         root = os.path.abspath(os.path.expanduser(options.root))  # noqa: PTH100, PTH111  # Path raises where there is no home
         if not options.root.strip() or (not os.path.isdir(root) and not _forgets(options)):  # noqa: PTH112
             is_file = os.path.isfile(root)  # noqa: PTH113
-            what = f"{options.root!r} is a file, not a folder" if is_file else f"there is no folder {options.root!r}"
+            what = f"'{options.root}' is a file, not a folder" if is_file else f"there is no folder '{options.root}'"
             raise Stop(f"--root: {what}; correct the path.", code=WRONG)
         environ["MANUALS_ROOT"] = root
     settings = configured(environ, options.config, silent=("manuals.root",) if _forgets(options) else ())
@@ -593,17 +596,22 @@ def _for_people(error: ManualsError, settings: ManualsSettings, options: argpars
     if not cause or "manual_" not in cure:
         return error.message
     cause = cause.replace("manual_id", f"'{_given(options)}'", 1)
+    folder = Folder(Path(settings.root or ""))
     if "candidate_ids" in error.details:
+        meant = _like(error.details.get("manual_id", ""), folder.manuals())
+        if meant is not None:
+            return f"{cause}; did you mean {meant}?"
         manuals = ", ".join(error.details["candidate_ids"])
         return f"{cause}; the manuals are {manuals}." if manuals else f"{cause}; the folder of manuals has none."
     manual = [error.details["manual_id"]] if "manual_id" in error.details else []
     if error.code in ("not_found", "forbidden") and manual and "path" in error.details:
-        meant = _of_that_name(
-            Folder(Path(settings.root or "")), manual[0], getattr(options, "path", "") or error.details["path"]
-        )
+        given = getattr(options, "path", "") or error.details["path"]
+        meant = _of_that_name(folder, manual[0], given, folders=options.work is _ls)
         if meant is not None:
             return f"{cause}; did you mean {meant}?"
     below = manual if "path" in error.details else []  # of the manual itself, listing it would say the same again
+    if cause.endswith("is a folder, not a file"):
+        below = [*manual, error.details["path"]]
     return f"{cause}; see what there is: {_command(settings, options, 'ls', *below)}"
 
 
@@ -613,11 +621,16 @@ def _given(options: argparse.Namespace) -> str:
     return next((each for each in names if "/" in each or "\\" in each), names[0])
 
 
-def _of_that_name(folder: Folder, manual_id: str, path: str) -> str | None:
-    """Return where in a manual the file with the name of `path` is, or else the one with a path like it, if any."""
+def _of_that_name(folder: Folder, manual_id: str, path: str, *, folders: bool) -> str | None:
+    """Return where in a manual the file with the name of `path` is, or else the one with a path like it, if any.
+
+    With `folders`, it may be one of those, too.
+    """
     name = path.rpartition("/")[2].casefold()
     with suppress(ManualsError):
         every = [each for each, _ in islice(folder.walk(manual_id, unchecked, {}), _MOST_COMPARED)]
+        if folders:
+            every += {str(above) for each in every for above in PurePosixPath(each).parents if above.name}
         found = [each for each in every if each.rpartition("/")[2].casefold() == name]
         return found[0] if len(found) == 1 else _like(path, found or every)
     return None

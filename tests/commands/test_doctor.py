@@ -319,7 +319,7 @@ def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> 
         each for each in check_configuration(load_settings({"MANUALS_ROOT": str(root)})) if each.check == "manuals"
     ]
     assert found == [
-        ("manuals", "ok", f"{root} has 1 manual; 2 files of other kinds are not served (2 .pdf)", None),
+        ("manuals", "ok", f"{root} has 1 manual; 3 files of other kinds are not served (2 .pdf, 1 .png)", None),
         (
             "manuals",
             "warn",
@@ -358,6 +358,16 @@ def test_a_folder_of_manuals_that_cannot_be_read_is_one_sentence(
     ]
     assert found[1] == "FAIL"
     assert found[2].endswith("; give the server permission or mend the disk, then ask again")
+
+
+async def test_who_has_manuals_may_do_without_a_key(examine: Doctor, tmp_path: Path) -> None:
+    (tmp_path / "manuals/guide").mkdir(parents=True)
+    write(tmp_path / "manuals/guide/a.md", "# A\n")
+    report = await examine("--offline", MANUALS_ROOT=str(tmp_path / "manuals"), OPENAI_API_KEY=None)
+    report.line(
+        "warn", "key", "OPENAI_API_KEY is not set; the manuals work without it", "Fix: set it where your client"
+    )
+    assert report.code == 0
 
 
 async def test_a_folder_without_manuals_and_an_index_that_cannot_be_kept_are_told(

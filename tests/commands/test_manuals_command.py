@@ -183,6 +183,15 @@ def test_index_counts_files_of_other_kinds_and_names_the_kinds(manuals: Command,
     assert [each["not_served"] for each in shown["manuals"]] == [{".pdf": 2, ".png": 1, "": 1}, {}]
 
 
+def test_files_of_other_kinds_beside_the_manuals_are_counted(manuals: Command, root: Path) -> None:
+    for name in ("memo.txt", "README", "readme.txt", ".hidden.txt", "guide/more.pdf"):
+        write(root / name, "x")
+    for command in ("ls", "index"):
+        code, out, err = manuals(command)
+        assert (code, "1 file of another kind is not served (1 .pdf)" in out) == (0, True)
+        assert err == "openai-responses-mcp: Beside the manuals, 1 file of another kind is not served (1 .txt).\n"
+
+
 def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
     manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -597,6 +606,13 @@ def test_ls_takes_a_manual_and_a_folder_in_one_word(manuals: Command) -> None:
     assert output(manuals("ls", "guide/auth")) == output(manuals("ls", "guide", "auth"))
 
 
+def test_a_place_may_have_backslashes_and_is_told_with_as_many_as_were_given(manuals: Command) -> None:
+    expected = output(manuals("read", "guide/auth/tokens.md"))
+    for place in (["guide\\auth\\tokens.md"], ["guide\\auth\\tokens.md:1"], ["guide", "auth\\tokens.md"]):
+        assert output(manuals("read", *place)) == expected
+    assert output(manuals("ls", "guide\\auth")) == output(manuals("ls", "guide/auth"))
+
+
 @pytest.mark.parametrize("place", ["/somewhere/guide/auth/tokens.md", "loose.md"])
 def test_a_place_that_is_no_manual_and_path_is_told_as_it_was_given(manuals: Command, place: str) -> None:
     code, out, err = manuals("read", place)
@@ -845,7 +861,7 @@ LISTING = "see what there is: openai-responses-mcp manuals ls"
         (["find", "x", "--manual", "nowhere"], "There is no manual 'nowhere'; the manuals are guide, plant."),
         (["read", "nowhere", "x.md"], "There is no manual 'nowhere'; the manuals are guide, plant."),
         (["read", "guide", "x.md"], f"Manual 'guide' has no 'x.md'; {LISTING} guide"),
-        (["read", "guide", "auth"], f"'auth' is a folder, not a file; {LISTING} guide"),
+        (["read", "guide", "auth"], f"'auth' is a folder, not a file; {LISTING} guide auth"),
         (["ls", "guide", "x"], f"Manual 'guide' has no 'x'; {LISTING} guide"),
         (["read", "guide", "Tokens.md"], "Manual 'guide' has no 'Tokens.md'; did you mean auth/tokens.md?"),
         (["read", "guide", "../x.md"], f"The path holds '..'; {LISTING}"),
@@ -862,6 +878,11 @@ def test_what_is_not_there_exits_1_with_a_cure_for_people(manuals: Command, argu
         (("read", "guide", "auth/tokens"), "auth/tokens.md"),
         (("read", "guide", "Auht/Tokens.md"), "auth/tokens.md"),
         (("ls", "guide", "auth/token.md"), "auth/tokens.md"),
+        (("ls", "guide", "Aut"), "auth"),
+        (("ls", "giude"), "guide"),
+        (("read", "Guide", "logs.md"), "guide"),
+        (("index", "guid"), "guide"),
+        (("find", "token", "--manual", "plannt"), "plant"),
     ],
 )
 def test_a_name_with_a_slip_is_told_with_the_one_that_was_meant(
@@ -908,7 +929,8 @@ def test_a_root_without_manuals_is_a_failure(manuals: Command, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("option", "variable", "said"),
     [
-        ("nowhere", None, "--root: there is no folder"),
+        ("nowhere", None, "--root: there is no folder 'nowhere'; correct the path."),
+        (r"C:\Users\me", None, r"--root: there is no folder 'C:\Users\me'; correct the path."),
         ("", None, "--root: there is no folder"),
         (" ", None, "--root: there is no folder"),
         (None, "nowhere", "manuals.root: there is no such folder"),

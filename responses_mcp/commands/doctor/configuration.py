@@ -30,6 +30,7 @@ from responses_mcp.manuals.files.unserved import (
     about_loose,
     in_words,
     loose_files,
+    loose_kinds,
     other_kinds,
 )
 from responses_mcp.responses_api.request.credentials import credential_headers
@@ -59,7 +60,7 @@ def check_configuration(loaded: LoadedSettings, client: str | None = None) -> It
         yield ok("config", _sources(files, variables))
     yield from findings
     openai = loaded.settings.openai
-    yield check_key(openai, client)
+    yield check_key(openai, client, manuals=loaded.settings.manuals.root is not None)
     if not has_profiles(loaded.settings):
         yield ok(
             "profiles",
@@ -99,8 +100,11 @@ def _section(sentence: str) -> str:
     return next((check for start, check in _SECTIONS.items() if sentence.startswith(start)), "config")
 
 
-def check_key(openai: OpenAISettings, client: str | None = None) -> Finding:
-    """Judge the form of the key, of which nothing is shown; where to set it depends on the client."""
+def check_key(openai: OpenAISettings, client: str | None = None, *, manuals: bool = False) -> Finding:
+    """Judge the form of the key, of which nothing is shown; where to set it depends on the client.
+
+    Who has `manuals` may want nothing else, and do without a key.
+    """
     name = openai.api_key_env
     try:
         headers = credential_headers(openai)
@@ -112,7 +116,10 @@ def check_key(openai: OpenAISettings, client: str | None = None) -> Finding:
             fix = f'Add "{name}" with its value to "env" of its entry, and restart {known.title}.'
         elif error.unfilled and known is not None:  # or its entry has the placeholder of another client
             fix += f' If it is set there, run "{program()} install {client} --write" again.'
-        return fail("key", found, fix[0].lower() + fix[1:].rstrip("."))
+        fix = fix[0].lower() + fix[1:].rstrip(".")
+        if manuals and openai.api_key is None:
+            return warn("key", f"{found}; the manuals work without it", fix)
+        return fail("key", found, fix)
     if "authorization" in headers and openai.api_key:
         return ok("key", f"{name} is set and well formed; it is not shown")
     why = "the headers of openai.headers_env stand in for it" if openai.headers else "base_url is on this machine"
@@ -139,7 +146,7 @@ def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
         return
     loose = loose_files(root)
     if names:
-        kinds = sum((Counter(other_kinds(root, name)) for name in names), Counter[str]())
+        kinds = sum((Counter(other_kinds(root, name)) for name in names), Counter(loose_kinds(root)))
         others = in_words(kinds)
         many = f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}"
         if Folder(Path(root)).has_files(names, unchecked):

@@ -62,14 +62,22 @@ def _endings(directory: Directory, level: int = 1) -> Iterator[str]:
 
 def loose_files(root: str) -> list[str]:
     """Return the names of Markdown and JSON files that lie in the root itself, and so in no manual; no README."""
+    return [name for name in _loose(root) if file_type(name) is not None]
+
+
+def loose_kinds(root: str) -> dict[str, int]:
+    """Count the other files that lie in the root itself, by their endings; no README."""
+    return dict(Counter(Path(name).suffix.lower() for name in _loose(root) if file_type(name) is None))
+
+
+def _loose(root: str) -> list[str]:
     try:
         with os.scandir(root) as listing:
             return sorted(
                 entry.name
                 for entry in listing
                 if served_name(entry.name)
-                and file_type(entry.name) is not None
-                and not entry.name.lower().startswith("readme.")
+                and entry.name.lower().partition(".")[0] != "readme"
                 and entry.is_file(follow_symlinks=False)
             )
     except OSError:
