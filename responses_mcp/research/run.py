@@ -62,7 +62,7 @@ INTERNAL: Final = "Something went wrong within the server; see its debug log. It
 
 
 class _WithdrawnError(Exception):
-    """The run was cancelled before its request was sent."""
+    """The run was cancelled, or left, before its request was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,6 @@ class Run:
         self._paying = AsyncExitStack()  # what is reserved for it, until it has ended
         self._phase = row.state.value if body is None else "beginning"
         self._place: Callable[[], int | None] | None = None
-        self._held_up = False  # by a limit, or until a refused request is sent again
         self._leaving = False
         self._news = trio.Event()
         self._dirty = trio.Event()
@@ -198,16 +197,15 @@ class Run:
             self._overtake(action)
 
     def leave(self) -> None:
-        """Have it stop as soon as it waits to be asked: its request is not to be sent while it is left."""
+        """Have nothing sent that is not about to be: its id may not come in time, and it would be paid for and lost."""
         self._leaving = True
-        if self._waits_to_be_asked:
+        if self.is_unasked and not self._asked:
             self.stop()
 
     async def settle(self) -> None:
         """Wait until its work can be stopped without a loss, and write where it is.
 
-        That is when its id is known, when it waits for its turn or a limit, or when no id will come; and once it is
-        cancelled, when it has ended.
+        That is when its id is known, or when no id will come; and once it is cancelled, when it has ended.
         """
         while self.done is None and self.owned and not self._can_be_left:
             await self.news()
@@ -218,12 +216,7 @@ class Run:
     def _can_be_left(self) -> bool:
         if self.cancelled or self.row.state is State.ENDED:  # its end is being written
             return False
-        stopped = self._life.cancel_called
-        return stopped or self._waits_to_be_asked or self.row.response_id is not None or not self.row.durable
-
-    @property
-    def _waits_to_be_asked(self) -> bool:
-        return self._place is not None or self._held_up
+        return self._life.cancel_called or self.row.response_id is not None or not self.row.durable
 
     def stop(self) -> None:
         """Stop its work as it is."""
@@ -288,12 +281,10 @@ class Run:
         """Ask the API, once more in another way if it has no background mode, which cost nothing."""
         if self._billed is not None:
             try:
-                self._bill = await self._paying.enter_async_context(self._billed(self._wait_for_limit))
+                self._bill = await self._paying.enter_async_context(self._billed(self._tell))
             except LimitReached as error:
                 self._error = error
                 return Trigger.REFUSED
-            finally:
-                self._held_up = False
         refused: int | None = None
         if self.row.durable and self.row.model not in self._api.without_background:
             trigger = await self._ask_in_context()
@@ -431,8 +422,9 @@ class Run:
 
     async def _sending(self) -> None:
         """Have it in the file that the request may be sent, before it is. Raises `RunsFileUnusable`."""
+        if self._leaving:  # since it was refused
+            raise _WithdrawnError
         self._asked = True
-        self._held_up = False
         await self._write()
         if self.cancelled or not self.owned:
             raise _WithdrawnError
@@ -445,7 +437,6 @@ class Run:
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         self._sent = self._asked = not is_unpaid(error)
-        self._held_up = not self._sent  # until it is sent again
         self._dirty.set()
         self._idle.deadline = math.inf
         return not (self.cancelled or self._leaving) and is_repeatable(error)
@@ -508,12 +499,6 @@ class Run:
             self._phase = phase
             self.announce()
 
-    def _wait_for_limit(self, phase: str) -> None:
-        self._held_up = True
-        self._tell(phase)
-        if self._leaving:
-            self.stop()
-
     def when_over(self, callback: Callable[[], object]) -> None:
         """Have something called when it has ended, before that is written down."""
         self._paying.callback(callback)
@@ -522,8 +507,6 @@ class Run:
         """Have it told how many runs begin before it; None when its turn has come."""
         self._place = place
         self._tell("waiting for its turn" if place is not None else "beginning")
-        if self._leaving and place is not None:
-            self.stop()
 
     def announce(self) -> None:
         """Wake all who wait for news."""

@@ -742,9 +742,9 @@ async def open_research(
       NotUnderTrio: the block is entered outside of Trio. For the rest see `Research`. An exception of the block
       comes out as it is, not in a group.
 
-    Runs that have not ended when the block is left go on at the API, for the next who opens the folder: ids that have
+    Runs that were asked for go on at the API when the block is left, for the next who opens the folder: ids that have
     not come are waited for, a second at most. With `research.on_exit: cancel` they are cancelled, in that second. A
-    second more is for a file of runs that does not answer.
+    second more is for a file of runs that does not answer. Nothing else is sent any more: await `wait_for_id` before.
     """
     require_trio()
     asking = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)

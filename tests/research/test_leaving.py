@@ -1,9 +1,10 @@
 """How a process leaves its runs: none is lost that was begun, and leaving is bounded.
 
-- A run that was begun is asked for, and its id is in the file, at whatever moment its owner leaves, and however: the
-  block ends, it raises, its host is cancelled.
+- A run that was asked for has its id in the file, at whatever moment its owner leaves, and however: the block ends, it
+  raises, its host is cancelled.
 - For an id that is slow to come a second is waited. After that the run is one that may have been paid for.
-- A run that waits for its turn is not asked for any more. Nor is one that is to be cancelled.
+- A run that still waits for anything, or was refused, is not asked for any more, and cost nothing. Nor is one that is to
+  be cancelled.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from responses_mcp.research.service import open_research
 from responses_mcp.settings.model import LimitSettings
-from responses_mcp.testing import Error
+from responses_mcp.testing import Error, Reply
 from tests.processes import WAIT, environment, posix, python
-from tests.research.upstream import Upstream, after, researching, settings_for, slow, taken_up
+from tests.research.upstream import Upstream, after, at_once, researching, settings_for, slow, taken_up
 
 Left = Callable[[Upstream, Path, int], Awaitable[str]]
 
@@ -64,12 +66,16 @@ MOMENTS: Final = range(40)  # in steps after the begin: by the last of them the 
 
 @pytest.mark.parametrize("leave", [ends, raises, is_cancelled])
 @pytest.mark.parametrize("count", MOMENTS)
-async def test_a_run_that_was_begun_outlives_its_owner_at_whatever_moment_that_leaves(
+async def test_a_run_that_was_asked_for_outlives_its_owner_at_whatever_moment_that_leaves(
     autojump_clock: MockClock, leave: Left, count: int, tmp_path: Path
 ) -> None:
     upstream = slow()
-    view = await taken_up(upstream, tmp_path, await leave(upstream, tmp_path, count))
-    assert (view.status, len(upstream.of("ask"))) == ("completed", 1), view
+    run = await leave(upstream, tmp_path, count)
+    asked = len(upstream.of("ask"))
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, view.maybe_paid) == ("completed" if asked else "failed", False), view
+    assert len(upstream.of("ask")) == asked <= 1
+    assert asked or count < 20, "it is asked for in fewer steps"
 
 
 @pytest.mark.parametrize("latency", [0.01, 0.7])
@@ -207,3 +213,70 @@ async def test_a_run_that_waits_to_be_asked_again_is_left_at_once_and_not_asked_
     assert trio.current_time() == before
     view = await taken_up(upstream, tmp_path, run)
     assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 1), view
+
+
+BACKGROUND: Final = "Unsupported parameter: 'background' is not supported with this model."
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Error(400, BACKGROUND, param="background", latency=0.3),
+        Error(404, "Not Found", code="", latency=0.3),
+        Error(400, "Unsupported value: 'low' is not supported.", param="text.verbosity", latency=0.3),
+    ],
+)
+async def test_a_run_that_is_refused_while_it_is_left_is_not_asked_for_in_another_way(
+    autojump_clock: MockClock, refusal: Reply, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [refusal]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(0.1)
+        upstream.latency = 3.0
+    assert trio.current_time() <= 0.5
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
+
+
+async def test_a_run_that_waits_for_the_rate_limit_is_left_at_once_and_never_asked_for(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    told = {
+        "x-ratelimit-limit-requests": "1",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "10s",
+    }
+    upstream.script = [Error(400, param="input", headers=told)]
+    async with researching(upstream, tmp_path) as research:
+        assert (await research.result(await research.start("how?"), wait_seconds=1)).status == "failed"
+        run = await research.start("why?")
+        await trio.sleep(9.5)  # half a second before there is some again
+        assert (await research.result(run)).phase.startswith("waiting for the API's rate limit")
+        before, upstream.latency = trio.current_time(), 3.0
+    assert trio.current_time() == before
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
+
+
+async def test_a_run_that_waits_until_it_can_connect_is_left_at_once_and_never_asked_for(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    connect = upstream.connect
+
+    async def importing(url: str, limit: int) -> Upstream:
+        await trio.sleep(0.5)
+        return await connect(url, limit)
+
+    api = upstream.api()
+    api._connect = importing
+    async with open_research(settings_for(tmp_path), api=api, in_thread=at_once, clock=lambda: 1e9) as research:
+        run = await research.start("why?")
+        await trio.sleep(0.1)
+        before, upstream.latency = trio.current_time(), 3.0
+    assert trio.current_time() == before
+    view = await taken_up(upstream, tmp_path, run)
+    assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, []), view
