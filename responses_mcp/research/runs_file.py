@@ -79,9 +79,10 @@ class Row:
     leased_until: float = 0.0
 
     @property
-    def may_have_answer(self) -> bool:
-        """Tell whether it ended without an answer that the API may have all the same."""
-        return self.status == "failed" and self.maybe_paid and self.response_id is not None
+    def may_go_on(self) -> bool:
+        """Tell whether it was given up, and the API may work on it, or have its answer, all the same."""
+        given_up = self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
+        return given_up and self.response_id is not None
 
 
 _COLUMNS: Final = tuple(field.name for field in fields(Row))
@@ -175,6 +176,16 @@ class RunsFile:
             connection.execute(
                 "UPDATE run SET status = ?, reason = ?, maybe_paid = ?, usage = ? WHERE id = ? AND status = 'failed'",
                 [*map(_value, (row.status, row.reason, row.maybe_paid, row.usage)), row.id],
+            )
+
+    def reopen(self, run_id: str) -> None:
+        """Have a run that was given up, and may go on, do so for whoever takes it over; a cancelled one, to be so."""
+        with self._writing() as connection:
+            connection.execute(
+                "UPDATE run SET cancel_asked = cancel_asked OR status = 'cancelled', state = ?, status = NULL, "
+                "reason = NULL, ended = NULL, maybe_paid = 0, owner = NULL WHERE id = ? AND maybe_paid "
+                "AND NOT confirmed AND response_id IS NOT NULL AND status IN ('failed', 'cancelled')",
+                (State.POLLING.value, run_id),
             )
 
     def ask_cancel(self, run_id: str) -> None:

@@ -374,11 +374,15 @@ class Research:
     async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
 
-        Takes a minute and a half at most, where the API does not answer. Cancelling this leaves the cancel on its way.
-        `on_phase` is told what is going on. Raises as `result` does.
+        Where the API has not confirmed a cancel, it is told again. Takes a minute and a half at most, where the API
+        does not answer. Cancelling this leaves the cancel on its way. `on_phase` is told what is going on. Raises as
+        `result` does.
         """
         keeper = self._ready()
         view = await self.result(run_id)
+        if view.status == "cancelled" and view.maybe_paid and not view.confirmed:
+            await keeper.use(lambda file: file.reopen(run_id))
+            view = await self.result(run_id)
         if not view.running:
             return view
         run = self._runs.get(run_id)
@@ -477,7 +481,7 @@ class Research:
         run_id = run.row.id
         try:
             await run.work()
-            if run.done is not None and not run.row.may_have_answer:
+            if run.done is not None and not run.row.may_go_on:
                 self._done[run_id] = run.done
                 if (said := run.said) is not None:
                     self._said[run_id] = said
@@ -562,7 +566,7 @@ class Research:
             return run.view if run is not None else await self._elsewhere(run_id, keeper)
         if row.status in WITH_ANSWER and row.durable and row.response_id is not None:
             return await self._answered(row)
-        if row.may_have_answer:
+        if row.status == "failed" and row.may_go_on:
             with suppress(UpstreamError):  # it has none, or none yet
                 return await self._found(row, keeper)
         return view_of_row(row, self._clock())
@@ -579,8 +583,11 @@ class Research:
         return view
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
-        """Look up the answer of a run that failed, and have the file and the ledger know of it."""
+        """Look up the answer of a run that failed, and have the file and the ledger know of it, or the run go on."""
         response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
+        if response.get("status") in ("queued", "in_progress"):
+            await keeper.use(lambda file: file.reopen(row.id))
+            return await self._elsewhere(row.id, keeper)
         usage = self._terms.used(row.model, response)
         view = self._answer_in(response, replace(row, usage=usage.as_json()))
         row = replace(row, status=view.status, reason=view.error, maybe_paid=view.maybe_paid, usage=view.usage)

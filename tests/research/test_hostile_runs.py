@@ -952,6 +952,32 @@ async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(
     assert view.seconds < 100
 
 
+@pytest.mark.parametrize(("refusal", "seconds"), [(Error(404), 20.0), (Error(403), 75.0)])
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_run_that_was_given_up_and_goes_on_at_the_api_goes_on_here_and_can_be_cancelled(
+    autojump_clock: MockClock, refusal: Error, seconds: float, *, cancelled: bool, tmp_path: Path
+) -> None:
+    upstream = slow(20.0, cut_after=0)
+    answer = upstream.stored.answer
+    at_first = lambda *asked: refusal if trio.current_time() < seconds else answer(*asked)  # noqa: E731
+    upstream.stored.answer = at_first  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        assert (await ended(research, run)).status == "failed"
+        assert (await research.result(run)).status == "failed"  # it cannot be looked up yet
+        await trio.sleep(seconds - trio.current_time())
+        if cancelled:
+            view = await research.cancel(run)
+            assert (view.status, view.confirmed) == ("cancelled", True)
+        else:
+            async with researching(upstream, tmp_path) as other:
+                assert (await other.result(run)).running
+            assert [each["status"] for each in await research.list()] == ["running"]
+            assert await research.start("why?") == run
+            assert (await ended(research, run)).status == "completed"
+    assert len(upstream.of("ask")) == 1
+
+
 async def test_a_cancel_that_is_answered_without_the_answer_has_it_looked_up(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 - One that is refused for a while is sent again, after the wait that the API asks for, for a minute at most.
 - One that is refused because the response has ended leaves the run its answer, whoever cancelled it.
-- One that is refused for good, or goes on failing, is told as not confirmed.
+- One that is refused for good, or goes on failing, is told as not confirmed, and sent again by who asks for it again.
 """
 
 from pathlib import Path
@@ -90,3 +90,26 @@ async def test_a_cancel_that_goes_on_failing_is_sent_again_for_a_while_and_no_lo
     assert (view.confirmed, view.maybe_paid) == (False, True)
     assert 3 <= len(upstream.of("cancel")) <= 8
     assert upstream.asked[-1].at - upstream.of("cancel")[0].at <= 30
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_cancel_that_was_not_confirmed_is_sent_again_when_it_is_asked_for_again(
+    autojump_clock: MockClock, *, elsewhere: bool, tmp_path: Path
+) -> None:
+    upstream = slow(interval=60.0)
+    upstream.cancels = Error(503)
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        assert not (await research.cancel(run)).confirmed
+        asked, upstream.cancels = len(upstream.asked), None
+        assert not (await research.result(run)).confirmed
+        assert len(upstream.asked) == asked
+        if elsewhere:
+            async with researching(upstream, tmp_path) as other:
+                view = await other.cancel(run)
+        else:
+            view = await research.cancel(run)
+        assert (view.status, view.confirmed) == ("cancelled", True)
+        assert await research.result(run) == await research.cancel(run) == view
+    assert upstream.kinds[asked:] == ["cancel"]

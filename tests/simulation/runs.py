@@ -66,7 +66,9 @@ class Rule(StrEnum):
     BELONGS = "an answer belongs to its question"
     OWNED = "one living server at a time works on a run"
     LIMITED = "no server passes a limit"
-    SILENT = "a run that was cancelled makes no request afterwards"
+    SILENT = (
+        "a run that was cancelled makes no request afterwards, unless nobody confirmed it and it is cancelled again"
+    )
     SOUND = "no run crashes, nor what is around it"
     PROMPT = "waits and cancels end in time, and raise nothing but what they say"
 
@@ -383,6 +385,10 @@ class _World:
             return
         with server.scope_of_call():
             began = trio.current_time()
+            for row in self.rows("id = ?", (run_id,)):
+                if row.may_go_on and row.response_id in self.cancelled:
+                    del self.cancelled[row.response_id]
+                    self.record.situations["a cancel was asked for again"] += 1
             try:
                 view = await research.cancel(run_id)
             except (BadArgument, UpstreamError) as error:
@@ -431,6 +437,13 @@ class _World:
         if view.running or server.lost or server.scope.cancel_called:
             return
         self.record.situations[f"told: {view.status}"] += 1
+        if (
+            view.answer is None
+            and view.maybe_paid
+            and not view.confirmed
+            and self.rows("id = ?", (run_id,))[0].response_id
+        ):
+            return  # it may go on
         first = self.ends.setdefault(run_id, view)
         if first != view:
             self.record.violated(Rule.SAME, f"{run_id}: {first} and {view}")
