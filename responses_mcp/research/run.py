@@ -51,6 +51,7 @@ Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
 HEARTBEAT: Final[float] = LEASE_SECONDS / 4
 WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
 CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get through is given up,
+_LONGEST_PHASE: Final = 200  # characters
 CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API asks for a wait
 CANCEL_TRY: Final = 5.0  # seconds
 REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
@@ -67,13 +68,12 @@ class _WithdrawnError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What holds for all runs: how long one may take, how often a refused one is repeated, how answers are read.
+    """What holds for all runs: how often a refused one is repeated, how answers are read.
 
     `prices` are for runs that are taken over; `settle_left` is told by their ids what they used, and None for one that
     made no request.
     """
 
-    seconds: float
     max_retries: int
     max_citations: int
     time_zone: str
@@ -485,6 +485,7 @@ class Run:
     def _instead(self) -> Action | None:
         action, self._overtaken = self._overtaken, None
         return action
+        phase = phase[:_LONGEST_PHASE]  # the query of a search may be of any length
 
     def _happens(self, trigger: Trigger) -> Action:
         state, action = transition(self.row.state, trigger)
@@ -559,7 +560,7 @@ class Run:
         if self._late:
             unread = "" if self._unread is None else f" The last looks at it failed: {self._unread}"
             return (
-                f"It took longer than {self._terms.seconds:g} s and was cancelled; raise research.timeout_ms "
+                f"It took longer than {self.row.may_take:g} s and was cancelled; raise research.timeout_ms "
                 f"(RESEARCH_TIMEOUT_MS, in milliseconds), or ask for less.{unread}"
             )
         return CANCELLED
@@ -668,5 +669,5 @@ class Run:
         self.cancel()
 
     def _seconds_left(self) -> float:
-        left = self.row.created + self._terms.seconds - self._keeper.clock()
-        return min(max(0.0, left), self._terms.seconds)  # the clock may have been set back since
+        left = self.row.created + self.row.may_take - self._keeper.clock()
+        return min(max(0.0, left), self.row.may_take)  # the clock may have been set back since

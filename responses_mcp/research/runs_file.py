@@ -30,7 +30,7 @@ from responses_mcp.state_file import StateFile
 FILE: Final = "runs.sqlite3"
 LEASE_SECONDS: Final[float] = 20.0
 APPLICATION_ID: Final = 0x6F726D72  # "ormr"
-VERSION: Final = 1
+VERSION: Final = 2
 
 _PATIENCE: Final = 3.0  # seconds, with another process that writes
 _LONGEST_QUESTION: Final = 200  # characters that are kept of a question, where any are
@@ -53,7 +53,8 @@ class Row:
     """What is known of a run on disk. Times are seconds since 1970.
 
     `account` tells at which address and with which key it was asked, `digest` what was asked, neither in a form that
-    can be read back. `durable` tells whether the API keeps the answer. `question` is None unless questions are kept.
+    can be read back. It `may_take` so many seconds, whoever goes on with it. `durable` tells whether the API keeps the
+    answer. `question` is None unless questions are kept.
     `status` and `reason` are set when the run ends.
     """
 
@@ -63,6 +64,7 @@ class Row:
     state: State
     model: str
     created: float
+    may_take: float
     ended: float | None = None
     status: str | None = None
     reason: str | None = None
@@ -261,7 +263,7 @@ def _select(connection: sqlite3.Connection, where: str, values: tuple[Any, ...])
 
 _TEXTS: Final = ("id", "account", "digest", "model")
 _TEXTS_IF_ANY: Final = ("reason", "response_id", "question", "owner")
-_TIMES: Final = ("created", "leased_until")
+_TIMES: Final = ("created", "may_take", "leased_until")
 _FLAGS: Final = ("maybe_paid", "confirmed", "has_schema", "durable", "cancel_asked")
 _WITH_ID: Final = frozenset(State) - {State.QUEUED, State.ASKING, State.WITHDRAWING}
 _LAST_TIME: Final = 1e11  # seconds since 1970: a date that can be told

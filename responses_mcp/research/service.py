@@ -97,7 +97,6 @@ class Research:
         file = RunsFile(Path(folder), clock) if folder is not None else None
         self._keeper = None if file is None else Keeper(file, secrets.token_hex(8), in_thread, clock)
         self._terms = Terms(
-            seconds=settings.research.timeout_ms / 1000,
             max_retries=settings.request.max_retries,
             max_citations=settings.policy.max_citations,
             time_zone=settings.locale.time_zone,
@@ -242,6 +241,7 @@ class Research:
             state=State.QUEUED,
             model=profile.model,
             created=now,
+            may_take=self._settings.research.timeout_ms / 1000,
             has_schema=has_schema,
             durable=durable,
             question=replace_lone_surrogates(shortened(query)) if self._settings.research.keep_questions else None,

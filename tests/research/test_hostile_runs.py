@@ -450,12 +450,23 @@ async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_co
         assert (await ended(research, run)).status == "completed"
 
 
+async def test_a_phase_is_told_in_some_words_however_long_the_search_is(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    search = {"type": "web_search_call", "action": {"type": "search", "query": "why? " * 100_000}}
+    upstream = Upstream(script=[Sse([CREATED, {"type": "response.output_item.done", "item": search}], ending="hang")])
+    async with researching(upstream, tmp_path) as research:
+        view = await research.result(await research.start("why?"), wait_seconds=1)
+    assert view.phase.startswith("searched: why?")
+    assert len(view.phase) <= 200
+
+
 # Rows
 
 
 HOSTILE: list[tuple[str, Any]] = [
     *(("usage", each) for each in ("hello", "[" * 100_000, '{"cost_usd":"abc"}', '{"cost_usd":NaN}', '{"a":[]}', 5)),
-    *(("created", each) for each in ("abc", None, -1e30, 1e300, float("inf"), b"x")),
+    *((name, each) for name in ("created", "may_take") for each in ("abc", None, -1e30, 1e300, float("inf"), b"x")),
     *(("state", each) for each in ("weird", None, 5)),
     *(("status", each) for each in ("weird", 5)),
     *(("response_id", each) for each in (5, b"\xff", "..", "a/b", "z" * 5000)),

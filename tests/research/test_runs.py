@@ -258,6 +258,19 @@ async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(
     assert upstream.kinds.count("cancel") == 1
 
 
+async def test_a_run_takes_as_long_as_it_might_when_it_was_begun_whoever_takes_it_over(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(stuck=True)
+    async with researching(upstream, tmp_path, timeout_ms=600_000) as research:
+        run = await research.start("why?")
+        await trio.sleep(120)
+    async with researching(upstream, tmp_path, timeout_ms=60_000) as research:
+        view = await ended(research, run)
+    assert upstream.of("cancel")[0].at == 600
+    assert "longer than 600 s" in str(view.error)
+
+
 # Servers without a background mode
 
 PLAIN: list[Any] = [Error(400, "Unknown parameter: 'background'.", param="background"), as_stream(bodies.searched())]

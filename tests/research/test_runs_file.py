@@ -43,6 +43,7 @@ def row(name: str = "run_1", **changes: Any) -> Row:
         "state": State.QUEUED,
         "model": "m",
         "created": NOW,
+        "may_take": 3600.0,
         "owner": "one",
         "leased_until": NOW + LEASE_SECONDS,
     }
