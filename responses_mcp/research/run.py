@@ -28,16 +28,13 @@ from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import (
     ENDED,
     IDLE,
-    MOST_NOT_FOUND,
-    is_final,
+    Looks,
     is_repeatable,
     is_unpaid,
     is_without_background,
     lost_previous,
     note_without_background,
-    wait_before_look,
 )
-from responses_mcp.responses_api.response.reply import TOO_LONG
 from responses_mcp.responses_api.response.streaming import Place, keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.usage.bill import Bill, Usage
@@ -51,11 +48,10 @@ Billed = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Bill]]
 HEARTBEAT: Final[float] = LEASE_SECONDS / 4
 WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still come
 CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get through is given up,
-_LONGEST_PHASE: Final = 200  # characters
 CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API asks for a wait
 CANCEL_TRY: Final = 5.0  # seconds
-REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
 
+_LONGEST_PHASE: Final = 200  # characters
 _LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
 
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
@@ -145,11 +141,9 @@ class Run:
         self._error: ResponsesMcpError | None = None
         self._response: JsonObject = {}
         self._late = False  # it takes too long
-        self._looks = 0
+        self._looks = Looks()
         self._stops = 0
         self._stopping_since = math.inf
-        self._not_found = 0
-        self._refused_since = math.inf  # looks at it are
         self._unread: str | None = None  # why the last look at it failed
         if body is None:
             self._overtaken = self._happens(Trigger.FOUND)
@@ -364,23 +358,21 @@ class Run:
         return Trigger.UNFINISHED
 
     async def _look_up(self) -> Trigger:
-        await trio.sleep(wait_before_look(self._looks))
-        self._looks += 1
+        await self._looks.next()
         try:
             self._response = await self._api.look_up_run(self.row.response_id or "", seconds=IDLE)
         except UpstreamError as error:
             self._error = error
-            self._not_found = self._not_found + 1 if error.status == 404 else 0
             self._unread = error.message
-            if self._not_found >= MOST_NOT_FOUND:
+            self._looks.failed(error)
+            if self._looks.is_gone:
                 return Trigger.GONE
-            now = trio.current_time()
-            self._refused_since = min(self._refused_since, now) if is_final(error) else now
-            if error.code == TOO_LONG or now - self._refused_since >= REFUSED_FOR:
+            if self._looks.is_refused:
                 return Trigger.REFUSED
             self._tell(f"the run cannot be looked up: {error.message}")
             return Trigger.LOST
-        self._not_found, self._refused_since, self._unread = 0, math.inf, None
+        self._looks.succeeded()
+        self._unread = None
         if self._response.get("status") not in ENDED:
             self._tell("working" if self._response.get("status") == "in_progress" else "waiting at the API")
         return self._seen()
@@ -485,7 +477,6 @@ class Run:
     def _instead(self) -> Action | None:
         action, self._overtaken = self._overtaken, None
         return action
-        phase = phase[:_LONGEST_PHASE]  # the query of a search may be of any length
 
     def _happens(self, trigger: Trigger) -> Action:
         state, action = transition(self.row.state, trigger)
@@ -494,6 +485,7 @@ class Run:
         return action
 
     def _tell(self, phase: str) -> None:
+        phase = phase[:_LONGEST_PHASE]  # the query of a search may be of any length
         if self._idle.deadline < math.inf:
             self._heard()
         if phase != self._phase:

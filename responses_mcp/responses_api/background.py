@@ -34,16 +34,44 @@ ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 """The states of a Response in which it stays."""
 
 IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
-MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
+_MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
+_REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
 
 
-def wait_before_look(looks: int) -> float:
-    """Return the seconds to wait before a response is looked up again, after so many looks."""
-    return min(_FIRST_WAIT * 1.5 ** min(looks - 1, 10), _LONGEST_WAIT) if looks else 0.0
+class Looks:
+    """The looks at a response, each after a longer wait, and how many of the last of them have failed.
+
+    Where `is_gone`, the API does not know the response any more; where `is_refused`, it cannot be read.
+    """
+
+    def __init__(self) -> None:
+        self._done = 0
+        self._not_found = 0
+        self._refused_since = math.inf
+        self.is_gone = False
+        self.is_refused = False
+
+    async def next(self) -> None:
+        """Wait until the response is worth another look."""
+        if self._done:
+            await trio.sleep(min(_FIRST_WAIT * 1.5 ** min(self._done - 1, 10), _LONGEST_WAIT))
+        self._done += 1
+
+    def succeeded(self) -> None:
+        """Take note that the last look told something."""
+        self._not_found, self._refused_since = 0, math.inf
+
+    def failed(self, error: UpstreamError) -> None:
+        """Take note of why the last look failed."""
+        now = trio.current_time()
+        self._not_found = self._not_found + 1 if error.status == HTTPStatus.NOT_FOUND else 0
+        self._refused_since = min(self._refused_since, now) if _is_final(error) else math.inf
+        self.is_gone = self._not_found >= _MOST_NOT_FOUND
+        self.is_refused = error.code == TOO_LONG or now - self._refused_since >= _REFUSED_FOR
 
 
 def is_unpaid(error: UpstreamError) -> bool:
@@ -61,9 +89,9 @@ def is_repeatable(error: UpstreamError) -> bool:
     return error.retryable and (isinstance(error, ConnectionFailed) or error.status in (409, 429))
 
 
-def is_final(error: UpstreamError) -> bool:
+def _is_final(error: UpstreamError) -> bool:
     """Tell whether a look at a response that failed so fails for a reason that does not pass by itself."""
-    return error.status in (400, 401, 403, 405, 410, 413, 422)
+    return isinstance(error, AuthenticationFailed) or error.status in (400, 401, 403, 405, 410, 413, 422)
 
 
 def lost_previous(error: BaseException | None) -> bool:
@@ -280,18 +308,17 @@ class _Asking:
 
     async def _look_up(self) -> JsonObject:
         """Return the Response when it has ended, which costs nothing however often it is looked up."""
-        looks = missing = 0
+        looks = Looks()
         while True:
-            await trio.sleep(wait_before_look(looks))
-            looks += 1
+            await looks.next()
             try:
                 found = await self._api.look_up_run(self._id or "", seconds=IDLE)
                 if found.get("status") in ENDED:
                     return found
-                missing = 0
+                looks.succeeded()
             except UpstreamError as error:
-                missing = missing + 1 if error.status == 404 or is_final(error) else 0
-                if missing >= MOST_NOT_FOUND or error.code == TOO_LONG or isinstance(error, AuthenticationFailed):
+                looks.failed(error)
+                if looks.is_gone or looks.is_refused:
                     error.maybe_paid = True
                     raise
                 self._tell("waiting for the API")

@@ -1,7 +1,8 @@
 """Answers in background mode, for profiles that ask for it: one request that is paid for, and nothing left behind.
 
 - The request goes out in the background, stored and streamed; without the setting it is as it was.
-- A stream that breaks is taken up behind its last event, and then the response is looked up.
+- A stream that breaks is taken up behind its last event, and then the response is looked up, though that is refused for
+  a while.
 - A call that is cancelled, or takes too long, cancels the response at the API; that takes a second at most.
 - Where the API has no background mode, which costs nothing, it is asked without, and from then on at once.
 """
@@ -124,6 +125,26 @@ async def test_a_response_that_the_api_has_forgotten_is_a_failure(autojump_clock
         await asking(upstream).answer("why?")
     assert caught.value.status == 404
     assert caught.value.maybe_paid
+    assert len(upstream.of("ask")) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403])
+@pytest.mark.parametrize("seconds", [40.0, 1000.0])
+async def test_look_ups_that_are_refused_are_tried_again_for_a_minute(
+    autojump_clock: MockClock, status: int, seconds: float
+) -> None:
+    upstream = slow(cut_after=3, cuts=99)
+    answer = upstream.stored.answer
+    refused = lambda *asked: Error(status) if trio.current_time() < seconds else answer(*asked)  # noqa: E731
+    upstream.stored.answer = refused  # type: ignore[method-assign]
+    with trio.fail_after(100):
+        if seconds > 60:
+            with pytest.raises(UpstreamError) as caught:
+                await asking(upstream).answer("why?")
+            assert (caught.value.status, caught.value.maybe_paid) == (status, True)
+            assert 60 < trio.current_time() < 80
+        else:
+            assert (await asking(upstream).answer("why?")).text.startswith("The answer to: why?")
     assert len(upstream.of("ask")) == 1
 
 
