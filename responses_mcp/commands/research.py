@@ -204,16 +204,16 @@ async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:
         view = await research.result(run_id)
         if not view.running:  # meanwhile
             return view
+        if research.is_unasked(run_id):  # which nobody is to find out otherwise
+            await research.cancel(run_id)
+            said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
+            raise Stop(said, code=INTERRUPTED)
         if not view.durable:
             raise Stop("The run ended with this command; it was sent, and may cost something.", code=INTERRUPTED)
         if research.waits_for_id(run_id):
             said = "No id has come, so the run is lost with this command; it was sent, and may cost something."
             remark(said)  # now, as another Ctrl-C may come while this is left
             raise Stop(code=INTERRUPTED, details={"message": said})
-        if research.is_unasked(run_id):  # which nobody is to find out otherwise
-            await research.cancel(run_id)
-            said = "The API was not asked yet, so the run ends with this command, and costs nothing; ask again."
-            raise Stop(said, code=INTERRUPTED)
     raise Stop(f"The run goes on without this command: {program()} research show {run_id}", code=INTERRUPTED)
 
 

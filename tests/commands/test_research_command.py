@@ -193,12 +193,13 @@ async def test_an_interrupt_before_the_id_has_come_says_what_may_be_lost(
 
 
 @POSIX
+@pytest.mark.parametrize("store", ["true", "false"])
 async def test_an_interrupt_while_the_api_lets_nothing_through_says_that_it_costs_nothing(
-    api: FakeApi, tmp_path: Path
+    api: FakeApi, store: str, tmp_path: Path
 ) -> None:
     with trio.fail_after(WAIT):
         api.script(Error(429, headers={"retry-after": "50"}))
-        process = await started(api, tmp_path, "Why?")
+        process = await started(api, tmp_path, "Why?", RESEARCH_STORE=store)
         await api.wait_requests(1)
         process.send_signal(signal.SIGINT)
         assert "ends with this command, and costs nothing" in await rest_of(process)
