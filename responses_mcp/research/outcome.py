@@ -29,7 +29,10 @@ WITH_ANSWER: Final = frozenset({"completed", "incomplete"})
 
 CANCELLED: Final = "The run was cancelled."
 
-_NOT_KEPT: Final = "The run had an answer, which the API does not keep, and the server that had it is gone; ask again."
+_NOT_KEPT: Final = (
+    "The run had an answer, which the API does not keep: only the server that asked can show it, while it is there. "
+    "Ask again if it is not at hand."
+)
 
 _NO_DATA: Final = (
     "There is no data, for the answer is no JSON object, although output_schema asked for one. See the answer itself "

@@ -118,12 +118,16 @@ class RunsFile:
     def add(self, row: Row, *, join: bool, besides: Container[str] = ()) -> Row:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
 
-        `besides` are ids of runs that do not go on, whatever the file says.
+        One that the API does not keep is joined by its owner alone, which alone will have its answer. `besides` are ids
+        of runs that do not go on, whatever the file says.
         """
         with self._writing() as connection:
             if join:
-                same = "account = ? AND digest = ? AND status IS NULL AND NOT cancel_asked ORDER BY created"
-                for found in _select(connection, same, (row.account, row.digest)):
+                same = (
+                    "account = ? AND digest = ? AND (durable OR owner = ?) AND status IS NULL AND NOT cancel_asked "
+                    "ORDER BY created"
+                )
+                for found in _select(connection, same, (row.account, row.digest, row.owner)):
                     if found.id not in besides:
                         return found
             connection.execute(f"INSERT INTO {_VALUES}", _written(row))

@@ -86,6 +86,12 @@ def test_the_same_question_joins_a_run_that_goes_on_unless_it_is_cancelled_ended
     assert file.add(row("run_5"), join=True).id == "run_5"
 
 
+def test_a_run_that_the_api_does_not_keep_is_joined_by_its_owner_alone(file: RunsFile) -> None:
+    file.add(row(durable=False), join=True)
+    assert file.add(row("run_2"), join=True).id == "run_1"
+    assert file.add(row("run_3", owner="two"), join=True).id == "run_3"
+
+
 def test_a_run_is_claimed_once_its_lease_is_over_and_by_one_alone(file: RunsFile, clock: Clock) -> None:
     file.add(row(), join=True)
     assert (file.orphans("mine"), file.claim("run_1", "two")) == ([], None)

@@ -12,14 +12,15 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.service import Research
 from responses_mcp.settings.model import Profile
-from responses_mcp.testing import Sse, as_stream, bodies, stream_events
-from tests.research.upstream import Upstream, asked_and_ended, ended, researching, settings_for, written_in
+from responses_mcp.testing import Error, Sse, as_stream, bodies, stream_events
+from tests.research.upstream import Upstream, asked_and_ended, ended, researching, settings_for, slow, written_in
 
 
 async def answered(research: Research, query: str, **more: Any) -> RunView:
@@ -98,6 +99,35 @@ async def test_the_next_server_says_that_the_answer_and_what_was_said_are_gone_a
     written = written_in(tmp_path)
     assert b"secret question" not in written
     assert b"gAAAA" not in written
+
+
+async def test_another_server_asks_itself_and_joins_no_run_whose_answer_it_could_not_show(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.latency = 10.0
+    async with researching(upstream, tmp_path, store=False) as one, researching(upstream, tmp_path, store=False) as two:
+        run = await one.start("why?")
+        await trio.sleep(1)
+        assert await one.start("why?") == run
+        assert (await answered(two, "why?")).run_id != run
+        assert (await ended(one, run)).status == "completed"
+    assert upstream.kinds == ["ask", "ask"]
+
+
+async def test_who_joined_before_the_api_refused_to_keep_the_run_is_told_who_has_its_answer(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, "Unsupported parameter: 'background'", param="background", latency=2.0)]
+    async with researching(upstream, tmp_path) as one, researching(upstream, tmp_path) as two:
+        run = await one.start("why?")
+        await trio.sleep(1)
+        assert await two.start("why?") == run
+        assert (await ended(one, run)).status == "completed"
+        view = await ended(two, run)
+    assert (view.status, view.maybe_paid) == ("failed", True)
+    assert "only the server that asked" in str(view.error)
 
 
 async def test_only_so_many_conversations_are_remembered(autojump_clock: MockClock, tmp_path: Path) -> None:
