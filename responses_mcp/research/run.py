@@ -66,15 +66,15 @@ class _WithdrawnError(Exception):
 class Terms:
     """What holds for all runs: how often a refused one is repeated, how answers are read.
 
-    `prices` are for runs that are taken over; `settle_left` is told by their ids what they used, and None for one that
-    made no request.
+    `prices` are for runs that are taken over; `settle_left` is told what they used, and None for one that made no
+    request.
     """
 
     max_retries: int
     max_citations: int
     time_zone: str
     prices: PriceList
-    settle_left: Callable[[str, Usage | None], None]
+    settle_left: Callable[[Row, Usage | None], None]
 
     def read(self, row: Row, response: JsonObject, redact: Redact) -> RunView:
         """Return what the Response of a run that has ended says."""
@@ -523,7 +523,7 @@ class Run:
                 row = replace(row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure)
             case Action.CLOSE_UNASKED:
                 if not self.is_begun_here:
-                    self._terms.settle_left(row.id, None)
+                    self._terms.settle_left(row, None)
                 status, why = ("cancelled", self._why_cancelled()) if self.cancelled else ("failed", NEVER_ASKED)
                 row = replace(row, status=status, reason=why, confirmed=self.cancelled)
             case Action.CLOSE_UNPAID:
@@ -576,8 +576,8 @@ class Run:
             self._bill.take(self._response)
             return self._bill.usage.as_json()
         usage = self._terms.used(self.row.model, self._response)
-        if usage.counted:
-            self._terms.settle_left(self.row.id, usage)
+        if not usage.uncounted:
+            self._terms.settle_left(self.row, usage)
         return usage.as_json()
 
     def _read(self, row: Row) -> RunView:

@@ -46,7 +46,7 @@ from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.under_trio import OneRun, require_trio
-from responses_mcp.usage.bill import Bill, usage_from
+from responses_mcp.usage.bill import Bill, Usage, usage_from
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.prices import PriceList
 
@@ -101,7 +101,7 @@ class Research:
             max_citations=settings.policy.max_citations,
             time_zone=settings.locale.time_zone,
             prices=PriceList(settings.prices),
-            settle_left=meter.settle_left,
+            settle_left=self._settle_left,
         )
         self._runs: dict[str, Run] = {}
         self._done = _Last[RunView](_MOST_DONE)
@@ -589,13 +589,17 @@ class Research:
             await keeper.use(lambda file: file.reopen(row.id))
             return await self._elsewhere(row.id, keeper)
         usage = self._terms.used(row.model, response)
+        if not usage.uncounted:  # also of one that failed; without a word, what was reserved still counts
+            self._settle_left(row, usage)
         view = self._answer_in(response, replace(row, usage=usage.as_json()))
         row = replace(row, status=view.status, reason=view.error, maybe_paid=view.maybe_paid, usage=view.usage)
         with suppress(RunsFileUnusable):
             await keeper.use(lambda file: file.correct(row))
-        self._meter.settle_left(row.id, usage)
         self._done[row.id] = view
         return view
+
+    def _settle_left(self, row: Row, usage: Usage | None) -> None:
+        self._meter.settle_left(row.id, Caller("research"), row.model, row.created, usage)
 
     def _answer_in(self, response: JsonObject, row: Row) -> RunView:
         """Return the answer that a Response has now. Raises `UpstreamError` where it has none."""

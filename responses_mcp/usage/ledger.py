@@ -133,9 +133,12 @@ class Ledger:
         """
         self._put(lambda database: _write(database(), entry, usage, held))
 
-    def settle_left(self, entry_id: str, usage: Usage | None) -> None:
-        """Write what a call used whose process has left it, if it has a row; None where it made no request."""
-        self._put(lambda database: _write_left(database(), entry_id, usage))
+    def settle_left(self, entry: Entry, usage: Usage | None) -> None:
+        """Write what a call used whose process has left it; None where it made no request.
+
+        `entry` is for one that was killed before it wrote any.
+        """
+        self._put(lambda database: _write_left(database(), entry, usage))
 
     async def aclose(self) -> None:
         """Wait for what is still to be written, for half a second at most. The ledger can be used again."""
@@ -250,11 +253,12 @@ def _write(database: sqlite3.Connection, entry: Entry, usage: Usage | None, held
         database.execute("DELETE FROM calls WHERE at < ?", (entry.at - KEPT_DAYS * DAY,))
 
 
-def _write_left(database: sqlite3.Connection, entry_id: str, usage: Usage | None) -> None:
-    asked = "SELECT id, at, tool, model, client FROM calls WHERE id = ?"
-    if (row := database.execute(asked, (entry_id,)).fetchone()) is not None:
-        number, at, tool, model, client = row
-        _write(database, Entry(id=number, at=at, tool=tool, model=model, client=client), usage, 0.0)
+def _write_left(database: sqlite3.Connection, entry: Entry, usage: Usage | None) -> None:
+    asked = "SELECT at, tool, model, client FROM calls WHERE id = ?"
+    if (row := database.execute(asked, (entry.id,)).fetchone()) is not None:
+        at, tool, model, client = row
+        entry = Entry(id=entry.id, at=at, tool=tool, model=model, client=client)
+    _write(database, entry, usage, 0.0)
 
 
 @contextmanager

@@ -93,7 +93,9 @@ class Meter:
         self._check_price(profile)
         admitted: tuple[Reservation, Entry | None] | None = None
         with trio.move_on_after(patience):
-            admitted = await self._admitted(kind, profile, partial(self._entry, call_id, caller, profile), on_phase)
+            admitted = await self._admitted(
+                kind, profile, partial(self._entry, call_id, caller, profile.model), on_phase
+            )
         if admitted is None:
             raise LimitReached(
                 f"What the limits leave is held by calls that run, such as research, and in {patience:g} s none of "
@@ -109,17 +111,20 @@ class Meter:
         finally:
             self._settle(held, kind, bill.usage, entry)
 
-    def settle_left(self, call_id: str, usage: Usage | None) -> None:
-        """Have the ledger know what a call used whose process has left it; None where it made no request."""
-        if self._ledger is not None:
-            self._ledger.settle_left(call_id, usage)
+    def settle_left(self, call_id: str, caller: Caller, model: str, began: float, usage: Usage | None) -> None:
+        """Have the ledger know what a call used whose process has left it; None where it made no request.
+
+        Who called, the model and the time, in seconds since 1970, are for a ledger that does not know the call.
+        """
+        if self._ledger is not None and (entry := self._entry(call_id, caller, model, began)) is not None:
+            self._ledger.settle_left(entry, usage)
 
     async def aclose(self) -> None:
         """Wait a moment for what is still to be written down."""
         if self._ledger is not None:
             await self._ledger.aclose()
 
-    def _entry(self, call_id: str, caller: Caller, profile: Profile) -> Entry | None:
+    def _entry(self, call_id: str, caller: Caller, model: str, began: float | None = None) -> Entry | None:
         if self._ledger is None:
             return None
         from responses_mcp.usage.ledger import Entry  # noqa: PLC0415  # has been imported
@@ -127,7 +132,8 @@ class Meter:
         client = caller.client
         if client is not None:
             client = "".join(filter(str.isprintable, client[:_LONGEST_CLIENT])).strip() or None
-        return Entry(id=call_id, at=int(self._now()), tool=caller.tool, model=profile.model, client=client)
+        at = self._now() if began is None else began
+        return Entry(id=call_id, at=int(at), tool=caller.tool, model=model, client=client)
 
     def _check_price(self, profile: Profile) -> None:
         if self._limits.any_of_cost and not self._prices.knows(profile.model, profile.service_tier):
@@ -167,7 +173,8 @@ class Meter:
                         continue
                 if on_phase is not None:
                     on_phase("waiting for running calls to tell their cost")
-                await self._waiting.park()
+                with trio.move_on_after(_DAY - self._now() % _DAY if self._limits.day_cost_usd else math.inf):
+                    await self._waiting.park()
 
     async def _admitted_today(self, expected: Expected, entry: Entry | None) -> bool:
         """Reserve of the day's limit; False where calls of this process hold, or have just freed, what is missing."""

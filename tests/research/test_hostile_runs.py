@@ -16,6 +16,7 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, UpstreamError
+from responses_mcp.research import run as run_module
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.question import checked
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
@@ -1108,6 +1109,49 @@ async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_
         await research.start("and then?", continue_from=run)
 
 
+@pytest.mark.parametrize(
+    ("ending", "held", "booked"),
+    [
+        ({"usage": None}, True, 0),
+        ({"status": "failed", "error": {"code": "server_error", "message": "Oh."}, "output": []}, False, 9245),
+    ],
+    ids=["without usage", "failed"],
+)
+async def test_what_a_look_finds_later_replaces_what_was_held_where_it_tells_what_was_used(
+    ending: dict[str, Any], held: bool, booked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "REFUSED_FOR", 0.0)
+    upstream = slow(0.01, cut_after=2)
+    upstream.stored.answer = lambda method, target: Error(403)  # type: ignore[method-assign]
+    limits = LimitSettings(day_cost_usd=1.0)
+    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True), limits=limits)
+    with trio.fail_after(60):
+        async with open_research(settings, api=upstream.api()) as research:
+            run = await research.start("why?")
+            assert (await research.result(run, wait_seconds=30)).status == "failed"
+        found = Json({**bodies.searched(), **ending})
+        upstream.stored.answer = lambda method, target: found  # type: ignore[method-assign]
+        async with open_research(settings, api=upstream.api()) as research:
+            assert ((await research.result(run)).answer is not None) == ("status" not in ending)
+    (row,) = read_ledger(str(tmp_path), days=1, by="tool")
+    assert (row.calls, row.held > 0) == (1, held)
+    assert row.input_tokens + row.output_tokens == booked
+
+
+async def test_a_run_whose_server_was_killed_is_in_the_ledger_of_who_finishes_it(tmp_path: Path) -> None:
+    upstream = slow(0.05)
+    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
+    with trio.fail_after(60):
+        async with open_research(settings_for(tmp_path), api=upstream.api()) as research:  # one that writes no ledger
+            run = await research.start("why?")
+            await research.wait_for_id(run, 20)
+        async with open_research(settings, api=upstream.api()) as research:
+            view = await research.result(run, wait_seconds=40)
+    (row,) = read_ledger(str(tmp_path), days=1, by="tool")
+    assert view.usage is not None
+    assert (row.name, row.calls, row.input_tokens, row.held) == ("research", 1, view.usage["input_tokens"], 0)
+
+
 async def test_an_api_that_says_only_in_the_end_that_it_keeps_nothing_is_believed(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
@@ -1150,9 +1194,8 @@ async def test_what_a_server_that_wakes_up_late_guesses_does_not_replace_what_wa
     entry = Entry(id="run_1", at=int(time.time()), tool="research", model="gpt-5.2")
     with trio.fail_after(20):
         await ledger.reserve(entry, 0.28, 5.0, may_be_alone=True)
-        ledger.settle_left(
-            "run_1", Usage(input_tokens=8512, total_tokens=9245, attempts=1, counted=True, cost_usd=0.035)
-        )
+        used = Usage(input_tokens=8512, total_tokens=9245, attempts=1, counted=True, cost_usd=0.035)
+        ledger.settle_left(entry, used)
         ledger.settle(entry, Usage(attempts=1, uncounted=1), 0.28)
         await ledger.aclose()
     (row,) = read_ledger(str(tmp_path), days=1, by="day")

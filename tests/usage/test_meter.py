@@ -25,7 +25,7 @@ from responses_mcp.testing import Error, FakeApi, Hang, as_stream, bodies, open_
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import USAGE
 from responses_mcp.usage.caps import Amount
-from responses_mcp.usage.ledger import read_ledger
+from responses_mcp.usage.ledger import DAY, read_ledger
 from responses_mcp.usage.meter import Caller, Meter
 from tests.processes import WAIT
 from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
@@ -265,6 +265,15 @@ async def test_what_another_server_holds_is_named_and_not_waited_for(tmp_path: P
                 await answers.answer("Why?")
         await written()
         assert (await answers.answer("Why?")).usage is not None
+
+
+async def test_who_waits_for_the_limit_of_the_day_is_let_through_when_the_next_one_begins(tmp_path: Path) -> None:
+    begin = trio.current_time()
+    settings = with_ledger(tmp_path, day_cost_usd=0.5)
+    meter = Meter(settings, now=lambda: 20_000 * DAY - 1 + trio.current_time() - begin)  # a second before midnight
+    with trio.fail_after(WAIT):
+        async with meter.call(CALLER, Profile()), meter.call(CALLER, Profile()):
+            assert meter.caps.reserved.usd > 0.5
 
 
 async def test_calls_at_once_do_not_pass_the_limit_of_the_day(tmp_path: Path) -> None:
