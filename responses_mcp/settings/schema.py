@@ -388,7 +388,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
             1_000,
             500_000,
             "Characters of an answer that a tool returns. A longer one is cut at a sentence, is marked, and keeps its "
-            "sources.",
+            "sources; longer `data` of `research` is left out.",
         ),
         integer(
             "drain_timeout_ms", 0, 3_600_000, "Milliseconds that running calls get to finish after the end of input."

@@ -59,7 +59,14 @@ def size_meta(characters: int) -> JsonObject:
 
 
 def within(result: JsonObject, most: int) -> JsonObject:
-    """Return a result whose `answer` has `most` characters at most."""
+    """Return a result whose `answer` has `most` characters at most, and whose `data` has them or is left out."""
+    size = len(json.dumps(result["data"], ensure_ascii=False)) if "data" in result else 0
+    if size > most:
+        error = (
+            f"The data has {size} characters, more than the {most} of server.max_result_chars; raise that "
+            "(MCP_MAX_RESULT_CHARS), or ask for less."
+        )
+        result = {name: value for name, value in result.items() if name != "data"} | {"error": error}
     if len(result.get("answer") or "") <= most:
         return result
     from responses_mcp.responses_api.response.shortened_answer import shortened  # noqa: PLC0415  # most are shorter

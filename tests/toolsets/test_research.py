@@ -19,7 +19,7 @@ from responses_mcp.settings.model import (
     ServerSettings,
     Settings,
 )
-from responses_mcp.testing import open_fake_api
+from responses_mcp.testing import as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.base import CallContext, ToolError
 from responses_mcp.toolsets.research import ResearchToolset
@@ -263,6 +263,19 @@ async def test_a_server_as_configured_asks_over_real_sockets_with_a_real_file(tm
             async with connected_client(settings) as client:
                 assert (await called(client, "research_result", run_id=found["run_id"]))["answer"] == found["answer"]
             assert [request.method for request in api.requests] == ["POST", "GET"]
+
+
+async def test_data_above_the_limit_of_a_result_is_left_out_which_the_result_says(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [as_stream(bodies.answer(json.dumps({"a": "y" * 1500})))] * 2
+    toolset = ResearchToolset(lambda: researching(upstream, tmp_path), most_characters=1000)
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    async with connected_client(Settings(), toolsets=[toolset]) as client:
+        found = await called(client, "research", query="why?", output_schema=schema)
+    assert (found["status"], "data" in found, len(found["answer"]) <= 1000) == ("completed", False, True)
+    assert "server.max_result_chars" in found["error"]
 
 
 async def test_a_result_tells_what_the_run_used_beside_it_as_the_results_of_other_tools_do(
