@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import repeat
 from typing import Final, Literal, cast
 
-from responses_mcp.errors import UpstreamError
+from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.redaction import Redact
 from responses_mcp.research.runs_file import Row
@@ -58,7 +58,8 @@ class RunView:
     an `answer`, with `data` where a schema was asked for; an `error` says why one is missing. `maybe_paid` tells that
     it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` is what it
     used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is false where the API keeps
-    nothing, so that the run ends, and its answer is gone, with the server that began it.
+    nothing, so that the run ends, and its answer is gone, with the server that began it. `failure` is why a run failed
+    as a call would have raised it: an `UpstreamError` or `LimitReached`. Only the process in which it failed knows it.
     """
 
     run_id: str
@@ -74,6 +75,7 @@ class RunView:
     confirmed: bool = False
     usage: JsonObject | None = None
     durable: bool = True
+    failure: ResponsesMcpError | None = field(default=None, compare=False)
 
     @property
     def running(self) -> bool:
@@ -145,7 +147,7 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
         why = _NO_DATA if row.has_schema and data is None else None
         return replace(plain, status=status, answer=answer, data=data, error=why)
     except UpstreamError as error:
-        return replace(plain, status="failed", error=str(error), maybe_paid=True)
+        return replace(plain, status="failed", error=str(error), maybe_paid=True, failure=error)
 
 
 def view_of_row(row: Row, now: float) -> RunView:

@@ -19,7 +19,7 @@ import trio
 from responses_mcp.errors import ConnectionFailed, LimitReached, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
-from responses_mcp.research.conversation import Conversation, conversation_of, followed_up, without_question
+from responses_mcp.research.conversation import Conversation, conversation_of, followed_up
 from responses_mcp.research.keeper import Keeper
 from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFileUnusable
@@ -144,7 +144,7 @@ class Run:
         self._looks = Looks()
         self._stops = 0
         self._stopping_since = math.inf
-        self._unread: str | None = None  # why the last look at it failed
+        self._unread: UpstreamError | None = None  # why the last look at it failed
         if body is None:
             self._overtaken = self._happens(Trigger.FOUND)
             if row.cancel_asked:
@@ -234,6 +234,7 @@ class Run:
             log.error("research: a run crashed with %s; this is a bug", type(bugs.exceptions[0]).__name__)  # noqa: TRY400
             log.debug("research: traceback of the crash", exc_info=bugs)
             self.row = replace(self.row, state=State.ENDED)
+            self._error = None  # is not why
             if self.done is None:
                 try:
                     await self._end(replace(self.row, status="failed", reason=INTERNAL, maybe_paid=True))
@@ -363,7 +364,7 @@ class Run:
             self._response = await self._api.look_up_run(self.row.response_id or "", seconds=IDLE)
         except UpstreamError as error:
             self._error = error
-            self._unread = error.message
+            self._unread = error
             self._looks.failed(error)
             if self._looks.is_gone:
                 return Trigger.GONE
@@ -519,6 +520,7 @@ class Run:
                 row = replace(row, usage=self._taken(), durable=row.durable and row.response_id is not None)
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
+                self._error = view.failure
                 paid, sure = view.maybe_paid, view.confirmed
                 row = replace(row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure)
             case Action.CLOSE_UNASKED:
@@ -550,7 +552,7 @@ class Run:
 
     def _why_cancelled(self) -> str:
         if self._late:
-            unread = "" if self._unread is None else f" The last looks at it failed: {self._unread}"
+            unread = "" if self._unread is None else f" The last looks at it failed: {self._unread.message}"
             return (
                 f"It took longer than {self.row.may_take:g} s and was cancelled; raise research.timeout_ms "
                 f"(RESEARCH_TIMEOUT_MS, in milliseconds), or ask for less.{unread}"
@@ -588,10 +590,12 @@ class Run:
 
     async def _end(self, row: Row) -> None:
         """Write how it ended, and let it be told; where that cannot be written, it is told, and written later."""
-        reason = None if row.reason is None else without_question(row.reason, self._body)
         now = self._keeper.clock()
-        self.row = row = replace(row, state=State.ENDED, ended=now, reason=reason)
+        row = replace(row, state=State.ENDED, ended=now)
         view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row, now)
+        if row.status == "failed" and not self._late:
+            view = replace(view, failure=self._error)
+        self.row = replace(row, reason=self._unquoted(row.reason))
         tries = 0
         while not await self._is_written():
             if not tries:
@@ -604,6 +608,13 @@ class Run:
         if self.owned:
             self.done = view
         self.announce()
+
+    def _unquoted(self, reason: str | None) -> str | None:
+        """Return why it ended without the words of the API, which may repeat the question: it is written down."""
+        for error in (self._error, self._unread):
+            if reason is not None and isinstance(error, UpstreamError) and error.unquoted is not None:
+                reason = reason.replace(error.message, error.unquoted)
+        return reason
 
     async def _is_written(self) -> bool:
         try:

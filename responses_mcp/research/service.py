@@ -105,6 +105,7 @@ class Research:
         )
         self._runs: dict[str, Run] = {}
         self._done = _Last[RunView](_MOST_DONE)
+        self._given_up = _Last[RunView](_MOST_DONE)  # those that may go on at the API
         self._said = _Last[Conversation](_MOST_DONE)  # in runs of this process
         self._questions = _Last[str](_MOST_LISTED)  # of this process, for the list
         self._masked = _Last[Mapping[str, int]](_MOST_LISTED)  # what was, in questions of this process
@@ -481,8 +482,8 @@ class Research:
         run_id = run.row.id
         try:
             await run.work()
-            if run.done is not None and not run.row.may_go_on:
-                self._done[run_id] = run.done
+            if run.done is not None:
+                (self._given_up if run.row.may_go_on else self._done)[run_id] = run.done
                 if (said := run.said) is not None:
                     self._said[run_id] = said
         finally:
@@ -569,6 +570,9 @@ class Research:
         if row.status == "failed" and row.may_go_on:
             with suppress(UpstreamError):  # it has none, or none yet
                 return await self._found(row, keeper)
+        told = self._given_up.get(run_id)  # which has the words of the API
+        if told is not None and (told.status, told.confirmed) == (row.status, row.confirmed):
+            return told
         return view_of_row(row, self._clock())
 
     async def _answered(self, row: Row) -> RunView:

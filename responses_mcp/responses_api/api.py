@@ -284,7 +284,10 @@ class ResponsesApi:
                         wait = 0.0
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
-                        error.message = _last_words(error, body, retries, repeated=wait is not None)
+                        last = _last_words(error, retries, repeated=wait is not None)
+                        error.message = refused_domains(error, body) + error.message + last
+                        if error.unquoted is not None:
+                            error.unquoted += last
                         if "model" in body:
                             name_model(error, model, self._models, self._openai.base_url)
                         raise
@@ -454,9 +457,9 @@ def _path_of(response_id: str) -> str:
     return f"/responses/{quote(response_id, safe='')}"
 
 
-def _last_words(error: UpstreamError, body: JsonObject, retries: int, *, repeated: bool) -> str:
-    """Return the message of the error that ends a call; `repeated` tells that its kind is asked again."""
-    message = refused_domains(error, body) + error.message
+def _last_words(error: UpstreamError, retries: int, *, repeated: bool) -> str:
+    """Return what comes behind an error that ends a call; `repeated` tells that its kind is asked again."""
+    message = ""
     if error.maybe_paid and not repeated:
         message += " It was not repeated, as it may have been paid for."
     if retries:

@@ -16,14 +16,14 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, UpstreamError
-from responses_mcp.research import run as run_module
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.question import checked
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
+from responses_mcp.responses_api import background
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, RequestSettings, UsageSettings
-from responses_mcp.testing import Error, Hang, Json, Sse, as_stream, bodies
+from responses_mcp.testing import Error, Hang, Json, Reply, Sse, as_stream, bodies
 from responses_mcp.testing.items import message, output_text
 from responses_mcp.usage.bill import Usage
 from responses_mcp.usage.ledger import Entry, Ledger, read_ledger
@@ -1021,21 +1021,40 @@ async def test_a_refusal_that_comes_after_the_cancel_ends_the_run_at_once_and_it
 # What is written down
 
 
-async def test_no_words_of_the_question_are_written_where_a_refusal_repeats_them(
+@pytest.mark.parametrize("question", ["Why Kanazawa?", 'Of "Kanazawa",\nand why?', "金沢?", "Kanazawa"])
+async def test_no_word_of_the_api_is_written_as_it_may_repeat_the_question(
+    autojump_clock: MockClock, question: str, tmp_path: Path
+) -> None:
+    upstream = slow()
+    refusals: list[Reply] = [
+        Json({"detail": [{"type": "extra", "loc": ["body", "x"], "msg": f"No: {question}"}]}, status=422),
+        Json({"error": {"message": f"Cannot answer {json.dumps(question)}.", "param": "input"}}, status=422),
+        Json({"error": {"message": f"No model for {question}.", "code": "model_gone"}}, status=404),
+        Sse([created(), {"type": "response.failed", "response": {"id": "resp_1", "error": {"message": question}}}]),
+    ]
+    for refusal in refusals:
+        upstream.script = [refusal]
+        async with researching(upstream, tmp_path) as research:
+            run = await research.start(question, fresh=True)
+            view = await ended(research, run)
+            assert view.status == "failed"
+        async with researching(upstream, tmp_path) as research:
+            again = await research.result(run)
+        assert view.error != again.error  # in which it is told to who asked
+        assert (view.error or "").partition(":")[0] == (again.error or "").partition(".")[0]
+    kept = in_file(tmp_path, "SELECT reason FROM run")
+    assert [reason for (reason,) in kept if "Kanazawa" in reason or "金沢" in reason or r"\u" in reason] == []
+    assert b"Kanazawa" not in written_in(tmp_path)
+
+
+async def test_no_word_of_the_api_is_written_where_looks_at_a_run_fail(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    question = "Why did Mr Example of Kanazawa leave the company?"
-    upstream = slow()
-    for refusal in (
-        {"detail": [{"type": "extra", "loc": ["body", "x"], "msg": "Not so.", "input": question}]},
-        {"error": {"message": f"Cannot answer '{question}'."}},
-    ):
-        upstream.script.append(Json(refusal, status=422))
-    async with researching(upstream, tmp_path) as research:
-        for _ in range(2):
-            view = await ended(research, await research.start(question, fresh=True))
-            assert (view.status, view.maybe_paid) == ("failed", False)
-            assert "Kanazawa" not in str(view.error)
+    upstream = slow(cut_after=2)
+    upstream.stored.answer = lambda method, target: Error(403, "Kanazawa!")  # type: ignore[method-assign]
+    for limits in ({}, {"timeout_ms": 30_000}):
+        view = await asked_and_ended(upstream, tmp_path, **limits)
+        assert "Kanazawa" in str(view.error)
     assert b"Kanazawa" not in written_in(tmp_path)
 
 
@@ -1120,7 +1139,7 @@ async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_
 async def test_what_a_look_finds_later_replaces_what_was_held_where_it_tells_what_was_used(
     ending: dict[str, Any], held: bool, booked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_module, "REFUSED_FOR", 0.0)
+    monkeypatch.setattr(background, "_REFUSED_FOR", 0.0)
     upstream = slow(0.01, cut_after=2)
     upstream.stored.answer = lambda method, target: Error(403)  # type: ignore[method-assign]
     limits = LimitSettings(day_cost_usd=1.0)

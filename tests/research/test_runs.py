@@ -19,12 +19,20 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.errors import BadArgument, ConfigError, ConnectionFailed, UpstreamError
+from responses_mcp.errors import (
+    AuthenticationFailed,
+    BadArgument,
+    ConfigError,
+    ConnectionFailed,
+    RateLimited,
+    ServiceFailed,
+    UpstreamError,
+)
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.service import open_research
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
-from responses_mcp.testing import Closed, Error, Hang, Json, as_stream, bodies, open_fake_api
+from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies, open_fake_api
 from responses_mcp.usage.prices import AS_OF
 from tests.research.upstream import (
     KEY,
@@ -1130,6 +1138,26 @@ async def test_what_was_masked_in_a_question_is_told_with_its_answer(autojump_cl
     assert view.answer is not None
     assert sum(view.answer.masked.values()) == 1
     assert secret not in str(upstream.asked[0].json)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "retryable"),
+    [
+        (Error(401), AuthenticationFailed, False),
+        (Error(429, retry_after="90"), RateLimited, True),
+        (as_stream(bodies.failed()), ServiceFailed, True),
+    ],
+)
+async def test_a_run_that_failed_tells_its_host_by_type_and_not_in_words_alone(
+    autojump_clock: MockClock, reply: Reply, kind: type[Exception], retryable: bool, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [reply]
+    view = await asked_and_ended(upstream, tmp_path, max_retries=0)
+    assert isinstance(view.failure, UpstreamError)
+    assert (view.status, type(view.failure), view.failure.retryable) == ("failed", kind, retryable)
+    assert view.failure.message in str(view.error)
+    assert "failure" not in view.as_json()
 
 
 async def test_a_run_older_than_runs_are_kept_is_not_listed(autojump_clock: MockClock, tmp_path: Path) -> None:

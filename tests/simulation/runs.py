@@ -45,6 +45,7 @@ from responses_mcp.settings.model import (
     Settings,
 )
 from responses_mcp.testing import Error, Faults, Reply
+from responses_mcp.testing.replies import USUAL_ERRORS
 from responses_mcp.usage.meter import Caller
 from tests.research.upstream import OPENAI, Upstream, at_once
 
@@ -444,6 +445,9 @@ class _World:
             and self.rows("id = ?", (run_id,))[0].response_id
         ):
             return  # it may go on
+        for said in (*(each[0] for each in USUAL_ERRORS.values()), "No."):
+            # The words of the API, which only the server that asked can tell.
+            view = replace(view, error=view.error and view.error.replace(f": {said}", "."))
         first = self.ends.setdefault(run_id, view)
         if first != view:
             self.record.violated(Rule.SAME, f"{run_id}: {first} and {view}")

@@ -64,8 +64,11 @@ def http_error(
     )
     if retryable and wait is not None:
         cure += f" It asks to wait {_duration(wait)}."
-    return error_class(
-        _message(f"{before} ({status}{f' {code}' if code else ''})", said, cure),
+    return _quoting(
+        error_class,
+        f"{before} ({status}{f' {code}' if code else ''})",
+        said,
+        cure,
         status=status,
         type=kind,
         code=code,
@@ -97,7 +100,10 @@ def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base
     named = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
     if error.status == HTTPStatus.NOT_FOUND and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
         named += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
-    error.message = error.message[: max(0, _LONGEST_TOLD - len(named))] + named
+    room = max(0, _LONGEST_TOLD - len(named))
+    error.message = error.message[:room] + named
+    if error.unquoted is not None:
+        error.unquoted = error.unquoted[:room] + named
 
 
 def not_an_object(status: int, headers: Mapping[str, str], body: bytes, redact: Redact, why: str) -> UnusableReply:
@@ -178,19 +184,14 @@ def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
     said, kind, code, param = _words(error, redact)
     why = f" ({code})" if code else ""
     if is_quota(kind, code) or "quota" in said.lower():
-        text = _message(f"The account's quota is used up{why}", said, "Check plan and billing with the provider.")
-        return QuotaExhausted(text, type=kind, code=code, param=param)
+        before, cure = f"The account's quota is used up{why}", "Check plan and billing with the provider."
+        return _quoting(QuotaExhausted, before, said, cure, type=kind, code=code, param=param)
     if code in ("server_error", "rate_limit_exceeded"):
         error_class = RateLimited if code == "rate_limit_exceeded" else ServiceFailed
-        text = _message(f"The API could not finish the answer{why}", said, "Try again later.")
-        return error_class(text, type=kind, code=code, param=param, retryable=True)
-    said = said or "no reason given."
-    return RequestRefused(
-        _message(f"The API did not answer{why}", said, "Change the question or the model."),
-        type=kind,
-        code=code,
-        param=param,
-    )
+        before, cure = f"The API could not finish the answer{why}", "Try again later."
+        return _quoting(error_class, before, said, cure, type=kind, code=code, param=param, retryable=True)
+    before, cure = f"The API did not answer{why}", "Change the question or the model."
+    return _quoting(RequestRefused, before, said or "no reason given.", cure, type=kind, code=code, param=param)
 
 
 def _parsed(beginning: bytes) -> object:
@@ -262,6 +263,12 @@ def _dump(value: object) -> str:
 def _sentence(text: str) -> str:
     text = " ".join(text.split())
     return text if not text or text[-1] in ".!?。" else text + "."
+
+
+def _quoting(kind: type[UpstreamError], before: str, said: str, cure: str, **known: Any) -> UpstreamError:
+    error = kind(_message(before, said, cure), **known)
+    error.unquoted = _message(before, "", cure)
+    return error
 
 
 def _message(before: str, said: str, cure: str) -> str:
