@@ -18,7 +18,7 @@ from responses_mcp.outgoing import OutgoingText, added, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
-from responses_mcp.responses_api.request.payload import bare_hosts, request_body
+from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains
 from responses_mcp.responses_api.request.question import read_question
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
@@ -105,6 +105,8 @@ class Answers:
         question = read_question(asked, self._settings.search.defaults)
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
+        if self._settings.search.strict_domains:
+            require_domains("domains", question.domains)
         chosen = self._profile(profile)
         query_sent = self._outgoing.question(question.query)
         domains_sent = [self._outgoing.question(domain) for domain in question.domains]
@@ -167,6 +169,7 @@ class Answers:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        self.require_run()
         await self._api.aclose()
         await self._meter.aclose()
 

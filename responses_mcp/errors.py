@@ -50,6 +50,10 @@ class NotUnderTrio(ResponsesMcpError, RuntimeError):
     """Something was called outside of Trio. The message says how a program of another event loop does it."""
 
 
+class ResearchClosed(ResponsesMcpError, RuntimeError):
+    """A `Research` was used behind the block that had opened it."""
+
+
 class BadArgument(ResponsesMcpError):
     """A question was asked in a way that cannot be sent. The message names the argument."""
 

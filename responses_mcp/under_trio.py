@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Final, Protocol, TypeVar
 
 import trio
@@ -82,7 +82,19 @@ async def opened(resource: T) -> AsyncGenerator[T]:
     It belongs to this run of Trio, also where another one uses it first: here it is closed.
     """
     resource.require_run()
+    await trio.lowlevel.checkpoint()
     try:
         yield resource
     finally:
         await resource.aclose()
+
+
+@contextmanager
+def interrupts_alone() -> Generator[None]:
+    """Have Ctrl-C, which may strike in a task of ours, come out of our nursery as it is, and in no group."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[1] is not None:
+            raise
+        raise KeyboardInterrupt from group

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
-from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UpstreamError
+from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UnusableReply, UpstreamError
 from responses_mcp.outgoing import OutgoingText, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.payload import bare_hosts
@@ -119,6 +119,7 @@ class WebSearch:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        self.require_run()
         await self._api.aclose()
         await self._meter.aclose()
 
@@ -156,4 +157,4 @@ def retry_policy(search: SearchSettings) -> RetryPolicy:
 def _worth_repeating(error: UpstreamError) -> bool:
     # A search is cheap, so it may be billed twice. 408 and 504 are time-outs that somebody else noticed.
     limited_or_lost = isinstance(error, RateLimited | ConnectionFailed) or error.status in (408, 504)
-    return error.maybe_paid or (error.retryable and limited_or_lost)
+    return (error.maybe_paid and not isinstance(error, UnusableReply)) or (error.retryable and limited_or_lost)

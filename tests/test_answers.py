@@ -14,7 +14,14 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.answers import Answers, open_answers
-from responses_mcp.errors import AuthenticationFailed, BadArgument, ConfigError, DeadlineExceeded, RequestRefused
+from responses_mcp.errors import (
+    AuthenticationFailed,
+    BadArgument,
+    ConfigError,
+    DeadlineExceeded,
+    RequestRefused,
+    UnusableReply,
+)
 from responses_mcp.settings import time_zone
 from responses_mcp.settings.model import (
     LocaleSettings,
@@ -226,6 +233,21 @@ async def test_strict_domains_filter_whichever_way_the_domains_came() -> None:
     assert sent(stub)["tools"] == [{"type": "web_search", "filters": {"allowed_domains": ["a.jp"]}}]
     await answers.answer("q", domains=["b.jp"])
     assert sent(stub)["tools"] == [{"type": "web_search", "filters": {"allowed_domains": ["b.jp"]}}]
+
+
+@pytest.mark.parametrize("domains", [["not a domain"], [f"a{number}.example" for number in range(101)]])
+async def test_domains_that_would_restrict_the_search_are_refused_where_they_cannot_be_sent(domains: list[str]) -> None:
+    answers, stub = asking(Settings(search=SearchSettings(strict_domains=True)))
+    with pytest.raises(BadArgument, match=r"^domains has "):
+        await answers.answer("q", domains=domains)
+    assert not stub.sent
+
+
+async def test_an_answer_without_text_was_paid_for_and_says_so() -> None:
+    answers, stub = asking(None, ok(bodies.answer("")))
+    with pytest.raises(UnusableReply) as caught:
+        await answers.answer("q")
+    assert (caught.value.maybe_paid, len(stub.sent)) == (True, 1)
 
 
 async def test_the_policy_text_of_the_settings_is_the_instructions_and_nothing_else() -> None:

@@ -99,18 +99,22 @@ class Manuals:
 
     async def ls(self, request: LsRequest) -> JsonObject:
         """List manuals, or the children of one or of a folder in one (M2)."""
+        _require(LsRequest, request)
         return await self._threads.run(lambda library, check: list_children(library.folder, request, check))
 
     async def toc(self, request: TocRequest) -> JsonObject:
         """List the files of a manual, with headings when `deep` (M3)."""
+        _require(TocRequest, request)
         return await self._threads.run(lambda library, check: table_of_contents(library.folder, request, check))
 
     async def read(self, request: ReadRequest, *, after: ReadEnd | None = None) -> tuple[JsonObject, ReadEnd]:
         """Read a section, or what follows the end of an earlier read; tells where it ended (M6)."""
+        _require(ReadRequest, request)
         return await self._threads.run(lambda library, check: read(library.folder, request, check, after=after))
 
     async def scan(self, request: ScanRequest) -> JsonObject:
         """Read a file piece by piece (M7)."""
+        _require(ScanRequest, request)
         return await self._threads.run(lambda library, check: scan(library.folder, request, check))
 
     async def resources(self, after: Position | None) -> tuple[list[JsonObject], Position | None]:
@@ -154,6 +158,7 @@ class Manuals:
         that was not reached, is told of, and the others are searched. `on_phase` is as for `find`.
         Raises `ManualsError` where there is none at all.
         """
+        _require(SearchRequest, request)
         require_trio()
         deadline = trio.current_time() + request.time_ms / 1000
         request = replace(request, path_prefix="/".join(parts_of(request.path_prefix)))
@@ -186,6 +191,7 @@ class Manuals:
         The index is updated first, for as long as `time_ms` allows; files that were not reached are the trace's
         `unscanned`. `on_phase` is told what is going on, in words for a person; it must not wait.
         """
+        _require(FindRequest, request)
         require_trio()
         began = trio.current_time()
         first: Unscanned | None = None
@@ -342,6 +348,11 @@ class Manuals:
         return list(found)
 
 
+def _require(kind: type[object], request: object) -> None:
+    if not isinstance(request, kind):
+        raise TypeError(f"{request!r:.60} is no request; pass {kind.__name__}({request!r:.60}).")
+
+
 def _names(library: Library, _: CancellationCheck) -> tuple[list[str], str | None]:
     """Return the ids of all manuals; or none, and why there are none."""
     names = library.folder.manuals()
@@ -392,7 +403,7 @@ def open_manuals(
         ManualsError: by requests, not by opening. Code `conflict` when there is no `root`, or the index can be kept
             neither in its folder nor in memory.
     """
-    from responses_mcp.settings.model import Settings  # noqa: PLC0415  # whoever made settings has it
+    from responses_mcp.settings.model import ManualsSettings  # noqa: PLC0415  # whoever made settings has it
 
-    chosen = settings.manuals if isinstance(settings, Settings) else settings
+    chosen = settings if isinstance(settings, ManualsSettings) else settings.manuals
     return opened(Manuals(chosen, embedding=embedding, embedder=embedder))

@@ -127,9 +127,10 @@ class Threads:
 
     async def aclose(self) -> None:
         """End all work and close the index. Waits `times.closing` at most for threads that hang in the file system."""
-        if self._closed:
-            return
         self.require_run()
+        if self._closed:
+            await trio.lowlevel.checkpoint()
+            return
         self._closed = True
         with trio.move_on_after(self._times.closing, shield=True):
             for limiter in (self._limiter, self._indexing):

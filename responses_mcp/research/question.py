@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, cast, get_args
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.research.conversation import ENCRYPTED, Conversation, followed_up
-from responses_mcp.responses_api.request.payload import MAX_DOMAINS, bare_hosts, file_search_tool, searching_body
+from responses_mcp.responses_api.request.payload import bare_hosts, file_search_tool, require_domains, searching_body
 from responses_mcp.responses_api.request.question import read_domains, read_number, read_object, read_word
 from responses_mcp.settings.model import Profile, Settings
 
@@ -27,8 +27,6 @@ _DEEPEST_SCHEMA: Final = 100
 _LONGEST_QUERY: Final = 1_000_000  # characters
 _MOST_DAYS: Final = 36_500
 _LONGEST_PLACE: Final = 200  # characters
-_LONGEST_SHOWN: Final = 60  # characters
-_DOMAIN: Final = re.compile(r"\w\.\w")  # or part of one
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 
 
@@ -81,11 +79,7 @@ def checked(
         raise BadArgument(f"effort must be one of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
     only, blocked = read_domains(domains), read_domains(blocked_domains, "blocked_domains")
     for name, given in (("domains", only), ("blocked_domains", blocked)):
-        if given is not None and len(given) > MAX_DOMAINS:
-            raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")
-        for each in given or ():
-            if not _DOMAIN.search(" ".join(bare_hosts([each]))):
-                raise BadArgument(f"{name} has {each[:_LONGEST_SHOWN]!r}, which is no domain; pass it like example.jp.")
+        require_domains(name, given or ())
     days = read_number("recency_days", recency_days, least=0, most=_MOST_DAYS, clamp=False)
     return Inquiry(
         query=replace_lone_surrogates(query),

@@ -23,13 +23,13 @@ from typing import Any, Final, TypeVar
 
 import trio
 
-from responses_mcp.errors import BadArgument, ConfigError, UpstreamError
+from responses_mcp.errors import BadArgument, ConfigError, ResearchClosed, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.keeper import InThread, Keeper
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
-from responses_mcp.research.question import checked, profile_of, run_body
+from responses_mcp.research.question import Effort, checked, profile_of, run_body
 from responses_mcp.research.run import CANCEL_TRY, CANCELS_LATER, HEARTBEAT, NEVER_ASKED, Run, Terms
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
@@ -45,7 +45,7 @@ from responses_mcp.responses_api.request.question import (
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
-from responses_mcp.under_trio import OneRun, require_trio
+from responses_mcp.under_trio import OneRun, interrupts_alone, require_trio
 from responses_mcp.usage.bill import Bill, Usage, usage_from
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.prices import PriceList
@@ -123,7 +123,7 @@ class Research:
         self,
         query: str,
         *,
-        effort: str | None = None,
+        effort: Effort | None = None,
         domains: Sequence[str] | None = None,
         blocked_domains: Sequence[str] | None = None,
         recency_days: int | None = None,
@@ -328,7 +328,7 @@ class Research:
         if failed:
             raise failed.pop()
         if not done:
-            raise RuntimeError(_CLOSED)
+            raise ResearchClosed(_CLOSED)
         return done[0]
 
     async def result(
@@ -341,9 +341,9 @@ class Research:
         and its answer cannot be had now.
         """
         keeper = self._ready()
-        if read_word("run_id", run_id) is None:
-            raise BadArgument("run_id is empty; pass the one that a run was begun with.")
+        _require_id(run_id)
         end = trio.current_time() + read_seconds("wait_seconds", wait_seconds)
+        await trio.lowlevel.checkpoint()  # who asks again and again would stop all else, the run too
         told = None
         while True:
             run = self._runs.get(run_id)
@@ -422,14 +422,22 @@ class Research:
             shown.append(entry | ({"question": question} if question else {}) | used(row.usage))
         return shown
 
-    async def wait_for_id(self, run_id: str, seconds: float) -> None:
+    async def wait_for_id(self, run_id: str, seconds: float) -> bool:
         """Wait, so many seconds at most, until a run of this process has an id at the API, or will have none.
 
-        From then on it outlives this process. Where the API has no background mode, none comes before the end.
+        Tell whether it has one: from then on it outlives this process. Where the API has no background mode, none
+        comes. Raises `BadArgument` for an id of a run that is not known.
         """
-        with trio.move_on_after(seconds):
+        keeper = self._ready()
+        _require_id(run_id)
+        end = trio.current_time() + read_seconds("seconds", seconds)
+        await trio.lowlevel.checkpoint()
+        with trio.move_on_at(end):
             while (run := self._runs.get(run_id)) is not None and run.done is None and run.row.response_id is None:
                 await run.news()
+        run = self._runs.get(run_id)
+        row = run.row if run is not None else await self._row_in_file(run_id, keeper)
+        return row.response_id is not None
 
     def waits_for_id(self, run_id: str) -> bool:
         """Tell whether a run of this process is asked for, and the API has not told an id of it."""
@@ -456,7 +464,7 @@ class Research:
         """Return the file of runs, and see to it that those without an owner are looked after."""
         self._one_run.require()
         if self._closed:
-            raise RuntimeError(_CLOSED)
+            raise ResearchClosed(_CLOSED)
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
         if self._keeper is None:
@@ -558,10 +566,7 @@ class Research:
         """Return what is known of a run that is not on its way here; one without an owner is taken over."""
         if run_id in self._done:
             return self._done[run_id]
-        row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
-        if row is None:
-            days = self._settings.research.keep_days
-            raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
+        row = await self._row_in_file(run_id, keeper)
         if row.status is None and await self._take_over(row, keeper):
             run = self._runs.get(run_id)
             return run.view if run is not None else await self._elsewhere(run_id, keeper)
@@ -574,6 +579,13 @@ class Research:
         if told is not None and (told.status, told.confirmed) == (row.status, row.confirmed):
             return told
         return view_of_row(row, self._clock())
+
+    async def _row_in_file(self, run_id: str, keeper: Keeper) -> Row:
+        row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
+        if row is None:
+            days = self._settings.research.keep_days
+            raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
+        return row
 
     async def _answered(self, row: Row) -> RunView:
         """Look up the answer of a run that has ended, and remember it."""
@@ -692,6 +704,12 @@ class _Last(dict[str, T]):
             del self[next(iter(self))]
 
 
+def _require_id(run_id: object) -> None:
+    if not isinstance(run_id, str) or not run_id.strip():
+        what = "missing" if run_id is None or isinstance(run_id, str) else "not a text"
+        raise BadArgument(f"run_id is {what}; pass the one that a run was begun with.")
+
+
 def _may_be(run_id: str) -> bool:
     """Tell whether a text can be the id of a run at all."""
     return len(run_id) <= _LONGEST_ID and run_id.isascii()
@@ -731,15 +749,14 @@ async def answer_by_run(
     raise failure
 
 
-@asynccontextmanager
-async def open_research(
+def open_research(
     settings: Settings,
     *,
     api: ResponsesApi | None = None,
     meter: Meter | None = None,
     in_thread: InThread | None = None,
     clock: Callable[[], float] = time.time,
-) -> AsyncGenerator[Research]:
+) -> AbstractAsyncContextManager[Research]:
     """Open a way to have questions researched, whose runs go on while the block does.
 
     Args:
@@ -761,7 +778,19 @@ async def open_research(
     not come are waited for, a second at most. With `research.on_exit: cancel` they are cancelled, in that second. A
     second more is for a file of runs that does not answer. Nothing else is sent any more: await `wait_for_id` before.
     """
+    return _opened(settings, api, meter, in_thread, clock)
+
+
+@asynccontextmanager
+async def _opened(
+    settings: Settings,
+    api: ResponsesApi | None,
+    meter: Meter | None,
+    in_thread: InThread | None,
+    clock: Callable[[], float],
+) -> AsyncGenerator[Research]:
     require_trio()
+    await trio.lowlevel.checkpoint()
     asking = api or ResponsesApi(settings.openai, settings.request, profiles=settings.model_profiles)
     counting = meter or Meter(settings)
     # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
@@ -770,18 +799,19 @@ async def open_research(
     failure: BaseException | None = None
     research: Research | None = None
     try:
-        async with trio.open_nursery() as nursery:
-            research = Research(settings, asking, nursery, meter=counting, in_thread=elsewhere, clock=clock)
-            try:
+        with interrupts_alone():
+            async with trio.open_nursery() as nursery:
+                research = Research(settings, asking, nursery, meter=counting, in_thread=elsewhere, clock=clock)
                 try:
-                    yield research
-                finally:
-                    await research.settle()  # noqa: ASYNC102  # shielded, and bounded, within
-            except trio.Cancelled:
-                raise
-            except BaseException as error:  # noqa: BLE001
-                failure = error  # raised outside the nursery, so that it is in no group
-            nursery.cancel_scope.cancel(reason="research is closed")
+                    try:
+                        yield research
+                    finally:
+                        await research.settle()  # noqa: ASYNC102  # shielded, and bounded, within
+                except trio.Cancelled:
+                    raise
+                except BaseException as error:  # noqa: BLE001
+                    failure = error  # raised outside the nursery, so that it is in no group
+                nursery.cancel_scope.cancel(reason="research is closed")
         if failure is not None:
             raise failure
     finally:

@@ -442,7 +442,9 @@ class ResponsesApi:
     async def aclose(self) -> None:
         """Close all connections, and keep none open from now on."""
         self._closed = True
-        if self._connections is not None:
+        if self._connections is None:
+            await trio.lowlevel.checkpoint()
+        else:
             await self._connections.aclose()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from responses_mcp.settings import model, schema
 from responses_mcp.settings.files import ConfigFile, absolute, cache_folder, expanded, read_config, state_folder
@@ -43,6 +43,14 @@ class LoadedSettings:
     sources: Mapping[str, str]
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Say what is meant to whoever passes this in the place of its settings."""
+            if name in model.Settings.__dataclass_fields__:
+                raise TypeError(f"this is a LoadedSettings, which has no {name}; pass its .settings")
+            raise AttributeError(f"LoadedSettings has no attribute {name!r}")
 
 
 def load_settings(

@@ -82,6 +82,27 @@ def test_research_belongs_to_the_run_that_opened_it_also_before_its_first_use(tm
     assert "in use by another run of Trio" in refused[0]
 
 
+def test_a_second_run_of_trio_that_waits_for_the_id_of_a_run_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    async def first() -> None:
+        with trio.fail_after(SECONDS):
+            async with researching(slow(0.01), tmp_path) as research:
+                run = await research.start("why?")
+
+                def second() -> None:
+                    try:
+                        trio.run(research.wait_for_id, run, 10)
+                    except NotUnderTrio as error:
+                        refused.append(str(error))
+
+                await trio.to_thread.run_sync(second)
+                assert (await research.result(run, wait_seconds=10)).status == "completed"
+
+    trio.run(first)
+    assert "in use by another run of Trio" in refused[0]
+
+
 def test_manuals_that_another_run_uses_first_belong_to_the_run_that_opened_them(tmp_path: Path) -> None:
     (tmp_path / "manuals" / "shop").mkdir(parents=True)
     refused: list[str] = []

@@ -15,8 +15,10 @@ import pytest
 import trio.testing
 
 import responses_mcp
+from responses_mcp import load_settings, open_answers, open_manuals, open_research, open_search
 from responses_mcp.answers import Answers
 from responses_mcp.errors import NotUnderTrio, ResponsesMcpError
+from responses_mcp.manuals.service import Manuals
 from responses_mcp.settings import ManualsSettings, Settings
 from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.client import connected_client
@@ -80,7 +82,15 @@ def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], Abstra
     assert isinstance(caught.value, ResponsesMcpError)
 
 
-@pytest.mark.parametrize("ask", [lambda: Answers(Settings()).answer("q"), lambda: WebSearch(Settings()).search("q")])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: Answers(Settings()).answer("q"),
+        lambda: WebSearch(Settings()).search("q"),
+        lambda: Answers(Settings()).aclose(),
+        lambda: WebSearch(Settings()).aclose(),
+    ],
+)
 def test_to_ask_under_asyncio_says_so_too(ask: Callable[[], Awaitable[Any]]) -> None:
     async def use() -> None:
         await ask()
@@ -104,10 +114,34 @@ def test_the_fake_api_under_asyncio_says_that_it_needs_trio() -> None:
         asyncio.run(use())
 
 
-async def test_under_trio_they_open_and_close() -> None:
+async def test_under_trio_they_open_and_close_and_let_others_have_their_turn() -> None:
     for opener in OPENERS:
-        async with opener() as opened:
-            assert opened is not None
+        with trio.testing.assert_checkpoints():
+            async with opener() as opened:
+                assert opened is not None
+
+
+@pytest.mark.parametrize("closing", [Answers, WebSearch, lambda settings: Manuals(settings.manuals)])
+async def test_to_close_is_a_checkpoint_however_often(closing: Callable[[Settings], Any]) -> None:
+    opened = closing(Settings())
+    for _ in range(2):
+        with trio.testing.assert_checkpoints():
+            await opened.aclose()
+
+
+@pytest.mark.parametrize("opener", [open_answers, open_search, open_manuals, open_research, None])
+def test_what_load_settings_gives_in_place_of_its_settings_is_told_with_the_right_form(opener: Any) -> None:
+    opener = opener or (lambda settings: responses_mcp.serve(*trio.testing.memory_stream_pair(), settings=settings))
+
+    async def use() -> None:
+        opened = opener(load_settings({}))
+        if hasattr(opened, "__aenter__"):
+            async with opened:
+                raise AssertionError
+        await opened
+
+    with pytest.raises(TypeError, match=r"\.settings"):
+        trio.run(use)
 
 
 def test_the_page_names_the_classes_of_all_settings_and_what_else_a_host_imports_is_there() -> None:

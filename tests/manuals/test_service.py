@@ -184,6 +184,13 @@ async def test_the_same_question_is_answered_from_the_cache_until_something_chan
         assert manuals.hits(HitsRequest(answer["trace_id"]))["total"] > 0
 
 
+@pytest.mark.parametrize("method", ["search", "find", "ls", "toc", "read", "scan"])
+async def test_a_text_in_the_place_of_a_request_is_told_with_the_right_form(method, root) -> None:
+    async with open_manuals(ManualsSettings(root=str(root), in_memory=True)) as manuals:
+        with pytest.raises(TypeError, match=r"pass \w+Request\('pump'\)"):
+            await getattr(manuals, method)("pump")
+
+
 async def test_a_manual_that_does_not_exist_is_told(root) -> None:
     async with opened(root) as manuals:
         with pytest.raises(ManualsError) as caught:

@@ -15,7 +15,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.errors import BadArgument, UpstreamError
+from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.question import checked
 from responses_mcp.research.runs_file import FILE, RunsFileUnusable
@@ -771,7 +771,7 @@ async def test_who_waits_for_a_run_when_research_is_closed_is_told_so_and_takes_
         await trio.sleep(3)
 
     async def wait() -> None:
-        with pytest.raises(RuntimeError, match="is closed"):
+        with pytest.raises(ResponsesMcpError, match="is closed"):
             await ended(research, run)
 
     async with trio.open_nursery() as nursery:
@@ -788,8 +788,8 @@ async def test_what_is_asked_of_research_that_is_closed_is_refused_and_written_n
 ) -> None:
     async with researching(slow(), tmp_path) as research:
         await research.list()
-    for use in (research.start("why?"), research.list(), research.result("run_1")):
-        with pytest.raises(RuntimeError, match="is closed"):
+    for use in (research.start("why?"), research.list(), research.wait_for_id("run_1", 1), research.result("run_1")):
+        with pytest.raises(ResponsesMcpError, match="is closed"):
             await use
     assert in_file(tmp_path, "SELECT count(*) FROM run") == [(0,)]
 

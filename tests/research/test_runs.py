@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from responses_mcp.errors import (
@@ -1120,6 +1121,8 @@ async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sen
         (lambda research: research.list("many"), "limit"),
         (lambda research: research.result("run_1", wait_seconds="long"), "wait_seconds"),
         (lambda research: research.result("run_1", wait_seconds=-1), "wait_seconds"),
+        (lambda research: research.result(5), "^run_id is not a text; pass the one"),
+        (lambda research: research.result(None), "^run_id is missing; pass the one"),
     ],
 )
 async def test_direct_calls_read_their_arguments_as_the_tools_do(
@@ -1138,6 +1141,51 @@ async def test_what_was_masked_in_a_question_is_told_with_its_answer(autojump_cl
     assert view.answer is not None
     assert sum(view.answer.masked.values()) == 1
     assert secret not in str(upstream.asked[0].json)
+
+
+async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with researching(slow(), tmp_path) as research:
+        run = await research.start("why?")
+        for use in (research.result, research.cancel, lambda run: research.wait_for_id(run, 0)):
+            with trio.testing.assert_checkpoints():
+                await use(run)
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await use(run)
+            assert scope.cancelled_caught
+
+
+async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.latency = 5.0
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        assert not await research.wait_for_id(run, 1)
+        assert await research.wait_for_id(run, 10)
+        await research.cancel(run)
+        for wrong in ("run_1", "", None, 5):
+            with pytest.raises(BadArgument, match="run"):
+                await research.wait_for_id(wrong, 1)  # type: ignore[arg-type]
+        with pytest.raises(BadArgument, match="seconds"):
+            await research.wait_for_id(run, -1)
+
+
+async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_and_in_no_group(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def interrupted(*_: Any) -> None:
+        await trio.lowlevel.checkpoint()
+        raise KeyboardInterrupt
+
+    upstream = slow()
+    upstream.send = interrupted  # type: ignore[method-assign, assignment]
+    with pytest.raises(KeyboardInterrupt):
+        async with researching(upstream, tmp_path) as research:
+            await ended(research, await research.start("why?"))
 
 
 @pytest.mark.parametrize(

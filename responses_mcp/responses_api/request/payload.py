@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from hashlib import sha256
 
+from responses_mcp.errors import BadArgument
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.parameters import clamp_effort, model_traits
 from responses_mcp.responses_api.request.question import Question
@@ -17,6 +18,8 @@ _LONGEST_IDENTIFIER = 64  # characters
 _PASSED_ON = (
     *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
 )
+_LONGEST_SHOWN = 60  # characters
+_DOMAIN = re.compile(r"\w\.\w")  # or part of one
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
 
 
@@ -71,6 +74,15 @@ def searching_body(text: str, profile: Profile, *, instructions: str, only_domai
     if (who := profile.safety_identifier) is not None and len(who) > _LONGEST_IDENTIFIER:
         passed_on["safety_identifier"] = sha256(who.encode("utf-8", "replace")).hexdigest()
     return body | _set_alone(passed_on)
+
+
+def require_domains(name: str, domains: Sequence[str]) -> None:
+    """Raise `BadArgument` for domains that cannot restrict a search: too many, or what is none."""
+    if len(domains) > MAX_DOMAINS:
+        raise BadArgument(f"{name} has more than {MAX_DOMAINS} domains; pass fewer.")
+    for each in domains:
+        if not _DOMAIN.search(" ".join(bare_hosts([each]))):
+            raise BadArgument(f"{name} has {each[:_LONGEST_SHOWN]!r}, which is no domain; pass it like example.jp.")
 
 
 def bare_hosts(domains: Sequence[str]) -> tuple[str, ...]:

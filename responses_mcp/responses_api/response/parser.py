@@ -115,11 +115,13 @@ def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> Upst
             "The model spent its whole output limit before it wrote anything; lower reasoning_effort in the profile, "
             "or ask for less.",
             code="max_output_tokens",
+            maybe_paid=True,
         )
     names = (line_at(item, "type", redact) for item in items)
     kinds = ", ".join(sorted({name if _ITEM_KIND.fullmatch(name) else "other" for name in names})[:5]) or "nothing"
     return UnusableReply(
-        f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile."
+        f"The model returned no text (output: {kinds}); ask again, or choose another model in the profile.",
+        maybe_paid=True,
     )
 
 
