@@ -133,6 +133,20 @@ def stem(word: str) -> str:
     """
     if len(word) < 4 or not _INFLECTED.fullmatch(word):
         return word
+    word = without_inflection(word)
+    if len(word) > 3 and word.endswith("e") and _VOWEL.search(word[:-1]) and not is_short(word[:-1]):
+        word = word[:-1]
+    if word.endswith(("sion", "tion")) and beats(word[:-3]) > 1:
+        word = word[:-3]
+    if word.endswith("at") and beats(word[:-2]) > 1:
+        word = word[:-2]
+    if word.endswith("ll") and beats(word) > 1:
+        word = word[:-1]
+    return _DOUBLED.sub(r"\1", word)
+
+
+def without_inflection(word: str) -> str:
+    """Return a folded word of four letters or more without -s, -ed or -ing: policies is policy, and mapped is map."""
     if word.endswith("ies") and len(word) > 4:
         word = word[:-3] + "y"
     elif word.endswith(("sses", "xes", "ches", "shes")):
@@ -144,25 +158,19 @@ def stem(word: str) -> str:
     root = word.removesuffix("ing").removesuffix("ed")
     if root != word and not root.endswith(("e", "mb")) and _VOWEL.search(root):
         word = _DOUBLED.sub(r"\1", root)
-        if word == root and _is_short(root):
+        if word == root and is_short(root):
             word += "e"  # noting is a form of note, and not of not
-    if len(word) > 3 and word.endswith("e") and _VOWEL.search(word[:-1]) and not _is_short(word[:-1]):
-        word = word[:-1]
-    if word.endswith(("sion", "tion")) and _beats(word[:-3]) > 1:
-        word = word[:-3]
-    if word.endswith("at") and _beats(word[:-2]) > 1:
-        word = word[:-2]
-    if word.endswith("ll") and _beats(word) > 1:
-        word = word[:-1]
-    return _DOUBLED.sub(r"\1", word)
+    return word
 
 
-def _beats(root: str) -> int:
+def beats(root: str) -> int:
+    """Return how often a vowel is followed by something else in a part of a word: about its syllables."""
     return len(_BEAT.findall(root))
 
 
-def _is_short(root: str) -> bool:
-    return _beats(root) == 1 and _SHORT.search(root) is not None
+def is_short(root: str) -> bool:
+    """Tell whether a word is like not or hop, to which note and hope add a letter, and hopping another one."""
+    return beats(root) == 1 and _SHORT.search(root) is not None
 
 
 @lru_cache(_MOST_REMEMBERED)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from responses_mcp.manuals.search.families import relatives
 from responses_mcp.manuals.words import (
     CJK,
     LETTER,
@@ -24,10 +25,13 @@ from responses_mcp.manuals.words import (
 )
 
 _STOP_WORD: Final = re.compile(
-    "a|an|and|are|as|at|be|been|but|by|can|could|did|do|does|for|from|had|has|have|how|i|if|in|into|is|it|its|me|my|no|"
-    "not|of|on|or|our|please|shall|should|so|than|that|the|their|them|then|there|these|they|this|those|to|us|was|we|"
-    "were|what|when|where|which|who|whom|why|will|with|would|you|your"
+    "a|about|am|an|and|any|are|as|at|be|been|being|between|but|by|can|could|did|do|does|for|from|had|has|have|he|her|his|"
+    "how|i|if|in|into|is|it|its|may|me|might|my|no|not|of|on|or|our|please|shall|she|should|so|some|such|than|that|the|"
+    "their|them|then|there|these|they|this|those|through|to|us|was|we|were|what|when|where|which|who|whom|whose|why|will|"
+    "with|would|you|your"
 )
+# The index takes can't, it's and I've for two words each, of which the second says nothing.
+_CONTRACTED: Final = re.compile(r"\b(?:can|won)['\u2019]t\b|(?<=[a-z])(?:n['\u2019]t|['\u2019](?:[sdm]|re|ve|ll))\b")
 _WHAT_DOES: Final = re.compile(r"\bwhat do(?:es)?\b")
 _MEAN: Final = re.compile(r"\bmean\b(?= ?(?:$|[^\s\w]|(?:and|by|for|here|if|in|on|to|when|with)\b))")
 _MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
@@ -52,6 +56,9 @@ _SHORT_CODE: Final = re.compile(r"([a-z]{1,4})(-?)([0-9]{2,6})")
 _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
+_KATAKANA_WORD: Final = re.compile(r"[\u30a1-\u30fa\u30fd-\u30ff]{3,}")
+_TOGETHER: Final = 0.3  # the power of the number of its pairs by which each of them weighs less
+_RELATIVE: Final = 0.5  # of a word, where another of its family stands
 _MIXED: Final = 0.3  # the weight of a pair that is half grammar
 _PART_OF_NAME: Final = 0.5
 _CLOSED_UP: Final = 0.3  # of a pair that the query has with a kana in it
@@ -64,8 +71,8 @@ class Term:
     """A word of the query, folded. `match` asks the index for it in any form; `tokens` are the words it has there.
 
     `root` is a part of it that every form shares; `pattern` finds words that begin with it, of which the `forms` are
-    this word. Without a pattern, as with Japanese, it is found as it stands, because nothing marks where it begins, or,
-    if it is two kanji, as `compound` has it: with a kana between them, too.
+    this word, and the `relatives` among them half of it. Without a pattern, as with Japanese, it is found as it stands,
+    because nothing marks where it begins, or, if it is two kanji, as `compound` has it: with a kana between them, too.
     `weight` is what it counts for beside others that are as rare; `part_of` is the name that it is a part of.
     """
 
@@ -78,17 +85,19 @@ class Term:
     weight: float = 1.0
     part_of: str = ""
     compound: re.Pattern[str] | None = None
+    relatives: frozenset[str] = frozenset()
 
     @property
     def is_number(self) -> bool:
         """Tell whether this is a number, or a code with a digit in it."""
         return self.text.isascii() and any(each.isdigit() for each in self.text)
 
-    def hits(self, text: str) -> int:
-        """Count where the term, in any form, stands in a folded text."""
+    def hits(self, text: str) -> float:
+        """Count where the term, in any form, stands in a folded text; a relative of it counts half."""
         if self.pattern is None and (self.compound is None or self.text[1] not in text):
             return text.count(self.text)
-        return len(self.words(text))
+        found = self.words(text)
+        return len(found) - (1 - _RELATIVE) * sum(map(self.relatives.__contains__, found))
 
     def words(self, text: str) -> list[str]:
         """Return it as it stands in a normalised text, once for each place."""
@@ -165,11 +174,12 @@ def spellings(text: str) -> list[str]:
     return [text, *(f"{text[0]}{kana}{text[1]}" for kana in _BETWEEN)] if _PAIR.fullmatch(text) else [text]
 
 
-def term(text: str, weight: float = 1.0) -> Term:
-    """Make a term of a folded text."""
+def term(text: str, weight: float = 1.0, family: frozenset[str] = frozenset()) -> Term:
+    """Make a term of a folded text. The words of its `family` are found where it is looked for in texts, too."""
     tokens = tuple(asked(text))
     every = forms(text)
     match = any_of(sorted(every)) if tokens == (text,) else phrase(tokens)
+    every |= family
     if _PAIR.fullmatch(text):
         match = f"({' OR '.join(phrase(asked(each)) for each in spellings(text))})"
         compound = re.compile(f"{text[0]}[{_BETWEEN}]?{text[1]}")
@@ -181,12 +191,12 @@ def term(text: str, weight: float = 1.0) -> Term:
     more = max(map(len, every)) - len(root)
     # The word comes first and what stands before it second: so it is looked for at the speed of str.find.
     pattern = rf"{re.escape(root)}(?<!{_ASCII}(?s:.{{{len(root)}}})){_ASCII}{{0,{more}}}(?!{_ASCII})"
-    return Term(text, match, tokens, root, every, re.compile(pattern), weight)
+    return Term(text, match, tokens, root, every, re.compile(pattern), weight, relatives=family)
 
 
 def words(query: str) -> tuple[Term, ...]:
     """Return the words of a query as a reader sees them, without those of grammar unless it has no others."""
-    text = _without_mean(foldable(normalise(query)))
+    text = _asked_for(query)
     every = [word for run in _with_codes(text, runs) for word in _pieces(run)]
     telling = [word for word in every if not is_grammar(word)]
     found: list[Term] = []
@@ -204,11 +214,12 @@ def terms(query: str) -> tuple[Term, ...]:
     """Return what of a query is counted: its words, parts of names, and its Japanese in pairs of characters.
 
     A pair with hiragana is half grammar (の設, する), and a part of a name says less than the whole, so they weigh
-    less, as does 取扱 where the query has 取り扱; hiragana alone counts only in a query that has nothing else.
+    less, as do 取扱 where the query has 取り扱, and the pairs of a long word of katakana, which mostly come together;
+    hiragana alone counts only in a query that has nothing else.
     """
     weights = dict[str, float]()
     parts = dict[str, str]()
-    for run in _with_codes(_without_mean(foldable(normalise(query))), _RUN.findall):
+    for run in _with_codes(_asked_for(query), _RUN.findall):
         if not _JAPANESE.match(run):
             if run.strip("_") and not is_grammar(run):
                 weights[run] = 1.0
@@ -216,17 +227,26 @@ def terms(query: str) -> tuple[Term, ...]:
                 if other := _other_spelling(run):
                     parts[other] = run
             continue
+        together = {
+            word[at : at + 2]: (len(word) - 1) ** -_TOGETHER
+            for word in _KATAKANA_WORD.findall(run)
+            for at in range(len(word) - 1)
+        }
         for token in asked(run):
             if not is_hiragana(token):
-                weights.setdefault(token, _MIXED if _HIRAGANA.search(token) else 1.0)
+                weights.setdefault(token, _MIXED if _HIRAGANA.search(token) else together.get(token, 1.0))
         for first, second in _APART.findall(run):
             weights.setdefault(first + second, _CLOSED_UP)
     for name, joined in names(query).items():
         parts.update(dict.fromkeys(joined, foldable(normalise(name))))
     for part in filter(None, parts):
         weights.setdefault(part, _PART_OF_NAME)
-    found = [term(text, weight) for text, weight in islice(weights.items(), _MOST_COUNTED)]
+    found = [term(text, weight, relatives(text)) for text, weight in islice(weights.items(), _MOST_COUNTED)]
     return tuple(replace(each, part_of=parts.get(each.text, "")) for each in found) or words(query)
+
+
+def _asked_for(query: str) -> str:
+    return _without_mean(_CONTRACTED.sub("", foldable(normalise(query))))
 
 
 def _without_mean(text: str) -> str:
@@ -290,7 +310,7 @@ class RequiredTerm:
         most = 0
         for each in self.spellings:
             if each.root in text:
-                most = max(most, text.count(each.text) or each.hits(text))
+                most = max(most, text.count(each.text) or len(each.words(text)))
         return most
 
 

@@ -159,7 +159,7 @@ def _rank(query: str, question: str, search: Search) -> Ranking:
     weight, reason = required_gate_weight(plain, gated)
     beside = [at for at, each in enumerate(search.required) if not _is_said(each, question)]
     if gated and not any(scored[key].required[at] for key in gated for at in beside):
-        weight *= _SAID_RANKS
+        weight *= _SAID_RANKS * any(scored[key].has_required for key in gated)  # a word of grammar asks for nothing
     g_req = Gate("g_req", search.required, gated, weight, reason, scores=with_bonus)
     ranks = reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)])
     fused = blended(base, ranks, 1 - certainty * (1 - _GATES_BASE))

@@ -53,8 +53,9 @@ _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE + _DE
 # that has them by chance is no answer: there coverage fades, and length counts for more.
 _LISTED, _SPOKEN = 0.25, 0.45  # the part of the words that are grammar
 _FEW_GRAMMAR, _MANY_GRAMMAR = 1, 4  # and how many: a list may begin with "how to"
-_FADES: Final = 0.6  # of coverage
-_SPOKEN_B: Final = 0.15  # more of `_B`
+_FADES, _FADES_IN_JAPANESE = 0.8, 0.6  # of coverage
+_SPOKEN_B, _SPOKEN_B_IN_JAPANESE = 0.3, 0.15  # more of `_B`
+_SAID_GRAMMAR: Final = 2  # words of it, with which a short text counts as being as short as it is
 
 # In a long question of prose, a word that the best sections do not have says little, however rare it is.
 _FEEDBACK: Final = 0.5
@@ -148,6 +149,9 @@ class Scorer:
         said = runs(self._query)
         grammar = sum(map(is_grammar, said))
         spoken = _part(grammar, _FEW_GRAMMAR, _MANY_GRAMMAR) * _part(grammar / max(len(said), 1), _LISTED, _SPOKEN)
+        in_words = self._query.isascii()
+        fades = spoken * (_FADES if in_words else _FADES_IN_JAPANESE)
+        more_b = spoken * (_SPOKEN_B if in_words else _SPOKEN_B_IN_JAPANESE)
         self._terms = [term for term, _, there in terms if there]
         self._weights = [weight for _, weight, there in terms if there]
         self._telling = self._telling_words()
@@ -161,13 +165,13 @@ class Scorer:
         self._required = required
         self._average = max(average, 1.0)
         self._name = in_name(manual_id)
-        self._shortest = min(_SHORTEST, self._average)
+        self._shortest = min(_SHORTEST, self._average) * (1 - in_words * _part(grammar, 0, _SAID_GRAMMAR))
         self._lexical = lexical
         self._numbers = sum(word.is_number for word in words)
         self.certainty = 0.0  # how surely the words name what is sought, from 0 to 1: whether a section has them all
-        self._b = min((_B + _SPOKEN_B * spoken) * lexical.length_penalty_weight / 0.2, 1.0)
-        self._coverage = (1 - _FADES * spoken) * _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
-        self._perfect = (1 + (1 - _FADES * spoken) * _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
+        self._b = min((_B + more_b) * lexical.length_penalty_weight / 0.2, 1.0)
+        self._coverage = (1 - fades) * _COVERAGE * (lexical.coverage_weight + _SPARSE_COVERAGE) / 0.85
+        self._perfect = (1 + (1 - fades) * _COVERAGE + _BONUSES) * (1 + _NEXT * _FILE)
         self._feeds_back = 1.0  # how far the best sections are prose, from which something can be learnt
         self._defining = _DEFINING.search(self._query) is not None
         self._phrases = [self._between(*pair) for pair in pairwise(words)]
@@ -214,7 +218,8 @@ class Scorer:
             counts.append(hits + more)
             first = required.spellings[0].text if required.spellings else None
             as_written = first is not None and (first in found.title or first in found.row.body)
-            found.has_required += bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)
+            if weight or not all(map(is_grammar, runs(required.text))):
+                found.has_required += bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)
             if weight:
                 count = min(hits, _MOST_HITS) / length + min(more, 1)
                 found.asked_for += weight * count / (count + _K1)
@@ -268,7 +273,7 @@ class Scorer:
 
     def _length(self, body: str) -> float:
         """Return by what BM25 divides the hits in a body: 1 in one of average length."""
-        long = max(len(body), self._shortest / (1 if body.isascii() else 3))
+        long = max(len(body), self._shortest / (1 if body.isascii() else 3), 1)
         return 1 - self._b + self._b * long / self._average
 
     def _cover(self, rows: Sequence[Scored], weights: Sequence[float]) -> float:

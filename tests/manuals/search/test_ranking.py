@@ -80,6 +80,27 @@ def test_g0_has_candidates_and_scores_of_its_own() -> None:
         assert beside.g_req.scores[key] > plain.g0.scores.get(key, 0.0)
 
 
+@pytest.mark.parametrize("required", ["a", "of", "with"])
+def test_a_required_word_of_grammar_that_the_question_has_changes_no_order(required: str) -> None:
+    question = "a lamp with a button of brass"
+    assert ranked(question, required).order == ranked(question).order
+
+
+def test_a_manual_is_found_by_another_word_of_the_family() -> None:
+    reader = manual({"a.md": "# A\nThe management of a lamp.", "b.md": "# B\nThe colour of a lamp, managers."})
+    assert files(ranked("lamp manager", reader=reader).order) == ["b", "a"]
+    other = manual(
+        {"a.md": "# A\nThe management of a lamp.", "b.md": "# B\nThe colour of a lamp.", "c.md": "# C\nmanager"}
+    )
+    assert files(ranked("lamp manager", reader=other).order)[0] == "a"
+
+
+def test_an_empty_section_has_a_length_whatever_the_settings_make_of_lengths() -> None:
+    reader = manual({"lamp.md": "# Lamp\n", "other.md": "# Other\nText about a lamp."})
+    search = Search(reader, [], LexicalSettings(length_penalty_weight=1.0), 1000, unchecked)
+    assert files(rank("how is a lamp of the house to be lit?", (), search).order)[0] == "lamp"
+
+
 def test_a_question_without_a_word_in_the_manual_is_answered_by_its_required_term_alone() -> None:
     ranking = ranked("unheardof", "zebra", reader=APART)
     assert ranking.g0.keys == []
