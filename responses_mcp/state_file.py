@@ -9,9 +9,9 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,8 @@ _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_
 class StateFile:
     """Where a database is, what it is called in the log, and what makes it.
 
-    `application_id` and `version` tell it from the files of other programs; `tables` are the statements for a new one.
+    `application_id` and `version` tell it from the files of other programs; `tables` are the statements for a new one,
+    and `upgrades` those that make the next version of an older one.
     `patience` is how many seconds to wait for another process that writes. `clock` gives seconds since 1970.
     """
 
@@ -35,6 +36,7 @@ class StateFile:
     application_id: int
     version: int
     patience: float
+    upgrades: Mapping[int, Sequence[str]] = field(default_factory=dict[int, Sequence[str]])
     clock: Callable[[], float] = time.time
 
     def opened(self) -> sqlite3.Connection:
@@ -63,32 +65,34 @@ class StateFile:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
-        if self._is_made(connection):
+        if self._version(connection) == self.version:
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         with connection:  # which commits, or rolls back
-            if not self._is_made(connection):  # another process may have been quicker
-                for statement in self.tables:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {self.application_id}")
-                connection.execute(f"PRAGMA user_version = {self.version}")
+            version = self._version(connection)  # another process may have been quicker
+            statements = [each for older in range(version, self.version) for each in self.upgrades.get(older, ())]
+            for statement in statements if version else self.tables:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {self.application_id}")
+            connection.execute(f"PRAGMA user_version = {self.version}")
 
-    def _is_made(self, connection: sqlite3.Connection) -> bool:
-        """Tell whether the tables are there; raise sqlite3.DatabaseError if something else is."""
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """Return the version of the tables, 0 if there are none; raise sqlite3.DatabaseError if something else is."""
         program, version, tables = connection.execute(
             "SELECT (SELECT application_id FROM pragma_application_id), "
             "(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
         ).fetchone()
         if (program, version, tables) == (0, 0, 0):
-            return False
+            return 0
         if program == self.application_id and version > self.version:
             raise sqlite3.DatabaseError("it is of a newer version of this program")
-        if (program, version) != (self.application_id, self.version) or tables < len(self.tables):
+        ours = program == self.application_id and (version == self.version or version in self.upgrades)
+        if not ours or tables < len(self.tables):
             error = sqlite3.DatabaseError("it belongs to another program")
             error.sqlite_errorcode = sqlite3.SQLITE_NOTADB
             raise error
-        return True
+        return int(version)
 
     def _move_aside(self, found: tuple[int, int] | None) -> None:
         """Move a file out of the way, unless another process has just put a good one there."""

@@ -92,11 +92,12 @@ _KEPT: Final = (
     *("state", "response_id", "cursor", "status", "reason", "maybe_paid", "confirmed"),
     *("durable", "usage", "ended", "leased_until"),
 )
-_VALUES: Final = f"run VALUES ({', '.join('?' * len(_COLUMNS))})"
+_VALUES: Final = f"run ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
     "CREATE INDEX run_created ON run (account, created)",
 )
+_UPGRADES: Final = {1: ("ALTER TABLE run ADD COLUMN may_take NOT NULL DEFAULT 3600.0",)}
 
 
 class RunsFile:
@@ -111,6 +112,7 @@ class RunsFile:
             tables=_TABLES,
             application_id=APPLICATION_ID,
             version=VERSION,
+            upgrades=_UPGRADES,
             patience=_PATIENCE,
             clock=clock,
         )

@@ -232,6 +232,19 @@ def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> Non
     assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
 
 
+def test_the_runs_in_a_file_of_the_version_before_are_kept(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    with closing(sqlite3.connect(file.path)) as other:
+        other.execute("ALTER TABLE run DROP COLUMN may_take")
+        other.execute("PRAGMA user_version = 1")
+    found = file.get("run_1", "mine")
+    assert found is not None
+    assert found == row(may_take=3600.0)
+    file.add(row("run_2", digest="other"), join=True)
+    assert {each.id for each in file.recent("mine", 10)} == {"run_1", "run_2"}
+    assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
+
+
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("", encoding="utf-8")
     with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
