@@ -225,6 +225,7 @@ def terms(query: str) -> tuple[Term, ...]:
                 weights[run] = 1.0
                 parts.update(dict.fromkeys(_JOINING.split(run), run))
                 if other := _other_spelling(run):
+                    weights.setdefault(other, 1.0)
                     parts[other] = run
             continue
         together = {

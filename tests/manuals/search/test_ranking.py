@@ -95,6 +95,17 @@ def test_a_manual_is_found_by_another_word_of_the_family() -> None:
     assert files(ranked("lamp manager", reader=other).order)[0] == "a"
 
 
+@pytest.mark.parametrize(("asked", "written"), [("E104", "E-104"), ("E-104", "E104")])
+def test_a_code_is_found_in_its_other_spelling_before_other_words_of_a_sentence(asked: str, written: str) -> None:
+    texts = {
+        "code.md": f"# {written}\nThe lamp of the press is out.",
+        "errors.md": "# Errors\nAn error is an error of the machine: see other errors.",
+        "machine.md": "# Machine\nOn the machine there are errors.",
+    }
+    reader = manual(texts)
+    assert files(ranked(f"error {asked} on the machine", reader=reader).order)[0] == "code"
+
+
 def test_an_empty_section_has_a_length_whatever_the_settings_make_of_lengths() -> None:
     reader = manual({"lamp.md": "# Lamp\n", "other.md": "# Other\nText about a lamp."})
     search = Search(reader, [], LexicalSettings(length_penalty_weight=1.0), 1000, unchecked)
