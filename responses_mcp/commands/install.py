@@ -43,6 +43,7 @@ _OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
 _TOLD: Final = ("--config", "--toolsets")  # options whose values are no secrets
 _STILL_THERE: Final = "A key that stood in the entry is still there; delete that file when you do not need it."
 _OFFERING: Final = ("MANUALS_ROOT", "MCP_TOOLSETS")
+_LIMITING: Final = ("OPENAI_API_TIMEOUT", "SEARCH_TIMEOUT_MS", "SEARCH_MAX_ATTEMPTS")
 _EXAMPLES: Final = """\
 examples:
   openai-responses-mcp install claude-code --write
@@ -191,10 +192,13 @@ def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Install
 
 def _settings(options: argparse.Namespace, machine: Machine, there: Installed | None, manuals: str | None) -> Settings:
     """Load the settings that the server will have with this entry, which keeps what is `there` already."""
+    client = CLIENTS[options.client]
     kept = {} if there is None else there.variables()
-    environ = dict(machine.environ) | {
-        name: kept[name] for name in _OFFERING if not is_placeholder(kept.get(name, "$x"))
-    }
+    if not client.inherits and client.members.names is None:  # the entry will have what is set here instead
+        kept |= dict(read_by_server(machine.environ))
+    # A client whose own limit is fixed gets one for the server, whatever stood there.
+    names = _OFFERING if client.limit is None else (*_OFFERING, *_LIMITING)
+    environ = dict(machine.environ) | {name: kept[name] for name in names if not is_placeholder(kept.get(name, "$x"))}
     if manuals is not None:
         environ["MANUALS_ROOT"] = manuals
     windows = machine.system == "windows"
@@ -353,6 +357,10 @@ def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: 
             del merged[variables]
     if names is not None and isinstance(before.get(names), list):
         merged[names] = [*before[names], *(each for each in entry[names] if each not in before[names])]
+    limit, _ = client.limit or ("", 1)
+    waits = before.get(limit)
+    if isinstance(waits, int | float) and waits > entry.get(limit, waits):
+        merged[limit] = waits  # what makes the server take longer may not be set here, and an answer would be lost
     return merged
 
 

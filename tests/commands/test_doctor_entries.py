@@ -61,6 +61,19 @@ async def test_without_entries_nobody_s_time_limit_is_told_and_with_one_what_it_
     report.line("ok", "time-outs")
 
 
+async def test_a_time_limit_is_judged_and_told_by_what_the_entry_says(examine: Doctor, tmp_path: Path) -> None:
+    long = {"env": {"OPENAI_API_TIMEOUT": "600000"}}
+    put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": 330, **long})
+    put("claude-code", tmp_path, {"command": "openai-responses-mcp", "timeout": 330_000, **long})
+    report = await examine("--offline")
+    told = "a call may take 600 s (request.timeout_ms), longer than some wait: Claude Code (330 s), Codex (330 s)."
+    report.line("warn", "time-outs", told, "for Codex set tool_timeout_sec = 630")
+    put("claude-code", tmp_path, {"command": "openai-responses-mcp", "timeout": 100_000})
+    report = await examine("--offline")
+    told = "longer than some wait: Claude Code (100 s); a call may take 600 s"
+    report.line("warn", "time-outs", "a call may take 300 s", told, "longer than some wait: Codex (330 s)")
+
+
 @posix_only
 async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_was_asked_for(
     examine: Doctor, tmp_path: Path

@@ -170,6 +170,36 @@ def test_options_for_the_server_go_into_the_entry(install: Install, tmp_path: Pa
     assert entry["timeout"] == 100_000
 
 
+@pytest.mark.parametrize(("client", "waits"), [("claude-code", 630_000), ("codex", 630), ("gemini", 630_000)])
+def test_a_client_waits_longer_than_the_server_may_take_by_what_the_entry_says(
+    client: str, waits: int, install: Install, machine: Machine
+) -> None:
+    install(client, "--write")
+    path, each = file_of(client, machine), CLIENTS[client]
+    entry = entry_in(client, path.read_text(encoding="utf-8"))
+    entry["env"] = {**entry.get("env", {}), "OPENAI_API_TIMEOUT": "600000"}
+    put(path, document_of("", each, "openai-responses").changed(entry).text)
+    install(client, "--write")
+    assert each.limit is not None
+    assert entry_in(client, path.read_text(encoding="utf-8"))[each.limit[0]] == waits
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+def test_a_client_that_waits_longer_already_is_left_to_it(client: str, install: Install, machine: Machine) -> None:
+    install(client, "--write", OPENAI_API_TIMEOUT="600000")
+    written = file_of(client, machine).read_text(encoding="utf-8")
+    assert "630" in written
+    install(client, "--write")  # where that variable is not set
+    assert file_of(client, machine).read_text(encoding="utf-8") == written
+
+
+def test_a_time_that_the_entry_will_not_say_any_more_does_not_count(install: Install, machine: Machine) -> None:
+    put_entry("gemini", machine, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": "600000"}})
+    install("gemini", "--write", OPENAI_API_TIMEOUT="900000")
+    entry = entry_in("gemini", file_of("gemini", machine).read_text(encoding="utf-8"))
+    assert (entry["env"]["OPENAI_API_TIMEOUT"], entry["timeout"]) == ("$OPENAI_API_TIMEOUT", 930_000)
+
+
 def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_nothing_is_written(
     install: Install, machine: Machine, tmp_path: Path
 ) -> None:

@@ -110,25 +110,35 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
     Of a client with an entry, what the entry says counts; `clients` have none, or it is not known.
     """
     seconds = timeout_ms / 1000
-    within = f"a call may take {seconds:g} s (request.timeout_ms)"
+    within = _may_take(seconds)
     if seconds < 1:
         fix = f"set it to milliseconds in which an answer comes, such as {_TIMEOUT}=300000"
         return warn("time-outs", f"{within}, too short for most answers", fix)
-    hasty = [(each, each.call, "CLIENT") for each in clients if each.call is not None and each.call <= seconds]
+    hasty = [(each, each.call, "CLIENT", seconds) for each in clients if each.call is not None and each.call <= seconds]
     for each in entries:
-        client, waits = CLIENTS[each.client], CLIENTS[each.client].waits(each.entry)
-        if waits is not None and waits <= _own_limit(each, seconds):
-            hasty.append((client, waits, each.client))
+        own, waits = _own_limit(each, seconds), CLIENTS[each.client].waits(each.entry)
+        if waits is not None and waits <= own:
+            hasty.append((CLIENTS[each.client], waits, each.client, own))
     if not hasty:
         return ok("time-outs", within)
-    told = ", ".join(f"{client.title} ({limit:g} s)" for client, limit, _ in hasty)
+    told: dict[float, list[str]] = {}
+    for client, limit, _, own in hasty:
+        told.setdefault(own, []).append(f"{client.title} ({limit:g} s)")
     cures = [
-        client.call_cure.format(limit=client_limit(timeout_ms))
+        client.call_cure.format(limit=client_limit(round(own * 1000)))
         if client.call_cure
         else f'run "{program()} install {name} --write" again'
-        for client, _, name in hasty
+        for client, _, name, own in hasty
     ]
-    return warn("time-outs", f"{within}, longer than some wait: {told}", "; ".join(dict.fromkeys(cures)))
+    return warn(
+        "time-outs",
+        "; ".join(f"{_may_take(own)}, longer than some wait: {', '.join(those)}" for own, those in told.items()),
+        "; ".join(dict.fromkeys(cures)),
+    )
+
+
+def _may_take(seconds: float) -> str:
+    return f"a call may take {seconds:g} s (request.timeout_ms)"
 
 
 def _own_limit(entry: Installed, seconds: float) -> float:
