@@ -145,8 +145,10 @@ def _names(given: Sequence[str] | None) -> list[str] | None:
 def _research(options: argparse.Namespace, settings: Settings) -> int:
     query = question(options.question)
     schema = None if options.schema is None else _schema(options.schema)
+    asked: list[str] = []
+    ended: list[RunView] = []
 
-    async def ask(research: Research, watch: Watch) -> RunView:
+    async def ask(research: Research, watch: Watch) -> None:
         run_id = await research.start(
             query,
             effort=options.effort,
@@ -156,9 +158,21 @@ def _research(options: argparse.Namespace, settings: Settings) -> int:
             output_schema=schema,
             fresh=options.fresh,
         )
-        return await _watched(research, run_id, watch)
+        asked.append(run_id)
+        ended.append(await _watched(research, run_id, watch))
 
-    return _show(_call(settings, ask), as_json=options.json)
+    try:
+        try:
+            _call(settings, ask)
+        except* KeyboardInterrupt:  # which came as all that was open was left, and is no reason to keep the answer back
+            if not ended:
+                raise
+        return _show(ended[0], as_json=options.json)
+    except* KeyboardInterrupt:  # where nobody listens for it any more, or not yet
+        for run_id in asked:
+            said = f"What became of the run: {program()} research show {run_id}"
+            remark(said, begin="\r" if on_terminal(sys.stderr) else "")
+        raise
 
 
 async def _watched(research: Research, run_id: str, watch: Watch) -> RunView:

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import trio
 from responses_mcp.testing import Error, FakeApi, Faults, Hang, RecordedRequest, Reply, as_stream
 from responses_mcp.testing.stored_responses import thoughtful_echo
 from tests.commands.online import KEY, WAIT, Command, api, command, output
-from tests.processes import COMMAND, environment
+from tests.processes import COMMAND, MAIN, environment, python
 
 __all__ = ["api", "command"]
 
@@ -111,9 +112,11 @@ async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None
 # Real processes
 
 
-async def started(api: FakeApi, home: Path, *arguments: str, **more: str) -> trio.Process:
+async def started(
+    api: FakeApi, home: Path, *arguments: str, program: Sequence[str] = COMMAND, **more: str
+) -> trio.Process:
     return await trio.lowlevel.open_process(
-        [*COMMAND, "research", *arguments],
+        [*program, "research", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -228,6 +231,53 @@ async def test_an_answer_that_comes_as_the_run_is_left_is_printed_and_not_thrown
         assert rest.startswith("The answer to: Why?")
         assert process.returncode == 0
         assert trio.current_time() - began < 2.5  # of the 3 s in which another Ctrl-C would cancel it
+
+
+# An interrupt that comes as research is left: first within its block, then behind it.
+INTERRUPTED_AS_IT_IS_LEFT = """
+import signal
+from contextlib import asynccontextmanager
+from responses_mcp.commands import research
+
+@asynccontextmanager
+async def leaving(settings, opened=research.open_research):
+    async with opened(settings) as found:
+        yield found
+        {}
+    {}
+
+research.open_research = leaving
+"""
+INTERRUPTED_AS_IT_IS_PRINTED = """
+import signal
+from responses_mcp.commands import research
+research.say_text = lambda _: signal.raise_signal(signal.SIGINT)
+"""
+
+
+@POSIX
+@pytest.mark.parametrize(
+    "where", [("signal.raise_signal(signal.SIGINT)", ""), ("", "signal.raise_signal(signal.SIGINT)")]
+)
+async def test_an_interrupt_between_the_end_of_the_run_and_its_answer_loses_nothing(
+    api: FakeApi, where: tuple[str, str], tmp_path: Path
+) -> None:
+    with trio.fail_after(WAIT):
+        process = await started(api, tmp_path, "Why?", program=python(INTERRUPTED_AS_IT_IS_LEFT.format(*where) + MAIN))
+        assert (await rest_of(process)).startswith("The answer to: Why?")
+        assert process.returncode == 0
+
+
+@POSIX
+async def test_an_interrupt_of_the_printing_says_how_to_have_the_answer(
+    api: FakeApi, command: Command, tmp_path: Path
+) -> None:
+    with trio.fail_after(WAIT):
+        process = await started(api, tmp_path, "Why?", program=python(INTERRUPTED_AS_IT_IS_PRINTED + MAIN))
+        said = await rest_of(process)
+        assert process.returncode == 130
+        (run_id,) = RUN.findall(said)
+        assert output(await command("research", "show", run_id)).startswith("The answer to: Why?")
 
 
 @POSIX
