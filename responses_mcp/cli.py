@@ -37,17 +37,18 @@ openai-responses-mcp: waiting for an MCP client, but stdin is a terminal; Ctrl-C
 To set up a client: openai-responses-mcp install claude-code (or codex, gemini and others).
 To ask a question: openai-responses-mcp ask 'What is new in Python?'"""
 
+_OF_MANUALS = ("find", "index", "ls", "read")
 _MEANT = {  # what others call it
     "config": "--show-config",
-    "find": "manuals find",
     "list": "install --list",
-    "login": "to set OPENAI_API_KEY",
     "remove": "install --remove CLIENT",
     "uninstall": "install --remove CLIENT",
     "update": "pipx upgrade openai-responses-mcp",
     "upgrade": "pipx upgrade openai-responses-mcp",
     "version": "--version",
+    **dict.fromkeys(("auth", "login"), "to set OPENAI_API_KEY"),
     **dict.fromkeys(("mcp", "run", "serve", "server", "start", "stdio"), "--stdio"),
+    **{command: f"manuals {command}" for command in _OF_MANUALS},
 }
 _EPILOG = """\
 commands:
@@ -145,7 +146,8 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
     from responses_mcp.commands.parser import no_command, no_option  # noqa: PLC0415
 
     word = words[0]
-    is_question = sum(not each.startswith("-") for each in words) > 2  # a command, and perhaps a client
+    # A command, and perhaps a client; of manuals any number of words, and they cost nothing, which `ask` does.
+    is_question = sum(not each.startswith("-") for each in words) > 2 and word not in _OF_MANUALS
     if not is_question and (meant := _MEANT.get(word.removeprefix("--"))):
         return f"there is no {'option' if word.startswith('-') else 'command'} {word}; did you mean {meant}?"
     if word.startswith("-"):
