@@ -260,6 +260,29 @@ async def test_nothing_is_started_because_a_file_of_the_working_directory_says_s
     assert sorted(os.listdir(tmp_path)) == ["bin", "cloned", "home"]
 
 
+@pytest.mark.parametrize("judged", [(), ("--client", "claude-code")])
+async def test_the_plugin_of_claude_code_is_told_and_an_entry_beside_it_is_one_too_many(
+    examine: Doctor, judged: Sequence[str], tmp_path: Path
+) -> None:
+    plugin = "openai-responses@openai-responses-mcp"
+    settings = tmp_path / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"enabledPlugins": {plugin: True}}), encoding="utf-8")
+    report = await examine("--offline", *judged)
+    report.line("ok", "clients", f"Claude Code has the plugin {plugin}, turned on in {settings}")
+    assert not any("install" in line for line in report.lines if "clients:" in line)
+    put("claude-code", tmp_path, {"command": sys.executable, "args": ["-m", "responses_mcp"]})
+    report = await examine("--offline", *judged)
+    both = (
+        f"Claude Code has the plugin {plugin} beside openai-responses in {tmp_path}/.claude.json, so tools appear twice"
+    )
+    report.line("ok", "clients", "Claude Code starts ")
+    report.line("warn", "clients", both, f"Fix: to have one of them, run claude plugin disable {plugin}")
+    other = await examine("--offline", "--client", "codex")
+    other.line("warn", "clients", "Codex has no entry for this server")
+    assert not any("plugin" in line for line in other.lines)
+
+
 async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, tmp_path: Path) -> None:
     path = put("cursor", tmp_path, {})
     path.write_text("{", encoding="utf-8")

@@ -29,7 +29,7 @@ from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, 
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models, find_server
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
-from responses_mcp.commands.installed import Installed, Unreadable, find_installed, secret_variables
+from responses_mcp.commands.installed import Installed, Unreadable, find_installed, plugin_in, secret_variables
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -86,8 +86,10 @@ def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     here = load_settings(os.environ, config_path=options.config)
     found: list[Installed | Unreadable] = []
+    plugin = None
     with suppress(Stop):  # a user without a home has no files of clients there
         found = [each for each in find_installed(this_machine()) if options.client in {None, each.client}]
+        plugin = plugin_in(this_machine())
     start = _Start.of(options, found, server, here)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
     openais = (here.settings.openai, start.loaded.settings.openai)
@@ -106,7 +108,7 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
             _say(shown)
 
     shaking = partial(shake_hands, start.command, redact, environ=start.environ, folder=start.folder)
-    trio.run(_check, options, start, here.settings, found, shaking, tell)
+    trio.run(_check, options, start, here.settings, found, plugin, shaking, tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
         checks = [{name: value for name, value in each._asdict().items() if value is not None} for each in findings]
@@ -160,6 +162,7 @@ async def _check(  # noqa: PLR0917
     start: _Start,
     here: Settings,
     found: Sequence[Installed | Unreadable],
+    plugin: tuple[str, Path] | None,
     shaking: Callable[[], Awaitable[Handshake]],
     tell: Tell,
 ) -> None:
@@ -182,7 +185,7 @@ async def _check(  # noqa: PLR0917
     ):
         tell(finding)
     for finding in check_entries(
-        found, here, options.client, None if loaded.settings is here else settings.manuals.root
+        found, here, options.client, root=None if loaded.settings is here else settings.manuals.root, plugin=plugin
     ):
         tell(finding)
     whose = "a server with the settings of this shell" + (", and not that of an entry," if chosen else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,18 +21,27 @@ _BROKEN: Final = ("it is not valid ", "it is not UTF-8")
 _TIMEOUT: Final = "OPENAI_API_TIMEOUT"
 _MANUALS: Final = "MANUALS_ROOT"
 _TOOLSETS: Final = "MCP_TOOLSETS"
+_OF_PLUGIN: Final = "claude-code"
 
 
 def check_entries(
-    found: Sequence[Installed | Unreadable], settings: Settings, client: str | None, root: str | None = None
+    found: Sequence[Installed | Unreadable],
+    settings: Settings,
+    client: str | None,
+    *,
+    root: str | None,
+    plugin: tuple[str, Path] | None,
 ) -> Iterator[Finding]:
     """Say of each entry whether it starts something, whether the key and what else is set get there, and its manuals.
 
     `settings` are those of this shell. `client` is the one that is judged for, None for all; what is found is of that
-    client only. `root` is a folder of manuals that was looked at already, as an entry offers it.
+    client only. `root` is a folder of manuals that was looked at already, as an entry offers it. `plugin` is that of
+    Claude Code, and what turns it on.
     """
     openai = settings.openai
-    if not found and client is not None and client in CLIENTS:
+    if plugin is not None and client in {None, _OF_PLUGIN}:
+        yield _plugin(found, *plugin)
+    elif not found and client is not None and client in CLIENTS:
         fix = f'run "{program()} install {client} --write", and "{program()} install --list" to see all'
         yield warn("clients", f"{CLIENTS[client].title} has no entry for this server", fix)
     elif not found:
@@ -66,6 +76,16 @@ def check_entries(
                 asks = f'; it asks before each call, which "{program()} install {each.client} --trust --write" ends'
             yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}{asks}")
             yield from _surroundings(each, settings, where, again, root)
+
+
+def _plugin(found: Sequence[Installed | Unreadable], name: str, file: Path) -> Finding:
+    """Say that there is a plugin, which is one too many beside an entry."""
+    has = f"{CLIENTS[_OF_PLUGIN].title} has the plugin {name}"
+    entries = [each for each in found if isinstance(each, Installed) and each.client == _OF_PLUGIN]
+    if not entries:
+        return ok("clients", f"{has}, turned on in {file}")
+    twice = f"{has} beside {entries[0].name} in {entries[0].file}, so tools appear twice"
+    return warn("clients", twice, f"to have one of them, run claude plugin disable {name}")
 
 
 def _surroundings(
