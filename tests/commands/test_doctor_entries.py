@@ -318,6 +318,19 @@ async def test_the_placeholder_of_another_client_is_told_with_the_command_that_w
     report.line("FAIL", "key", "holds an unexpanded placeholder", "restart the client.", again)
 
 
+@posix_only
+@pytest.mark.parametrize("given", ["${OPENAI_API_KEY}", ""])
+async def test_who_has_manuals_and_no_key_is_not_told_that_something_failed(
+    examine: Doctor, given: str, tmp_path: Path
+) -> None:
+    (tmp_path / "hb/pump").mkdir(parents=True)
+    env = {"MANUALS_ROOT": str(tmp_path / "hb"), "OPENAI_API_KEY": given}
+    put("claude-code", tmp_path, {"command": small_server(tmp_path), "env": env})
+    report = await examine("--offline", "--client", "claude-code", start=None, OPENAI_API_KEY=None)
+    report.line("warn", "key", "; the manuals work without it", "Fix: set it where your client is started")
+    assert report.code == 0
+
+
 async def test_every_client_that_install_knows_can_be_judged_for() -> None:
     assert CLIENTS.keys() <= CLIENT_LIMITS.keys()
 

@@ -117,7 +117,7 @@ def check_key(openai: OpenAISettings, client: str | None = None, *, manuals: boo
         elif error.unfilled and known is not None:  # or its entry has the placeholder of another client
             fix += f' If it is set there, run "{program()} install {client} --write" again.'
         fix = fix[0].lower() + fix[1:].rstrip(".")
-        if manuals and openai.api_key is None:
+        if manuals and (openai.api_key is None or error.unfilled):
             return warn("key", f"{found}; the manuals work without it", fix)
         return fail("key", found, fix)
     if "authorization" in headers and openai.api_key:
