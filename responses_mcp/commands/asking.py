@@ -60,7 +60,8 @@ def question(words: Sequence[str]) -> str:
     asked_for = _STDIN in words or (not words and not _is_terminal())
     given = _read_stdin() if asked_for else ""
     if said and not asked_for and on_terminal(sys.stderr) and _is_pipe():
-        remark("stdin was not read; add - to the question to pass it along.")
+        # No advice: in a loop that reads its questions there, all further ones would go along with this one.
+        remark("stdin was not read; a question with - among its words takes all of it along.")
     text = "\n\n".join(filter(None, (said, given)))
     if not text:
         raise Stop("There is nothing to ask; give it in quotation marks, or on stdin.", code=WRONG)

@@ -287,12 +287,12 @@ def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None
     assert done.stderr.count("OPENAI_API_KEY holds an unexpanded placeholder") == 3
 
 
-async def test_a_person_whose_pipe_is_not_read_is_told_how(
+async def test_a_person_whose_pipe_is_not_read_is_told_what_would_read_all_of_it(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
     assert (await command("ask", "Why?", stdin=b"because"))[0] == 0
-    assert "stdin was not read; add - to the question to pass it along." in shown.text
+    assert "stdin was not read; a question with - among its words takes all of it along." in shown.text
     assert asked(api) == "Why?"
 
 
