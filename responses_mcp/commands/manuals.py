@@ -82,6 +82,7 @@ _WHY: Final = {
     "time_budget": "no time was left; allow more with --budget-ms, or run 'manuals index' first",
 }
 _COMMANDS: Final = ("index", "find", "read", "ls")
+_MEANT: Final = {"grep": "find", "list": "ls", "open": "read", "search": "find"}  # what others and the tools call it
 _INDEX_EXAMPLE: Final = "index --root ~/manuals"
 _FIND_EXAMPLE: Final = 'find "How long is a token valid?"'
 _LS_EXAMPLE: Final = "ls guide auth"
@@ -96,7 +97,9 @@ def run(argv: Sequence[str]) -> int:
         parser.error(f"COMMAND is missing; it is one of {', '.join(_COMMANDS)}")
     if argv[0] not in {*_COMMANDS, "-h", "--help"}:
         option = argv[0].startswith("-")
-        parser.error(f"put {argv[0]} behind a command" if option else no_command(argv[0], _COMMANDS))
+        meant = _MEANT.get(argv[0])
+        told = f"there is no command {argv[0]}; did you mean {meant}?" if meant else no_command(argv[0], _COMMANDS)
+        parser.error(f"put {argv[0]} behind a command" if option else told)
     options, rest = parser.parse_known_args(argv)
     if options.command == "read":
         _require_quotes(options, rest)

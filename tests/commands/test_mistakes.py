@@ -29,6 +29,8 @@ from responses_mcp import cli
         ("research shwo run_1", "there is no command shwo; did you mean show?"),
         ("research list --jsn", "research list: error: there is no option --jsn; did you mean --json?"),
         ("manuals", "manuals: error: COMMAND is missing; it is one of index, find, read, ls"),
+        ("manuals search oil change", "manuals: error: there is no command search; did you mean find?"),
+        ("manuals open guide a.md", "manuals: error: there is no command open; did you mean read?"),
         ("manuals --root x ls", "manuals: error: put --root behind a command"),
         ("manuals ls --rooot x", "manuals ls: error: there is no option --rooot; did you mean --root?"),
         ("manuals read guide", "manuals read: error: PATH is missing; 'manuals ls guide' lists the files of guide"),
