@@ -24,8 +24,8 @@ async def embed(
 ) -> dict[str, Any]:
     """Make the vectors that manuals lack, if the user agrees to what it costs; return what was done, for `--json`.
 
-    What works on this machine costs nothing and needs no word. Raises `EmbeddingFailed`, and `Stop` at the end where
-    sections were refused; what is done stays.
+    What works on this machine costs nothing and needs no word, unless it deletes vectors of another model. Raises
+    `EmbeddingFailed`, and `Stop` at the end where sections were refused; what is done stays.
     """
     wanted = {name: await manuals.outstanding(name) for name in names}
     total = Outstanding(*map(sum, zip(*wanted.values(), strict=True)))
@@ -37,6 +37,7 @@ async def embed(
         "sections": total.sections,
         "tokens": total.tokens,
         "dollars": dollars,
+        "replaced": total.replaced,
         "embedded": 0,
     }
     if not total.sections:
@@ -51,8 +52,10 @@ async def embed(
             about = f"about ${dollars:.2f}" if dollars >= 0.01 else "less than $0.01"  # a cent
             cost = f"{about} at OpenAI's list price"
         _tell(f"{what} for {settings.model}, {cost}. Their texts are sent to {options.vectors_from}.", options)
-        if not options.yes and not await _agreed(options):
-            return document
+    if total.replaced:
+        _tell(f"That deletes the vectors of another model, which {total.replaced:,} of them have.", options)
+    if (total.replaced or not free) and not options.yes and not await _agreed(options):
+        return document
     refused: list[Place] = []
     why = ""
     for name, lacking in wanted.items():
@@ -89,12 +92,12 @@ def _tell(sentence: str, options: argparse.Namespace) -> None:
 async def _agreed(options: argparse.Namespace) -> bool:
     """Ask on a terminal, elsewhere say how to agree; tell whether the user does."""
     if options.json or not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        _tell("Nothing was sent; add --yes to go on.", options)
+        _tell("Nothing was sent or deleted; add --yes to go on.", options)
         return False
     write("Go on? [y/N] ")
     sys.stdout.flush()
     answer = await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
     if answer.strip().lower() in ("y", "yes"):
         return True
-    say("Nothing was sent.")
+    say("Nothing was sent or deleted.")
     return False

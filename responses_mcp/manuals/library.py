@@ -167,7 +167,7 @@ class Library:
         with self._opened(check).reading(check) as connection:
             manual = manual_of(connection, manual_id)
             if manual is None:
-                return Outstanding(0, 0)
+                return Outstanding(0, 0, 0)
             return outstanding(*vectors.count_pending(connection, name, manual.number, PIECE * MOST_PIECES))
 
     def without_vectors(self, manual_id: str, name: str, after: int, check: CancellationCheck) -> list[Section]:
@@ -185,14 +185,20 @@ class Library:
             same = [row[0] for row in vectors.rows(connection, known) if Section(*row) == known[row[0]]]
             return sorted(Place(manual_id, *place) for place in vectors.places(connection, same))
 
-    def lacking(self, ids: Iterable[int], question: Question, check: CancellationCheck) -> list[Section]:
+    def lacking(self, ids: Sequence[int], question: Question, check: CancellationCheck) -> list[Section]:
         """Return those of some sections that have no vectors to compare with a question.
 
-        Raises `EmbeddingFailed` if the vectors that others have are of another length than the question's: then it is
-        not for a search to make some.
+        Raises `EmbeddingFailed` if some have vectors of another model, or the vectors of others are of another length
+        than the question's: those may have been paid for, so it is not for a search to replace them.
         """
         with self._opened(check).reading(check) as connection:
             _require_length(question.dimensions, vectors.model_of(connection, question.name).dimensions)
+            others, name = vectors.of_others(connection, question.name, ids)
+            if others:
+                raise EmbeddingFailed(
+                    f"{others:,} candidates have vectors of another model ({name}); "
+                    f"'{program()} manuals index --embed' replaces them."
+                )
             return [Section(*row) for row in vectors.lacking(connection, question.name, ids)]
 
     def keep(
@@ -212,7 +218,9 @@ class Library:
             # A file may have changed meanwhile, and another section have the number of one that is gone.
             same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
             same = [each for each in same if each in data]
-            vectors.write(connection, name, dimensions, ((each.id, data[each]) for each in same))
+            # What a search makes may come after another process has filled the index with another model.
+            given = ((each.id, data[each]) for each in same)
+            vectors.write(connection, name, dimensions, given, replacing=filling)
         return len(same)
 
     def begin_filling(self, check: CancellationCheck) -> None:

@@ -60,7 +60,7 @@ async def test_without_yes_and_a_terminal_it_only_says_what_it_would_send_and_co
         "40 sections without vectors, about 1,057 tokens for text-embedding-3-small, less than $0.01 at OpenAI's "
         f"list price. Their texts are sent to {api.base_url}."
     )
-    assert lines[2] == "Nothing was sent; add --yes to go on."
+    assert lines[2] == "Nothing was sent or deleted; add --yes to go on."
     assert api.requests == []
     assert stored(tmp_path) == 0
 
@@ -89,6 +89,7 @@ async def test_json_has_it_as_data_and_nothing_else_on_stdout(manuals: Command) 
         "sections": SECTIONS,
         "tokens": 1057,
         "dollars": pytest.approx(0.00002114),
+        "replaced": 0,
         "embedded": SECTIONS,
     }
     assert err.endswith("openai-responses-mcp: 40 sections have vectors now.\n")
@@ -100,6 +101,32 @@ async def test_a_model_without_a_known_price_is_said_to_have_none(
     monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "nomic-embed-text")
     _, out, _ = await manuals("index", "--embed")
     assert "tokens for nomic-embed-text, for a price not known here." in out
+
+
+async def test_vectors_of_another_model_are_deleted_only_once_that_was_said_and_agreed_to(
+    manuals: Command, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await manuals("index", "--embed", "--yes")
+    write(tmp_path, SECTIONS)
+    sent = len(api.requests)
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "text-embedding-3-large")
+    _, out, _ = await manuals("index", "--embed")
+    assert "That deletes the vectors of another model, which 40 of them have.\nNothing was sent" in out
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_PROVIDER", "wordllama")  # which costs nothing, but what it deletes did
+    code, out, _ = await manuals("index", "--embed")
+    assert (code, len(api.requests)) == (0, sent)
+    assert out.splitlines()[2:4] == [
+        "That deletes the vectors of another model, which 40 of them have.",
+        "Nothing was sent or deleted; add --yes to go on.",
+    ]
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_PROVIDER", "api")
+    monkeypatch.delenv("MANUALS_EMBEDDINGS_MODEL")
+    _, out, _ = await manuals("index", "--embed", "--yes", "--json")
+    assert (json.loads(out)["embeddings"]["sections"], json.loads(out)["embeddings"]["replaced"]) == (1, 0)
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "text-embedding-3-large")
+    _, out, err = await manuals("index", "--embed", "--yes", "--json")
+    assert json.loads(out)["embeddings"]["replaced"] == SECTIONS + 1
+    assert "That deletes the vectors of another model, which 41 of them have." in err
 
 
 async def test_a_failure_says_why_and_what_to_do_and_the_next_run_sends_the_rest(
@@ -302,5 +329,5 @@ async def test_on_a_terminal_it_asks_and_only_yes_means_yes(
     code, _, _ = await manuals("index", "--embed")
     assert code == 0
     assert "Go on? [y/N] " in shown.text
-    assert ("Nothing was sent." in shown.text) != sent
+    assert ("Nothing was sent or deleted." in shown.text) != sent
     assert bool(api.requests) == sent

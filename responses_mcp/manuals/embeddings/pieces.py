@@ -38,10 +38,14 @@ class Section(NamedTuple):
 
 
 class Outstanding(NamedTuple):
-    """What has no vectors yet: so many sections, of so many tokens, which are an estimate."""
+    """What has no vectors yet: so many sections, of so many tokens, which are an estimate.
+
+    So many of them have vectors of another model, which will be `replaced`.
+    """
 
     sections: int
     tokens: int
+    replaced: int
 
     def dollars(self, model: str) -> float | None:
         """Return what that costs at OpenAI's list price, None for a model whose price is not known."""
@@ -49,7 +53,7 @@ class Outstanding(NamedTuple):
         return None if price is None else self.tokens * price / 1_000_000
 
 
-def outstanding(sections: int, characters: int, size: int) -> Outstanding:
+def outstanding(sections: int, characters: int, size: int, replaced: int) -> Outstanding:
     """Return how much sections of so many characters are, which take `size` bytes."""
     wide = (size - characters) // 2  # characters of three bytes each
-    return Outstanding(sections, (characters - wide) // _CHARACTERS_A_TOKEN + wide)
+    return Outstanding(sections, (characters - wide) // _CHARACTERS_A_TOKEN + wide, replaced)

@@ -17,8 +17,8 @@ from responses_mcp.manuals.index.store import Store
 _MODEL: Final = "SELECT id, dimensions FROM model WHERE name = ?"
 # In the order of the sections' numbers, which goes on where the last batch ended; else each would sort all of them.
 _PENDING: Final = """FROM section CROSS JOIN file ON file.id = section.file
-    LEFT JOIN vector ON vector.section = section.id AND vector.model = ?
-    WHERE file.manual = ? AND vector.section IS NULL"""
+    LEFT JOIN vector ON vector.section = section.id
+    WHERE file.manual = ? AND vector.model IS NOT ?"""
 
 
 class Model(NamedTuple):
@@ -74,25 +74,36 @@ def lacking(connection: sqlite3.Connection, name: str, ids: Iterable[int]) -> li
     ).fetchall()
 
 
+def of_others(connection: sqlite3.Connection, name: str, ids: Iterable[int]) -> tuple[int, str]:
+    """Return how many of some sections have vectors of another model, and the name of one."""
+    marks = ",".join(str(int(each)) for each in ids)
+    row: tuple[int, str] = connection.execute(
+        "SELECT count(*), coalesce(min(name), '') FROM vector JOIN model ON model.id = model "  # noqa: S608  # numbers
+        f"WHERE section IN ({marks}) AND name != ?",
+        (name,),
+    ).fetchone()
+    return row
+
+
 def pending(
     connection: sqlite3.Connection, name: str, manual: int, after: int, most: int
 ) -> list[tuple[int, str, str, str]]:
     """Return the first rows of a manual that have no vectors of a model, of those whose ids are above `after`."""
     return connection.execute(
         f"SELECT section.id, title, crumbs, body {_PENDING} AND section.id > ? ORDER BY section.id LIMIT ?",
-        (model_of(connection, name).id, manual, after, most),
+        (manual, model_of(connection, name).id, after, most),
     ).fetchall()
 
 
-def count_pending(connection: sqlite3.Connection, name: str, manual: int, most: int) -> tuple[int, int, int]:
-    """Return how many rows have no vectors of a model, and of how many characters and bytes they are.
+def count_pending(connection: sqlite3.Connection, name: str, manual: int, most: int) -> tuple[int, int, int, int]:
+    """Return how many rows have no vectors of a model, of how many characters and bytes they are; how many have others.
 
     Of each text the first `most` characters count.
     """
-    row: tuple[int, int, int] = connection.execute(
-        f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0)
-        FROM (SELECT title || crumbs || substr(body, 1, ?) AS text {_PENDING})""",  # noqa: S608
-        (most, model_of(connection, name).id, manual),
+    row: tuple[int, int, int, int] = connection.execute(
+        f"""SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(length(CAST(text AS BLOB))), 0), count(model)
+        FROM (SELECT title || crumbs || substr(body, 1, ?) AS text, vector.model {_PENDING})""",  # noqa: S608
+        (most, manual, model_of(connection, name).id),
     ).fetchone()
     return row
 
@@ -103,17 +114,16 @@ def has_vectors(store: Store, check: CancellationCheck) -> bool:
         return connection.execute("SELECT 1 FROM vector LIMIT 1").fetchone() is not None
 
 
-def write(connection: sqlite3.Connection, name: str, dimensions: int, found: Iterable[tuple[int, bytes]]) -> None:
-    """Write the vectors of sections. A model that has other dimensions than before loses all that it had."""
+def write(
+    connection: sqlite3.Connection, name: str, dimensions: int, found: Iterable[tuple[int, bytes]], *, replacing: bool
+) -> None:
+    """Write the vectors of sections, `replacing` those of other models or leaving these."""
+    connection.execute("INSERT OR IGNORE INTO model (name, dimensions) VALUES (?, ?)", (name, dimensions))
     model = model_of(connection, name)
-    if model.dimensions != dimensions:
-        connection.execute("DELETE FROM vector WHERE model = ?", (model.id,))
-        connection.execute("DELETE FROM model WHERE id = ?", (model.id,))
-        connection.execute("INSERT INTO model (name, dimensions) VALUES (?, ?)", (name, dimensions))
-        model = model_of(connection, name)
     connection.executemany(
-        "INSERT OR REPLACE INTO vector (section, model, data) VALUES (?, ?, ?)",
-        ((section, model.id, data) for section, data in found),
+        "INSERT INTO vector (section, model, data) VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET model = excluded.model, data = excluded.data WHERE ?",
+        ((section, model.id, data, replacing) for section, data in found),
     )
 
 

@@ -22,9 +22,9 @@ def test_a_long_section_is_cut_into_pieces_of_which_the_first_few_count() -> Non
 
 def test_tokens_are_a_quarter_of_an_alphabet_and_all_of_japanese() -> None:
     text = "abcd" * 10 + "鍵の更新"
-    assert outstanding(1, len(text), len(text.encode())) == Outstanding(1, 14)
+    assert outstanding(1, len(text), len(text.encode()), 0) == Outstanding(1, 14, 0)
 
 
 @pytest.mark.parametrize(("model", "cost"), [("text-embedding-3-small", 0.02), ("nomic-embed-text", None)])
 def test_the_cost_is_told_where_the_price_is_known(model: str, cost: float | None) -> None:
-    assert Outstanding(10, 1_000_000).dollars(model) == cost
+    assert Outstanding(10, 1_000_000, 0).dollars(model) == cost

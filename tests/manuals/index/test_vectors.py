@@ -32,22 +32,23 @@ def pending(store: Store, model: str = MODEL, above: int = -1, most: int = 100) 
         manual = manual_of(connection, NAME)
         assert manual is not None
         rows = vectors.pending(connection, model, manual.number, above, most)
-        counted, _, _ = vectors.count_pending(connection, model, manual.number, 100)
+        counted, *_ = vectors.count_pending(connection, model, manual.number, 100)
         assert above >= 0 or counted == len(rows) or len(rows) == most
         return {row[0]: row[3] for row in rows}
 
 
-def write(store: Store, found: dict[int, str], model: str = MODEL, dimensions: int = 2) -> None:
+def write(store: Store, found: dict[int, str], model: str = MODEL, *, replacing: bool = True) -> None:
     """Give sections vectors, which are here the texts that they are of."""
+    data = [(number, text.encode()) for number, text in found.items()]
     with store.writing(unchecked) as connection:
-        vectors.write(connection, model, dimensions, [(number, text.encode()) for number, text in found.items()])
+        vectors.write(connection, model, 2, data, replacing=replacing)
 
 
-def kept(store: Store, model: str = MODEL, dimensions: int = 2) -> dict[str, str]:
+def kept(store: Store, model: str = MODEL) -> dict[str, str]:
     """Return which text has the vectors of which."""
     with store.reading(unchecked) as connection:
         rows = connection.execute("SELECT id, body FROM section").fetchall()
-        found = dict(vectors.vectors(connection, model, dimensions, [number for number, _ in rows]))
+        found = dict(vectors.vectors(connection, model, 2, [number for number, _ in rows]))
         assert (
             connection.execute("SELECT count(*) FROM vector WHERE section NOT IN (SELECT id FROM section)").fetchone()[
                 0
@@ -127,28 +128,20 @@ def test_an_update_that_is_broken_off_keeps_the_vectors_as_they_were(store: Stor
     assert kept(store) == {}
 
 
-def test_vectors_of_another_model_do_not_count_and_are_replaced(store: Store, shelf: Shelf) -> None:
+def test_vectors_of_another_model_do_not_count_and_are_replaced_only_where_that_is_wanted(
+    store: Store, shelf: Shelf
+) -> None:
     shelf.write("a.md", "# A\n\none\n")
     updated(store, shelf)
     fill(store)
     found = pending(store, "other 1")
     assert list(found.values()) == ["one"]
+    write(store, found, "other 1", replacing=False)
+    assert kept(store) == {"one": "one"}
     assert kept(store, "other 1") == {}
     write(store, found, "other 1")
     assert kept(store, "other 1") == {"one": "one"}
     assert list(pending(store).values()) == ["one"]
-
-
-def test_a_model_that_has_other_dimensions_now_loses_what_it_had(store: Store, shelf: Shelf) -> None:
-    shelf.write("a.md", "# A\n\none\n\n## B\n\ntwo\n")
-    updated(store, shelf)
-    fill(store)
-    assert kept(store, dimensions=3) == {}
-    first = next(number for number, text in _all(store).items() if text == "one")
-    write(store, {first: "new"}, dimensions=3)
-    assert kept(store, dimensions=3) == {"one": "new"}
-    assert kept(store) == {}
-    assert list(pending(store).values()) == ["two"]
 
 
 def test_equal_texts_share_no_row_but_may_share_vectors(store: Store, shelf: Shelf) -> None:
@@ -158,11 +151,6 @@ def test_equal_texts_share_no_row_but_may_share_vectors(store: Store, shelf: She
     shelf.write("a.md", "# A\n\nsame\n\n# A\n\nsame\n\n# A\n\nsame\n")
     updated(store, shelf)
     assert pending(store) == {}
-
-
-def _all(store: Store) -> dict[int, str]:
-    with store.reading(unchecked) as connection:
-        return dict(connection.execute("SELECT id, body FROM section").fetchall())
 
 
 def test_a_batch_of_a_large_manual_costs_no_more_than_one_of_a_small(store: Store, shelf: Shelf) -> None:
