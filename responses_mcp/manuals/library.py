@@ -11,7 +11,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -43,7 +42,6 @@ from responses_mcp.settings.model import ManualsSettings
 log = logging.getLogger(__name__)
 
 _MOST_WHOLE: Final = 1_000  # manuals that are remembered to have all their rows
-_MOST_COUNTS: Final = 8  # states of manuals whose counts of words are remembered
 _ROWS_AT_ONCE: Final = 32  # of those that get vectors
 
 
@@ -65,7 +63,7 @@ class FoundEverywhere(NamedTuple):
     """What a search of several manuals found, what it did not search, and the rows that have no vector.
 
     `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it. `covered` is what
-    part of the question the best sections have.
+    part of the question the best sections have. `slow` tells that there was no time to search all that is indexed.
     """
 
     ranked: Sequence[Ranked]
@@ -73,6 +71,7 @@ class FoundEverywhere(NamedTuple):
     lacking: Sequence[int] = ()
     no_such_path: str | None = None
     covered: float = 1.0
+    slow: bool = False
 
 
 class Library:
@@ -84,7 +83,7 @@ class Library:
         self._settings = settings
         self._root = Path(settings.root)
         self.folder = Folder(self._root)
-        self._counts = lru_cache(_MOST_COUNTS)(_no_counts)
+        self._counts = Counts()
         self._whole = dict[int, tuple[Manual, object]]()  # manuals that have all their rows, with the state of the file
         self._lock = FairLock()  # to open the index, or to throw it away
         self._store: Store | None = None
@@ -294,10 +293,11 @@ class Library:
             except OutOfTime:
                 late.append(name)
         told = {each.manual_id for each in unsearched if each.reason == TIME_BUDGET}
-        unsearched += [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
+        slow = [Unsearched(name, TIME_BUDGET, None) for name in late if name not in told]
+        unsearched += slow
         no_such_path = None if there or unsearched else request.path_prefix
         ranked = everywhere.best(request.limit)
-        return FoundEverywhere(ranked, unsearched, lacking, no_such_path, everywhere.covered())
+        return FoundEverywhere(ranked, unsearched, lacking, no_such_path, everywhere.covered(), bool(slow))
 
     def _reader(
         self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""
@@ -309,13 +309,14 @@ class Library:
         if manual is None:
             return None
         self._check_whole(connection, manual, written)
-        counts = self._counts(manual)
-        return Below(connection, manual, counts, path_prefix) if path_prefix else Reader(connection, manual, counts)
+        if path_prefix:
+            return Below(connection, manual, self._counts, path_prefix)
+        return Reader(connection, manual, self._counts)
 
     def _readers(self, connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, Reader]:
         """Return what a search counts words in: the manuals that are known."""
         known = {name: manual for name in names if (manual := manual_of(connection, name)) is not None}
-        return {name: Reader(connection, manual, self._counts(manual)) for name, manual in known.items()}
+        return {name: Reader(connection, manual, self._counts) for name, manual in known.items()}
 
     def _check_whole(self, connection: sqlite3.Connection, manual: Manual, written: object) -> None:
         """Check a manual's rows, unless nothing was `written` since; that was looked up before the transaction."""
@@ -384,7 +385,7 @@ class Library:
 
     def _renewed(self, store: Store) -> bool:
         self._store = store
-        self._counts.cache_clear()
+        self._counts.clear()
         self._whole.clear()
         self.age += 1
         return True
@@ -411,10 +412,6 @@ def _require_length(given: int, others: int) -> None:
             f"The model gives vectors of {given} numbers and the index has some of {others}; run "
             f"'{program()} manuals index --forget', and then '{program()} manuals index --embed'."
         )
-
-
-def _no_counts(_: Manual) -> Counts:
-    return Counts()
 
 
 def _reasons(changes: Changes | None) -> Iterator[tuple[str, str]]:

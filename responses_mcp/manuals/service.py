@@ -379,7 +379,9 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
         )
         for each, passage in zip(found.ranked, texts, strict=True)
     ]
-    return SearchResults(tuple(rows), tuple(found.unsearched), why, found.no_such_path, covered=found.covered)
+    return SearchResults(
+        tuple(rows), tuple(found.unsearched), why, found.no_such_path, covered=found.covered, slow=found.slow
+    )
 
 
 def open_manuals(

@@ -19,7 +19,10 @@ from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
+from responses_mcp.manuals.search import query
+from responses_mcp.manuals.search.candidates import Reader
 from responses_mcp.manuals.search.everywhere import Everywhere
+from responses_mcp.manuals.search.query import Term
 from responses_mcp.manuals.service import Manuals
 from tests.manuals.test_service import TIMES, WAIT, asked, held, opened, write
 
@@ -161,6 +164,35 @@ async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_wer
         found = await searched(manuals)
     assert places(found) == {"garage"}
     assert reasons(found) == {"shop": "time_budget", "yard": "time_budget"}
+    assert found.reason is not None
+    assert found.reason.endswith("; ask in fewer words, or name manual_id or path_prefix")  # another would be as slow
+
+
+async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_taken_apart_once(
+    root, monkeypatch
+) -> None:
+    for number in range(20):
+        write(root / f"more{number}", 2)
+    counted: list[tuple[Any, ...]] = []
+    taken: list[str] = []
+    remember, term = Reader._remember, query.term
+
+    def remembering(self: Reader, key: Any, number: int) -> None:
+        counted.append((self.manual, key))
+        remember(self, key, number)
+
+    def taking(text: str, *given: Any) -> Term:
+        taken.append(text)
+        return term(text, *given)
+
+    monkeypatch.setattr(Reader, "_remember", remembering)
+    monkeypatch.setattr(query, "term", taking)
+    async with opened(root) as manuals:
+        found = await searched(manuals, "which apples have a number")
+    assert found.complete
+    assert len(counted) > 40
+    assert len(counted) == len(set(counted))
+    assert len(taken) <= 2 * len({"apples", "number"})  # as what is counted, and as what a reader sees
 
 
 @pytest.mark.parametrize("stage", ["compare", "update", "search_everywhere"])

@@ -30,6 +30,7 @@ _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
 _AGAIN: Final = "search again to go on"
+_LESS: Final = "ask in fewer words, or name manual_id or path_prefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class SearchResults:
     not, or not all, compared by meaning, where there is a provider of vectors. `loose` are files in the folder of
     manuals itself, and so in none of them; they are looked for where nothing fits well. `no_files` tells that
     there are none to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare
-    its words are.
+    its words are. `slow` tells that there was no time to search all that is indexed, which would be so again.
     """
 
     rows: tuple[SearchRow, ...]
@@ -131,6 +132,7 @@ class SearchResults:
     loose: tuple[str, ...] = ()
     no_files: bool = False
     covered: float = 1.0
+    slow: bool = False
 
     @property
     def complete(self) -> bool:
@@ -153,7 +155,7 @@ class SearchResults:
         if len(self.unsearched) > _MOST_TOLD:
             told.append(f"and so on for {len(self.unsearched) - _MOST_TOLD} more")
         if any(each.reason == OUT_OF_TIME for each in self.unsearched):
-            told.append(_AGAIN)
+            told.append(_LESS if self.slow else _AGAIN)
         return "; ".join(told)
 
     @property

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.index.update import Manual
-from responses_mcp.manuals.search.query import RequiredTerm, Term, any_of, phrase, spellings
+from responses_mcp.manuals.search.query import RequiredTerm, Term, phrase, spellings
 from responses_mcp.manuals.search.scoring import Row
 from responses_mcp.manuals.words import LONG_VOWEL, asked, foldable, forms
 
@@ -21,12 +22,13 @@ _OTHERS: Final = 30  # and of each other way; more of them find nothing that the
 _OF_FILES: Final = 80  # rows, one a file, that hold a required term as it is written
 _LOOKED_AT: Final = 2_000  # rows, for that
 _AT_ONCE: Final = 100  # of them, because each may be a page of the disk
-_MOST_REMEMBERED: Final = 20_000  # counts
+_MOST_REMEMBERED: Final = 50_000  # counts, of all manuals: a search asks twice for those of each
+_MOST_PHRASES: Final = 1_024  # words of which the phrases are kept: each manual is asked for the same
 _FORMS: Final = -1  # in place of the most that is counted, for the forms of a word
 EVERY: Final = 2**62
 """A count without a limit."""
-Counts = OrderedDict[tuple[str, int, str], int]
-"""How many sections have a word, and which of its forms there are, remembered for one state of a manual."""
+Counts = OrderedDict[tuple[Manual, str, int, str], int]
+"""How many sections have a word, and which of its forms there are, remembered for states of manuals."""
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
 _HAS: Final = "SELECT 1 << {1} WHERE EXISTS (SELECT 1 FROM {0} WHERE {0} MATCH ?)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
@@ -67,7 +69,7 @@ class Reader:
         """
         if not (match or literal):
             return 0
-        key = (match, most, literal)
+        key = (self.manual, match, most, literal)
         count = self._counts.get(key)
         if count is None:
             count = int(self._asked(_COUNT, match, most, literal)[0][0]) if match else len(self._holding(most, literal))
@@ -85,12 +87,12 @@ class Reader:
 
         A word has up to thirty, and the index ranks by all that it is asked for, whether it has them or not.
         """
-        every = sorted(forms(word))
-        return any_of(every) if len(every) == 1 else self._there(word, [phrase([form]) for form in every])
+        phrases = _phrases(word)
+        return phrases[0] if len(phrases) == 1 else self._there(word, phrases)
 
     def _there(self, word: str, phrases: Sequence[str]) -> str:
         """Return what asks the index for a word by those of some phrases that the manual has."""
-        key = (word, _FORMS, "")
+        key = (self.manual, word, _FORMS, "")
         there = self._counts.get(key)  # a bit for each
         if there is None:
             sql = " UNION ALL ".join(_HAS.format(self._table, at) for at in range(len(phrases)))
@@ -99,7 +101,7 @@ class Reader:
         found = [each for at, each in enumerate(phrases) if there >> at & 1] or [phrase([word])]
         return found[0] if len(found) == 1 else f"({' OR '.join(found)})"
 
-    def _remember(self, key: tuple[str, int, str], number: int) -> None:
+    def _remember(self, key: tuple[Manual, str, int, str], number: int) -> None:
         while len(self._counts) >= _MOST_REMEMBERED:
             self._counts.popitem(last=False)
         self._counts[key] = number
@@ -151,6 +153,12 @@ class Reader:
             Row(number, path, line, title, above, foldable(text), text, names)
             for number, path, line, title, above, text, names in found
         ]
+
+
+@lru_cache(_MOST_PHRASES)
+def _phrases(word: str) -> tuple[str, ...]:
+    """Return what asks the index for each form of a word."""
+    return tuple(phrase([form]) for form in sorted(forms(word)))
 
 
 def _holds(literal: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -35,6 +36,7 @@ _CONTRACTED: Final = re.compile(r"\b(?:can|won)['\u2019]t\b|(?<=[a-z])(?:n['\u20
 _WHAT_DOES: Final = re.compile(r"\bwhat do(?:es)?\b")
 _MEAN: Final = re.compile(r"\bmean\b(?= ?(?:$|[^\s\w]|(?:and|by|for|here|if|in|on|to|when|with)\b))")
 _MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
+_MOST_QUERIES: Final = 16  # that are kept: each manual is asked the same, which takes milliseconds to take apart
 _MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
 _MOST_WORDS: Final = 120  # of the index, for them
 _MOST_COUNTED: Final = 80  # terms
@@ -194,6 +196,7 @@ def term(text: str, weight: float = 1.0, family: frozenset[str] = frozenset()) -
     return Term(text, match, tokens, root, every, re.compile(pattern), weight, relatives=family)
 
 
+@lru_cache(_MOST_QUERIES)
 def words(query: str) -> tuple[Term, ...]:
     """Return the words of a query as a reader sees them, without those of grammar unless it has no others."""
     text = _asked_for(query)
@@ -210,6 +213,7 @@ def words(query: str) -> tuple[Term, ...]:
     return tuple(found)
 
 
+@lru_cache(_MOST_QUERIES)
 def terms(query: str) -> tuple[Term, ...]:
     """Return what of a query is counted: its words, parts of names, and its Japanese in pairs of characters.
 
