@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -149,7 +149,8 @@ class Manuals:
             Wanted(row["ref"]["manual_id"], row["path"], row["start_line"], row["title"], sought)
             for row, sought in zip(rows, payload["sought"][request.offset :], strict=False)
         ]
-        return placed(shown, await self._passages(wanted))
+        texts, _ = await self._passages(wanted)
+        return placed(shown, texts)
 
     async def search(self, request: SearchRequest, *, on_phase: Callable[[str], None] | None = None) -> SearchResults:
         """Search all manuals, or some, and return one ranking of the sections that fit best.
@@ -171,10 +172,10 @@ class Manuals:
         found, why = await self._rebuilding(
             lambda: self._search(request, list(dict.fromkeys(names)), deadline, on_phase)
         )
-        texts = await self._passages(
+        texts, unplaced = await self._passages(
             [Wanted(each.manual_id, each.path, each.line, each.title, each.sought) for each in found.ranked]
         )
-        results = _results(found, texts, why)
+        results = replace(_results(found, texts, why), unplaced=unplaced)
         if not results.fits_badly or results.no_such_path is not None or results.unsearched:
             return results
         no_files = not results.rows and not await self._threads.run(
@@ -339,13 +340,16 @@ class Manuals:
             return FoundEverywhere([], [*unreadable, *(Unsearched(name, OUT_OF_TIME, None) for name in manuals)]), None
         return found._replace(unsearched=[*unreadable, *found.unsearched]), why
 
-    async def _passages(self, wanted: list[Wanted]) -> list[Passage | None]:
-        """Return the texts around matches, as many as there is time for."""
+    async def _passages(self, wanted: list[Wanted]) -> tuple[list[Passage | None], int]:
+        """Return the texts around matches, as many as there is time for, and how many there was none for."""
         found: list[Passage | None] = [None] * len(wanted)
-        with suppress(OutOfTime):
-            until = trio.current_time() + self._times.passages
+        until = trio.current_time() + self._times.passages
+        try:
             await self._threads.run(lambda library, check: passages(library.folder, wanted, found, check), until)
-        return list(found)
+        except OutOfTime:
+            found = list(found)  # a thread that hangs may still write
+            return found, found.count(None)
+        return found, 0
 
 
 def _require(kind: type[object], request: object) -> None:

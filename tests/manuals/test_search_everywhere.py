@@ -168,6 +168,13 @@ async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_wer
     assert found.reason.endswith("; ask in fewer words, or name manual_id or path_prefix")  # another would be as slow
 
 
+async def test_rows_whose_place_there_was_no_time_to_look_for_are_told(root) -> None:
+    async with opened(root, times=replace(TIMES, passages=0.0)) as manuals:
+        found = await searched(manuals, limit=3)
+    assert [row.snippet for row in found.rows] == [None] * 3
+    assert found.note == "For 3 rows there was no time to find the match in the file; manual_scan reads it."
+
+
 async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_taken_apart_once(
     root, monkeypatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from responses_mcp.configured import configured_toolsets
 from responses_mcp.manuals import KINDS
+from responses_mcp.manuals.files import passages
 from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.model import ManualsSettings, ServerSettings, Settings
 from responses_mcp.testing.client import connected_client
@@ -376,6 +377,31 @@ async def test_one_line_of_json_of_a_megabyte_is_read_at_the_match_by_one_call(t
         }  # fmt: skip
         page = await here.call("manual_scan", **row["ref"], max_chars=256)
         assert '"text": "the gasket is \\u9752\\u3044"' in page["text"]
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+async def test_of_json_on_one_line_only_what_may_hold_the_match_is_taken_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escaped: bool
+) -> None:
+    """To know where each folded character stands takes a second for a few megabytes, so that matches had no place."""
+    entries = [{"id": number, "text": "歯車の設定を変える 𠮷野家"} for number in range(16_000)]
+    entries[12_000]["text"] = "歯車の針鼠 𠮷田"
+    text = write(tmp_path, "m/one.json", json.dumps(entries, ensure_ascii=escaped))
+    taken: list[int] = []
+    real = passages._folded
+
+    def folded(raw: str, **given: Any) -> Any:
+        taken.append(len(raw))
+        return real(raw, **given)
+
+    monkeypatch.setattr(passages, "_folded", folded)
+    async with desk(settings_for(tmp_path)) as here:
+        for query in ("針鼠", "歯車 針鼠", "𠮷田"):
+            taken.clear()
+            [row] = await rows(here, query)
+            page = await here.call("manual_scan", **row["ref"], max_chars=2_000)
+            assert json.dumps("歯車の針鼠", ensure_ascii=escaped).strip('"') in page["text"]
+            assert sum(taken) < len(text) / 2
 
 
 @pytest.mark.parametrize("escaped", [True, False])

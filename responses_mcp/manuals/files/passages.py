@@ -238,22 +238,36 @@ def _best(
         check()
         raw = kept + span.text
         line = line or span.start.line
-        folded, lengths = _folded(raw, json=json)
-        window = _window(folded, weights, most)
-        if window is not None:
-            most, first, last = window
-            first, last = _raw(first, lengths), _raw(last, lengths)
-            newline = raw.rfind("\n", 0, first)
-            before = first - newline - 1 if newline >= 0 else column + first
-            best = _Best(place + first, place + last, line + raw.count("\n", 0, first), before)
-            if most >= enough:
-                break
+        if not json or _at_most(raw, weights) > most:
+            folded, lengths = _folded(raw, json=json)
+            window = _window(folded, weights, most)
+            if window is not None:
+                most, first, last = window
+                first, last = _raw(first, lengths), _raw(last, lengths)
+                newline = raw.rfind("\n", 0, first)
+                before = first - newline - 1 if newline >= 0 else column + first
+                best = _Best(place + first, place + last, line + raw.count("\n", 0, first), before)
+                if most >= enough:
+                    break
         used = max(len(raw) - _SHARED, 0)
         newline = raw.rfind("\n", 0, used)
         column = used - newline - 1 if newline >= 0 else column + used
         line += raw.count("\n", 0, used)
         kept, place = raw[used:], place + used
     return best
+
+
+def _at_most(raw: str, weights: Mapping[str, float]) -> float:
+    """Return what the words in a text of JSON weigh together, wherever they stand.
+
+    The row that was found may be a hundredth of its line, and to fold text with escapes such that places in it are
+    known takes ten times as long as this.
+    """
+    if "\\u" in raw:
+        decoded = raw.encode("raw_unicode_escape").decode("raw_unicode_escape", "replace")
+        raw = decoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two halves make one character
+    text = normalise(raw)
+    return sum({stem(word): weight for word, weight in weights.items() if word in text}.values())
 
 
 def _rarest(item: tuple[str, float]) -> tuple[float, int, str]:

@@ -29,6 +29,7 @@ _NOTHING: Final = "Nothing in the manuals matches; try other words."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
+_UNPLACED: Final = "For {} row{} there was no time to find the match in the file; manual_scan reads it."
 _AGAIN: Final = "search again to go on"
 _LESS: Final = "ask in fewer words, or name manual_id or path_prefix"
 
@@ -122,7 +123,8 @@ class SearchResults:
     not, or not all, compared by meaning, where there is a provider of vectors. `loose` are files in the folder of
     manuals itself, and so in none of them; they are looked for where nothing fits well. `no_files` tells that
     there are none to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare
-    its words are. `slow` tells that there was no time to search all that is indexed, which would be so again.
+    its words are. `slow` tells that there was no time to search all that is indexed, which would be so again,
+    and `unplaced` of how many rows there was no time to look where the match is.
     """
 
     rows: tuple[SearchRow, ...]
@@ -133,6 +135,7 @@ class SearchResults:
     no_files: bool = False
     covered: float = 1.0
     slow: bool = False
+    unplaced: int = 0
 
     @property
     def complete(self) -> bool:
@@ -160,13 +163,14 @@ class SearchResults:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said when nothing was found, or nothing good, or not all was compared by meaning."""
+        """Return what is to be said when nothing was found, or nothing good, or something could not be done."""
         if self.no_such_path is not None:
             return _NO_PATH.format(repr(self.no_such_path))
         fits = None
         if self.fits_badly:
             fits = _WEAK if self.rows else NO_FILES if self.no_files else _NOTHING
-        return " ".join(filter(None, (fits, about_beside(self.loose), self.not_by_meaning))) or None
+        unplaced = _UNPLACED.format(self.unplaced, "s" if self.unplaced > 1 else "") if self.unplaced else None
+        return " ".join(filter(None, (fits, about_beside(self.loose), self.not_by_meaning, unplaced))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""
