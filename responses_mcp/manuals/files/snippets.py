@@ -15,6 +15,9 @@ _LOST: Final = 2  # up to a half of a side is given up for a good place to cut
 _BLANK: Final = re.compile(r"\s+")
 _ENDS: Final = "。！？!?．"  # behind which Japanese may be cut, where it has no blanks
 _PAUSES: Final = "、，」』）)]}"
+_JOINER: Final = "\u200d"  # of several emoji to one
+_TONES: Final = "🏻🏼🏽🏾🏿"
+_FLAGS: Final = re.compile("[\U0001f1e6-\U0001f1ff]{2}")  # two letters make one
 _SHOWN_BY_NOBODY: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
@@ -53,7 +56,7 @@ def _line(text: str) -> str:
     line = _BLANK.sub(" ", text)
     if line.isprintable():
         return line
-    return "".join(each for each in line if unicodedata.category(each) not in _SHOWN_BY_NOBODY)
+    return "".join(each for each in line if each == _JOINER or unicodedata.category(each) not in _SHOWN_BY_NOBODY)
 
 
 def _start_in(left: str) -> int:
@@ -88,5 +91,10 @@ def _end_of(text: str, most: int) -> int:
 
 
 def _belongs(text: str, at: int) -> bool:
-    """Tell whether a character is a mark on the one before it."""
-    return unicodedata.category(text[at]).startswith("M")
+    """Tell whether a character is a mark on the one before it, or one emoji with it."""
+    return (
+        text[at] in (_JOINER, *_TONES)
+        or text[at - 1] == _JOINER
+        or unicodedata.category(text[at]).startswith("M")
+        or _FLAGS.match(text, at - 1) is not None
+    )

@@ -47,7 +47,9 @@ def test_any_text_becomes_one_line_of_no_more_than_it_may_have(before: str, matc
     found = around(before, match, after, most)
     assert len(found.text) <= most
     assert 0 <= found.begin <= found.end <= len(found.text)
-    assert not any(unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") for each in found.text)
+    assert not any(
+        unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") for each in found.text.replace("\u200d", "")
+    )
     shorter = found.cut(most // 2)
     assert len(shorter.text) <= most // 2
 
@@ -59,3 +61,12 @@ def test_the_match_is_in_it_and_marks_stay_with_their_letters(before: str, match
     inner = found.text.strip("…")
     cut_at_start = found.text.startswith("…") and not before.lstrip().startswith("…")
     assert not (cut_at_start and inner and unicodedata.category(inner[0]).startswith("M"))
+
+
+@pytest.mark.parametrize("cluster", ["👩\u200d💻", "👍🏽", "👩🏽\u200d🔬", "🇯🇵"])
+@pytest.mark.parametrize("most", range(20, 40))
+def test_emoji_of_several_characters_are_shown_whole(cluster: str, most: int) -> None:
+    found = around(f"x{cluster}" * 30, "dry", f"{cluster}y" * 30, most)
+    rest = found.text.replace(cluster, "")
+    assert set(rest) <= set("xydr…")
+    assert cluster in found.text
