@@ -60,8 +60,8 @@ DEFINITIONS: Final = (
     Definition(
         "manual_ls",
         "List manuals",
-        "List the local manuals. Call this first: the other manual tools take an id from it. With an id from an "
-        "earlier listing, list the folders and files directly inside.",
+        "List the local manuals. manual_toc, manual_find, manual_read and manual_scan take an id from it. With an id "
+        "from an earlier listing, list the folders and files directly inside.",
         _object(id=_text("manual or folder; default: the list of manuals")),
         _object(
             "id items",

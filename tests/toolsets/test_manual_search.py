@@ -207,6 +207,7 @@ async def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({}, "query is missing; pass the question, a string of 1 to 10000 characters."),
+        ({"query": " \n" * 99}, "query must be the question, a string of 1 to 10000 characters, got 198 blanks."),
         ({"query": " "}, 'query must be the question, a string of 1 to 10000 characters, got " ".'),
         ({"query": "a", "limit": 0}, "limit must be an integer of 1 or more, got 0."),
         ({"query": "a", "limit": True}, "limit must be an integer of 1 or more, got true."),

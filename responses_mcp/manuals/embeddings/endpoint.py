@@ -126,6 +126,9 @@ def _vectors(reply: JsonObject, count: int, wanted: int) -> list[Sequence[float]
     lengths = {len(vector) for vector in vectors.values()}
     if len(vectors) != count or len(lengths) != 1:
         raise EmbeddingFailed(f"The embeddings endpoint answered vectors that do not fit the texts; {_WRONG}")
+    # A text may be like nothing, but a model that knows none of several is none.
+    if count > 1 and not any(map(any, vectors.values())):
+        raise EmbeddingFailed(f"The embeddings endpoint answered nothing but zeros; {_WRONG}")
     length = lengths.pop()
     if wanted and length != wanted:
         raise EmbeddingFailed(

@@ -131,7 +131,7 @@ def _shown(value: object) -> str:
     if isinstance(value, dict):
         return "an object" if value else "an empty object"
     if isinstance(value, str) and len(value) > _LONGEST_SHOWN:
-        return f"a string of {len(value)} characters"
+        return f"a string of {len(value)} characters" if value.strip() else f"{len(value)} blanks"
     if isinstance(value, int) and abs(value) > GREATEST:
         return "an integer that is too large"
     return json.dumps(value, ensure_ascii=False)

@@ -96,6 +96,7 @@ HOSTILE = {
     "the same part of a vector": reply(item(0, [1.0, None]), item(1, [1.0, None])),
     "no number": Reply(200, {}, [b'{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[NaN]}]}']),
     "a number too large": reply(item(0, [1.0]), item(1, [1e300])),
+    "nothing but zeros": reply(item(0, [0.0, 0.0]), item(1, [0.0, 0.0])),
     "no number in base64": reply(item(0, "AADAfw=="), item(1, "AACAPw==")),
     "half a number in base64": reply(item(0, "AADA"), item(1, "AADA")),
     "no base64": reply(item(0, "ä!"), item(1, "====")),
