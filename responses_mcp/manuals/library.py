@@ -225,9 +225,11 @@ class Library:
     def begin_filling(self, check: CancellationCheck) -> None:
         """Keep other processes from filling the index, until `end_filling`.
 
-        Raises ManualsError while one does, and where the index has moved into memory, which would lose the vectors.
+        Raises ManualsError while one does, and where the index has moved into memory, which would lose the vectors; as
+        `Store.writing` does where a batch, which would be paid for by then, could not be written.
         """
-        path = self._opened(check).path
+        store = self._opened(check)
+        path = store.path
         self._require_file()
         if path is None or self._turn is not None:
             return
@@ -237,6 +239,7 @@ class Library:
                 "conflict", "Another process is making vectors for these manuals; wait until it has ended."
             )
         try:
+            vectors.require_room(store, check)
             check()
         except BaseException:
             turn.give_back()  # nobody waits for it any more

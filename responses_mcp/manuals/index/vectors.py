@@ -15,6 +15,7 @@ from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.index.store import Store
 
 _MODEL: Final = "SELECT id, dimensions FROM model WHERE name = ?"
+_ROOM: Final = 4 * 32 * 3_076  # bytes: requests, texts, and the largest vectors that are common
 # In the order of the sections' numbers, which goes on where the last batch ended; else each would sort all of them.
 _PENDING: Final = """FROM section CROSS JOIN file ON file.id = section.file
     LEFT JOIN vector ON vector.section = section.id
@@ -112,6 +113,18 @@ def has_vectors(store: Store, check: CancellationCheck) -> bool:
     """Tell whether an index has any vectors, which may have been paid for: then its file must not be removed."""
     with store.reading(check) as connection:
         return connection.execute("SELECT 1 FROM vector LIMIT 1").fetchone() is not None
+
+
+def require_room(store: Store, check: CancellationCheck) -> None:
+    """Raise what `Store.writing` does where there is no room for the requests that are in flight at once."""
+    with store.writing(check) as connection:
+        (size,) = connection.execute("PRAGMA cache_size").fetchone()
+        connection.execute("PRAGMA cache_size = 1")  # else nothing is written before the end of a transaction
+        try:
+            connection.execute("INSERT INTO vector (section, model, data) VALUES (0, 0, zeroblob(?))", (_ROOM,))
+        finally:
+            connection.execute(f"PRAGMA cache_size = {int(size)}")
+        connection.rollback()
 
 
 def write(

@@ -1,7 +1,7 @@
 """Searches that compare meaning, through `Manuals`: what rises, what is asked for, and what happens when that fails."""
 
 import sqlite3
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, Op
 from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.manuals.embeddings.stub import StubEmbedder, fail
+from tests.manuals.test_service import limit
+
+__all__ = ["limit"]
 
 WAIT = 20.0  # seconds; a bound for a stuck machine, not an expectation
 TIMES = Times(
@@ -377,6 +380,21 @@ async def test_what_was_embedded_before_a_failure_is_not_sent_again(root: Path) 
         reports: list[int] = []
         assert await manuals.embed("shop", on_progress=reports.append) == 208 - done == len(again.texts)
         assert reports[-1] == 208 - done
+
+
+async def test_where_no_batch_could_be_kept_nothing_is_sent(root: Path, limit: Callable[[int], None]) -> None:
+    stub = embedder()
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        limit(1)
+        with pytest.raises(ManualsError, match=r"in memory only \(database or disk is full\); make room"):
+            await manuals.embed("shop")
+    assert stub.asked == []
+    async with opened(root, stub) as manuals:
+        await manuals.index("shop")
+        assert await manuals.embed("shop") == 8
+    with closing(sqlite3.connect(next(root.parent.glob("index/*.sqlite3")))) as connection:
+        assert connection.execute("SELECT count(*) FROM vector WHERE section = 0").fetchone() == (0,)
 
 
 async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_filled(
