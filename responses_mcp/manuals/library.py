@@ -64,6 +64,7 @@ class FoundEverywhere(NamedTuple):
 
     `no_such_path` is the path that was asked for, if all was searched and nothing is at or below it. `covered` is what
     part of the question the best sections have. `slow` tells that there was no time to search all that is indexed.
+    `unknown` are words of the question that no manual has.
     """
 
     ranked: Sequence[Ranked]
@@ -72,6 +73,7 @@ class FoundEverywhere(NamedTuple):
     no_such_path: str | None = None
     covered: float = 1.0
     slow: bool = False
+    unknown: tuple[str, ...] = ()
 
 
 class Library:
@@ -300,7 +302,9 @@ class Library:
         unsearched += slow
         no_such_path = None if there or unsearched else request.path_prefix
         ranked = everywhere.best(request.limit)
-        return FoundEverywhere(ranked, unsearched, lacking, no_such_path, everywhere.covered(), bool(slow))
+        return FoundEverywhere(
+            ranked, unsearched, lacking, no_such_path, everywhere.covered(), bool(slow), everywhere.unknown
+        )
 
     def _reader(
         self, connection: sqlite3.Connection, name: str, changes: Changes | None, written: object, path_prefix: str = ""

@@ -384,7 +384,13 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
         for each, passage in zip(found.ranked, texts, strict=True)
     ]
     return SearchResults(
-        tuple(rows), tuple(found.unsearched), why, found.no_such_path, covered=found.covered, slow=found.slow
+        tuple(rows),
+        tuple(found.unsearched),
+        why,
+        found.no_such_path,
+        covered=found.covered,
+        slow=found.slow,
+        unknown=found.unknown,
     )
 
 

@@ -31,13 +31,15 @@ CJK: Final = (
     r"\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fd-\u30ff\u3400-\u4dbf"
     r"\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
+KATAKANA: Final = r"[\u30a1-\u30fa\u30fd-\u30ff]"
 _CJK_RUN: Final = re.compile(f"[{CJK}]+")
 _SCRIPT_RUN: Final = re.compile(
     r"[\u3041-\u3096\u309d-\u309f]+"  # hiragana
-    r"|[\u30a1-\u30fa\u30fd-\u30ff]+"  # katakana
+    rf"|{KATAKANA}+"
     r"|[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"  # kanji, hangul
     rf"|[^\W{CJK}]+"  # words of alphabets, and numbers
 )
+_KATAKANA_WORD: Final = re.compile(f"{KATAKANA}{{3,}}")
 _HIRAGANA: Final = re.compile(r"[\u3041-\u3096\u309d-\u309f]+")
 
 # Each begins at a word and never goes back, so that a text without end is read once.
@@ -123,6 +125,11 @@ def runs(text: str) -> list[str]:
 def is_hiragana(word: str) -> bool:
     """Tell whether a word is of hiragana alone, which in Japanese is mostly grammar."""
     return _HIRAGANA.fullmatch(word) is not None
+
+
+def is_katakana(word: str) -> bool:
+    """Tell whether a folded word is of katakana alone, three or more, which is a word that somebody chose."""
+    return _KATAKANA_WORD.fullmatch(word) is not None
 
 
 def stem(word: str) -> str:

@@ -171,6 +171,32 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         assert found.get("note", "").startswith("Nothing matches well") == doubtful
 
 
+@pytest.mark.parametrize(
+    ("query", "unknown"),
+    [
+        ("how to treat ringwrom in cats", "ringwrom"),
+        ("treat cats with Xylitolum and ringwrom", "xylitolum, ringwrom"),
+        ("バルブのボーナス", "ボーナス"),
+        ("treat cats", None),
+        ("treat the Cat's ringworm", None),
+        ("バルブの掃除方法", None),
+        ("open FileHandle", None),
+        ("error E104", None),
+        ("valves treat", None),
+    ],
+)
+async def test_words_of_the_question_that_no_manual_has_are_told(
+    tmp_path: Path, query: str, unknown: str | None
+) -> None:
+    write(tmp_path, "valves/a.md", "# Cats\n\nTreat cats that have ringworm. Error E-104.\n")
+    write(tmp_path, "valves/b.md", "# バルブ\n\nバルブを開けるときはマイナスの電極から。\n\nOpen the file.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, query)
+        assert found["results"]
+        told = found.get("note", "").partition("No manual has: ")[2].partition(".")[0]
+        assert told == (unknown or "")
+
+
 async def test_files_beside_the_manuals_are_told_where_nothing_fits_well_and_in_the_list(root: Path) -> None:
     write(root, "front-desk.md", "# Dogs\n\nA stray dog has a microchip.\n")
     async with desk(settings_for(root)) as here:

@@ -138,7 +138,9 @@ def parse_read(arguments: Mapping[str, Any], *, candidate_ids: Sequence[str] = (
     """Read the arguments of `manual_read`."""
     flat = [name for name in ("manual_id", "path", "start_line") if name in arguments]
     if flat and "ref" not in arguments:
-        message = f"{', '.join(flat)} belong{'s' * (len(flat) == 1)} into ref; pass ref: {{manual_id, path, start_line}}."
+        message = (
+            f"{', '.join(flat)} belong{'s' * (len(flat) == 1)} into ref; pass ref: {{manual_id, path, start_line}}."
+        )
         raise ManualsError("invalid_parameter", message, field="ref")
     given = Arguments.of_tool("manual_read", arguments, "ref", "max_chars", "scope")
     scope = given.get("scope", "section")

@@ -27,6 +27,8 @@ _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 20))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told
 _NOTHING: Final = "Nothing in the manuals matches; try other words."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
+_UNKNOWN: Final = "No manual has: {}."
+_MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told, and characters of each
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
 _UNPLACED: Final = "For {} row{} there was no time to find the match in the file; manual_scan reads it."
@@ -133,6 +135,7 @@ class SearchResults:
     no_such_path: str | None = None
     loose: tuple[str, ...] = ()
     no_files: bool = False
+    unknown: tuple[str, ...] = ()
     covered: float = 1.0
     slow: bool = False
     unplaced: int = 0
@@ -169,8 +172,11 @@ class SearchResults:
         fits = None
         if self.fits_badly:
             fits = _WEAK if self.rows else NO_FILES if self.no_files else _NOTHING
+        unknown = None
+        if self.unknown and self.rows and not self.unsearched:
+            unknown = _UNKNOWN.format(", ".join(each[:_LONGEST_WORD] for each in self.unknown[:_MOST_UNKNOWN]))
         unplaced = _UNPLACED.format(self.unplaced, "s" if self.unplaced > 1 else "") if self.unplaced else None
-        return " ".join(filter(None, (fits, about_beside(self.loose), self.not_by_meaning, unplaced))) or None
+        return " ".join(filter(None, (fits, unknown, about_beside(self.loose), self.not_by_meaning, unplaced))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""

@@ -13,10 +13,11 @@ from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
-from responses_mcp.manuals.search.query import terms, words
+from responses_mcp.manuals.search.query import Term, terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
+from responses_mcp.manuals.words import is_katakana
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
@@ -101,6 +102,7 @@ class Everywhere:
         self._check = check
         self.frequencies: Frequencies | None = None
         self._found: dict[Key, tuple[str, Scored, float]] = {}
+        self.unknown: tuple[str, ...] = ()  # words of the question that no manual has
         self._known = 1.0  # what part of the question any manual has, by how rare its words are
         self._by_words = True
 
@@ -122,6 +124,15 @@ class Everywhere:
         there = sum(weight for weight, each in weights if having[each.match])
         missing = sum(weight for weight, each in weights if not having[each.match])
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
+        self.unknown = tuple(each.shown(self._query) for each in self._words if self._is_unknown(each, having))
+
+    def _is_unknown(self, word: Term, having: Mapping[str, int]) -> bool:
+        """Tell whether no manual has a word, nor a part of it. Of Japanese only katakana is sure to be cut as meant."""
+        of_it = [each for each in terms(self._query) if word.text in (each.text, each.part_of)]
+        if word.text.isascii():
+            return bool(of_it) and not any(having[each.match] for each in of_it)
+        pairs = [each for each in terms(self._query) if each.text in word.tokens]
+        return is_katakana(word.text) and any(not having[each.match] for each in pairs)
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""

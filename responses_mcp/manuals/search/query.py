@@ -13,6 +13,7 @@ from typing import Final
 from responses_mcp.manuals.search.families import relatives
 from responses_mcp.manuals.words import (
     CJK,
+    KATAKANA,
     LETTER,
     LONG_VOWEL,
     asked,
@@ -58,7 +59,7 @@ _SHORT_CODE: Final = re.compile(r"([a-z]{1,4})(-?)([0-9]{2,6})")
 _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
-_KATAKANA_WORD: Final = re.compile(r"[\u30a1-\u30fa\u30fd-\u30ff]{3,}")
+_KATAKANA_WORD: Final = re.compile(rf"{KATAKANA}{{3,}}")
 _TOGETHER: Final = 0.3  # the power of the number of its pairs by which each of them weighs less
 _RELATIVE: Final = 0.5  # of a word, where another of its family stands
 _MIXED: Final = 0.3  # the weight of a pair that is half grammar
@@ -93,6 +94,10 @@ class Term:
     def is_number(self) -> bool:
         """Tell whether this is a number, or a code with a digit in it."""
         return self.text.isascii() and any(each.isdigit() for each in self.text)
+
+    def shown(self, query: str) -> str:
+        """Return it as a query that has it is written, but for width and case."""
+        return next(iter(as_written(self.text, normalise(query))), self.text)
 
     def hits(self, text: str) -> float:
         """Count where the term, in any form, stands in a folded text; a relative of it counts half."""
