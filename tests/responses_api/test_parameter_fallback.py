@@ -356,11 +356,11 @@ async def test_a_flagged_question_is_asked_once_and_later_ones_keep_their_reason
 @pytest.mark.parametrize(
     ("message", "param", "named"),
     [
-        ("Invalid domain: 'no_host'.", "tools[0].filters.allowed_domains[1]", "no_host"),
-        ("Unknown parameter: 'tools[0].filters'.", "tools[0].filters", "a.jp, no_host"),
-        ("Unsupported parameter: 'filters'.", None, "a.jp, no_host"),
-        ("'no_host' is not a valid domain.", None, "no_host"),
-        ([{"loc": ["body", "tools", 0, "web_search", "filters"], "msg": "Extra inputs"}], None, "a.jp, no_host"),
+        ("Invalid domain: 'no_host.jp'.", "tools[0].filters.allowed_domains[1]", "no_host.jp"),
+        ("Unknown parameter: 'tools[0].filters'.", "tools[0].filters", "a.jp, no_host.jp"),
+        ("Unsupported parameter: 'filters'.", None, "a.jp, no_host.jp"),
+        ("'no_host.jp' is not a valid domain.", None, "no_host.jp"),
+        ([{"loc": ["body", "tools", 0, "web_search", "filters"], "msg": "Extra inputs"}], None, "a.jp, no_host.jp"),
     ],
 )
 async def test_a_strict_filter_is_never_left_out_and_the_error_names_the_domain(
@@ -370,10 +370,10 @@ async def test_a_strict_filter_is_never_left_out_and_the_error_names_the_domain(
         with trio.fail_after(WAIT):
             async with open_answers(strict(fake)) as answers:
                 with pytest.raises(RequestRefused) as caught:
-                    await answers.answer("q", domains=["a.jp", "no_host"])
+                    await answers.answer("q", domains=["a.jp", "no_host.jp"])
                 await answers.answer("q", domains=["b.jp"])
         assert [request.json["tools"][0]["filters"]["allowed_domains"] for request in fake.requests] == [
-            ["a.jp", "no_host"],
+            ["a.jp", "no_host.jp"],
             ["b.jp"],
         ]
     assert str(caught.value).startswith(
