@@ -36,6 +36,7 @@ _STOP_WORD: Final = re.compile(
 _CONTRACTED: Final = re.compile(r"\b(?:can|won)['\u2019]t\b|(?<=[a-z])(?:n['\u2019]t|['\u2019](?:[sdm]|re|ve|ll))\b")
 _WHAT_DOES: Final = re.compile(r"\bwhat do(?:es)?\b")
 _MEAN: Final = re.compile(r"\bmean\b(?= ?(?:$|[^\s\w]|(?:and|by|for|here|if|in|on|to|when|with)\b))")
+_HOW_MUCH: Final = re.compile(r"(?<=\bhow )(?:far|long|many|much|often)\b")
 _MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
 _MOST_QUERIES: Final = 16  # that are kept: each manual is asked the same, which takes milliseconds to take apart
 _MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
@@ -256,12 +257,15 @@ def terms(query: str) -> tuple[Term, ...]:
 
 
 def _asked_for(query: str) -> str:
-    return _without_mean(_CONTRACTED.sub("", foldable(normalise(query))))
+    return _without_asking(_CONTRACTED.sub("", foldable(normalise(query))))
 
 
-def _without_mean(text: str) -> str:
-    """Leave out `mean` in "what does e-104 mean", and `meaning` in "meaning of e-104", if there are other words."""
-    shorter = _MEANING_OF.sub("", text)
+def _without_asking(text: str) -> str:
+    """Leave out what says how it is asked, if there are other words.
+
+    That is `mean` in "what does e-104 mean", `meaning` in "meaning of e-104", and `long` in "how long does it take".
+    """
+    shorter = _HOW_MUCH.sub("", _MEANING_OF.sub("", text))
     asked = _WHAT_DOES.search(shorter)
     for last in deque(_MEAN.finditer(shorter, asked.end()) if asked else (), maxlen=1):
         shorter = f"{shorter[: last.start()]} {shorter[last.end() :]}"
