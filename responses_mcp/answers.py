@@ -170,8 +170,10 @@ class Answers:
     async def aclose(self) -> None:
         """Close all connections."""
         self.require_run()
-        await self._api.aclose()
-        await self._meter.aclose()
+        try:
+            await self._api.aclose()
+        finally:  # also where its host is cancelled: what was paid for is still to be written down
+            await self._meter.aclose()  # noqa: ASYNC102  # shielded, and bounded, within
 
 
 def _near(name: str, known: Sequence[str]) -> Sequence[str]:

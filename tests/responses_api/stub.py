@@ -90,6 +90,7 @@ class StubConnections:
 
     async def aclose(self) -> None:
         self.closed += 1
+        await trio.lowlevel.checkpoint()
 
     @property
     def times(self) -> list[float]:

@@ -24,11 +24,13 @@ from responses_mcp.settings.model import RequestSettings, Settings
 from responses_mcp.testing import Error, FakeApi, Hang, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import USAGE
+from responses_mcp.under_trio import opened
 from responses_mcp.usage.caps import Amount
 from responses_mcp.usage.ledger import DAY, read_ledger
 from responses_mcp.usage.meter import Caller, Meter
+from responses_mcp.websearch import WebSearch
 from tests.processes import WAIT
-from tests.responses_api.stub import KEY, Play, StubConnections, ok, refused, stub_api
+from tests.responses_api.stub import KEY, Play, Reply, StubConnections, ok, refused, stub_api
 from tests.usage.test_ledger import written
 
 CALLER = Caller("answer")
@@ -233,6 +235,30 @@ async def test_the_ledger_has_the_tool_and_the_client_of_each_call(tmp_path: Pat
     assert names["tool"] == ["answer", "answer_quick"]
     assert "modern-client" in names["client"]
     assert b"Why?" not in (tmp_path / "ledger.sqlite3").read_bytes()
+
+
+@pytest.mark.parametrize("kind", [Answers, WebSearch])
+async def test_the_ledger_has_a_call_whose_host_is_cancelled_and_leaves_at_once(
+    kind: type[Answers | WebSearch], tmp_path: Path
+) -> None:
+    sent = trio.Event()
+
+    async def hanging() -> Reply:
+        sent.set()
+        await trio.sleep_forever()
+
+    asked = kind(with_ledger(tmp_path), api=stub_api(hanging)[0])
+    with trio.fail_after(WAIT):
+        async with trio.open_nursery() as nursery:
+
+            async def host() -> None:
+                async with opened(asked):
+                    await (asked.answer("Why?") if isinstance(asked, Answers) else asked.search("Why?"))
+
+            nursery.start_soon(host)
+            await sent.wait()
+            nursery.cancel_scope.cancel(reason="the host leaves")
+    assert [row.calls for row in read_ledger(str(tmp_path), days=1, by="tool")] == [1]
 
 
 async def test_a_limit_of_the_day_holds_over_servers_and_gives_back_what_was_not_sent(tmp_path: Path) -> None:
