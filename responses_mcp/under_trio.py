@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 
 import trio
 
@@ -90,11 +90,29 @@ async def opened(resource: T) -> AsyncGenerator[T]:
 
 
 @contextmanager
-def interrupts_alone() -> Generator[None]:
-    """Have Ctrl-C, which may strike in a task of ours, come out of our nursery as it is, and in no group."""
+def interrupts_alone(failures: Sequence[BaseException]) -> Generator[None]:
+    """Have Ctrl-C, which may strike in a task of ours, come out of our nursery as it is, and in no group.
+
+    `failures` has what the block of a host in it has raised, which the nursery is not told. That comes out in one group
+    with what tasks of ours have raised, the cause of Ctrl-C. Where there is only a cancel from without, it is left to
+    be raised behind this.
+    """
     try:
         yield
-    except BaseExceptionGroup as group:
-        if group.split(KeyboardInterrupt)[1] is not None:
+    except BaseException as error:
+        ours = _as_group(error).split(trio.Cancelled)[1]
+        if ours is None:
+            if not failures:
+                raise
+        elif ours.split(KeyboardInterrupt)[1] is None:
+            raise KeyboardInterrupt from ours.derive([*ours.exceptions, *failures])
+        elif failures:
+            raise ours.derive([*ours.exceptions, *failures]) from None
+        else:
             raise
-        raise KeyboardInterrupt from group
+
+
+def _as_group(error: BaseException) -> BaseExceptionGroup[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error)
+    return BaseExceptionGroup("of a nursery that makes no groups of one", [error])

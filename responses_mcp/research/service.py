@@ -772,7 +772,8 @@ def open_research(
 
     Raises:
       NotUnderTrio: the block is entered outside of Trio. For the rest see `Research`. An exception of the block
-      comes out as it is, not in a group.
+      comes out as it is, not in a group, and so does Ctrl-C. Where both come at once, the exception is in a group that
+      is the cause of the `KeyboardInterrupt`.
 
     Runs that were asked for go on at the API when the block is left, for the next who opens the folder: ids that have
     not come are waited for, a second at most. With `research.on_exit: cancel` they are cancelled, in that second. A
@@ -796,10 +797,10 @@ async def _opened(
     # One use of the file at a time, those that were left behind too: so the last one, at the end, closes the file.
     limiter = trio.CapacityLimiter(1)
     elsewhere = in_thread or partial(trio.to_thread.run_sync, abandon_on_cancel=True, limiter=limiter)
-    failure: BaseException | None = None
+    failures: list[BaseException] = []  # of the block
     research: Research | None = None
     try:
-        with interrupts_alone():
+        with interrupts_alone(failures):
             async with trio.open_nursery() as nursery:
                 research = Research(settings, asking, nursery, meter=counting, in_thread=elsewhere, clock=clock)
                 try:
@@ -810,12 +811,12 @@ async def _opened(
                 except trio.Cancelled:
                     raise
                 except BaseException as error:  # noqa: BLE001
-                    failure = error  # raised outside the nursery, so that it is in no group
+                    failures.append(error)  # raised outside the nursery, so that it is in no group
                 nursery.cancel_scope.cancel(reason="research is closed")
-        if failure is not None:
-            raise failure
+        if failures:
+            raise failures[0]
     finally:
-        del failure  # its traceback holds this frame
+        failures.clear()  # its traceback holds this frame
         if research is not None:
             await research.give_up()  # noqa: ASYNC102  # shielded, and bounded, within
         with trio.move_on_after(_EXIT, shield=True):

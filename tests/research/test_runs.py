@@ -1188,6 +1188,64 @@ async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_and_in_no_group(
             await ended(research, await research.start("why?"))
 
 
+@pytest.mark.parametrize("struck", [KeyboardInterrupt, RuntimeError])
+async def test_what_the_block_raises_is_not_lost_beside_what_strikes_a_task_of_research(
+    autojump_clock: MockClock, struck: type[BaseException], tmp_path: Path
+) -> None:
+    async def striking(*_: Any) -> None:
+        await trio.sleep(1)
+        raise struck
+
+    async def leaving() -> None:
+        async with researching(slow(), tmp_path) as research:
+            await research.start("why?")
+            research._nursery.start_soon(striking)
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise OSError("not flushed")
+
+    with pytest.raises(BaseException) as caught:
+        await leaving()
+    told = caught.value.__cause__ if struck is KeyboardInterrupt else caught.value
+    assert isinstance(caught.value, KeyboardInterrupt) == (struck is KeyboardInterrupt)
+    assert isinstance(told, BaseExceptionGroup)
+    assert {type(each) for each in told.exceptions} == {struck, OSError}
+
+
+async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_alone(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def leaving() -> None:
+        async with researching(slow(), tmp_path) as research:
+            await research.start("why?")
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise OSError("not flushed")
+
+    with pytest.raises(OSError, match="not flushed"), trio.move_on_after(1):
+        await leaving()
+
+
+async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_while_the_block_is_cancelled_from_without(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def interrupted() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise KeyboardInterrupt
+
+    async def waiting() -> None:
+        async with researching(slow(), tmp_path) as research:
+            research._nursery.start_soon(interrupted)
+            await trio.sleep_forever()
+
+    with pytest.raises(KeyboardInterrupt), trio.move_on_after(1):
+        await waiting()
+
+
 @pytest.mark.parametrize(
     ("reply", "kind", "retryable"),
     [
