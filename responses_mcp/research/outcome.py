@@ -59,7 +59,8 @@ class RunView:
     it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` is what it
     used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is false where the API keeps
     nothing, so that the run ends, and its answer is gone, with the server that began it. `failure` is why a run failed
-    as a call would have raised it: an `UpstreamError` or `LimitReached`. Only the process in which it failed knows it.
+    as a call would have raised it: an `UpstreamError` or `LimitReached`. Only the process in which it failed knows it,
+    and only of its last 32 runs.
     """
 
     run_id: str

@@ -11,12 +11,20 @@ import math
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
 
 import trio
 
-from responses_mcp.errors import ConnectionFailed, LimitReached, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    LimitReached,
+    ResponsesMcpError,
+    UnusableReply,
+    UpstreamError,
+)
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
 from responses_mcp.research.conversation import Conversation, conversation_of, followed_up
@@ -542,6 +550,7 @@ class Run:
                     "The API no longer knows the response, so the answer is lost, though it may have been paid for. It "
                     "keeps one that is not stored, or whose organisation stores nothing, for about ten minutes."
                 )
+                self._error = UnusableReply(why, maybe_paid=True)  # the look-up's 404 is about the request
                 row = replace(row, status="failed", reason=why, maybe_paid=True)
             case _:
                 why = f"{self._why_cancelled()} The API did not confirm that, so it may go on, and cost something."
@@ -593,8 +602,8 @@ class Run:
         now = self._keeper.clock()
         row = replace(row, state=State.ENDED, ended=now)
         view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row, now)
-        if row.status == "failed" and not self._late:
-            view = replace(view, failure=self._error)
+        if row.status == "failed":
+            view = replace(view, failure=self._failure(row))
         self.row = replace(row, reason=self._unquoted(row.reason))
         tries = 0
         while not await self._is_written():
@@ -608,6 +617,19 @@ class Run:
         if self.owned:
             self.done = view
         self.announce()
+
+    def _failure(self, row: Row) -> ResponsesMcpError | None:
+        """Return why it failed, by its type. Its error is of one request, and the run is more than that."""
+        if self._late:
+            failure: UpstreamError = DeadlineExceeded(row.reason or "", maybe_paid=row.maybe_paid)
+        elif isinstance(self._error, UpstreamError):
+            failure = copy(self._error)
+            failure.maybe_paid = row.maybe_paid
+            failure.retryable = failure.retryable and not row.maybe_paid
+        else:
+            return self._error
+        failure.usage = row.usage
+        return failure
 
     def _unquoted(self, reason: str | None) -> str | None:
         """Return why it ended without the words of the API, which may repeat the question: it is written down."""

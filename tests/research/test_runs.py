@@ -25,8 +25,10 @@ from responses_mcp.errors import (
     BadArgument,
     ConfigError,
     ConnectionFailed,
+    DeadlineExceeded,
     RateLimited,
     ServiceFailed,
+    UnusableReply,
     UpstreamError,
 )
 from responses_mcp.research.outcome import RunView
@@ -1251,7 +1253,8 @@ async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_while_the_block_is
     [
         (Error(401), AuthenticationFailed, False),
         (Error(429, retry_after="90"), RateLimited, True),
-        (as_stream(bodies.failed()), ServiceFailed, True),
+        (Error(500), ServiceFailed, False),
+        (as_stream(bodies.failed()), ServiceFailed, False),
     ],
 )
 async def test_a_run_that_failed_tells_its_host_by_type_and_not_in_words_alone(
@@ -1263,7 +1266,25 @@ async def test_a_run_that_failed_tells_its_host_by_type_and_not_in_words_alone(
     assert isinstance(view.failure, UpstreamError)
     assert (view.status, type(view.failure), view.failure.retryable) == ("failed", kind, retryable)
     assert view.failure.message in str(view.error)
+    assert (view.failure.maybe_paid, view.failure.usage) == (view.maybe_paid, view.usage)
+    assert view.usage is not None
     assert "failure" not in view.as_json()
+
+
+async def test_a_run_that_took_too_long_tells_its_host_so_by_type(autojump_clock: MockClock, tmp_path: Path) -> None:
+    view = await asked_and_ended(slow(interval=200.0), tmp_path, timeout_ms=60_000)
+    assert isinstance(view.failure, DeadlineExceeded)
+    assert (view.status, str(view.failure), view.failure.maybe_paid) == ("failed", view.error, True)
+
+
+async def test_a_run_that_the_api_has_forgotten_tells_its_host_by_type_that_it_may_be_paid_for(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(gone_after=2, cut_after=1)
+    view = await asked_and_ended(upstream, tmp_path)
+    assert isinstance(view.failure, UnusableReply)
+    assert (view.status, str(view.failure)) == ("failed", view.error)
+    assert (view.failure.maybe_paid, view.failure.retryable) == (True, False)
 
 
 async def test_a_run_older_than_runs_are_kept_is_not_listed(autojump_clock: MockClock, tmp_path: Path) -> None:
