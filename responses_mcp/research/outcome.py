@@ -56,7 +56,8 @@ class RunView:
 
     While it runs, `phase` says what is going on, and `place` how many runs begin before it. When it has ended there is
     an `answer`, with `data` where a schema was asked for; an `error` says why one is missing. `maybe_paid` tells that
-    it may have cost something all the same, and `confirmed` that the API has confirmed a cancel. `usage` is what it
+    it may have cost something all the same, and `confirmed` that the API has
+    confirmed a cancel, or told of its failure when it was looked for again. `usage` is what it
     used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is false where the API keeps
     nothing, so that the run ends, and its answer is gone, with the server that began it. `failure` is why a run failed
     as a call would have raised it: an `UpstreamError` or `LimitReached`. Only the process in which it failed knows it,

@@ -63,6 +63,7 @@ _LONGEST_PHASE: Final = 200  # characters
 _LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
 
 NEVER_ASKED: Final = "It was never asked for, and cost nothing; ask again."
+NOT_CONFIRMED: Final = " The API did not confirm that, so it may go on, and cost something."
 INTERNAL: Final = "Something went wrong within the server; see its debug log. It may have been paid for."
 
 
@@ -297,6 +298,7 @@ class Run:
             self._error = None
         if self.row.durable:
             self.row = replace(self.row, durable=False)
+            self.announce()  # to who waits for its id
             self._body = {key: value for key, value in self._body.items() if key not in ("background", "store")}
         trigger = await self._ask_in_context()
         if trigger is Trigger.FINISHED:  # a lost one tells nothing
@@ -466,8 +468,9 @@ class Run:
     def _placed(self, place: Place) -> None:
         """Take note of an event: in the step in which it is read, without a checkpoint."""
         known = self.row.response_id is not None
-        if not place.kept and not known:  # whatever it was asked for
+        if not place.kept and not known and self.row.durable:  # whatever it was asked for
             self.row = replace(self.row, durable=False)
+            self.announce()
         if place.number is not None:
             self.row = replace(self.row, cursor=max(place.number, self.row.cursor))
         if place.response_id is not None and not known and self.row.durable:
@@ -553,7 +556,7 @@ class Run:
                 self._error = UnusableReply(why, maybe_paid=True)  # the look-up's 404 is about the request
                 row = replace(row, status="failed", reason=why, maybe_paid=True)
             case _:
-                why = f"{self._why_cancelled()} The API did not confirm that, so it may go on, and cost something."
+                why = f"{self._why_cancelled()}{NOT_CONFIRMED}"
                 row = replace(row, status="cancelled", reason=why, maybe_paid=True)
         if self._late and row.status == "cancelled":
             row = replace(row, status="failed")
@@ -634,8 +637,7 @@ class Run:
     def _unquoted(self, reason: str | None) -> str | None:
         """Return why it ended without the words of the API, which may repeat the question: it is written down."""
         for error in (self._error, self._unread):
-            if reason is not None and isinstance(error, UpstreamError) and error.unquoted is not None:
-                reason = reason.replace(error.message, error.unquoted)
+            reason = unquoted(reason, error)
         return reason
 
     async def _is_written(self) -> bool:
@@ -696,3 +698,10 @@ class Run:
     def _seconds_left(self) -> float:
         left = self.row.created + self.row.may_take - self._keeper.clock()
         return min(max(0.0, left), self.row.may_take)  # the clock may have been set back since
+
+
+def unquoted(reason: str | None, error: ResponsesMcpError | None) -> str | None:
+    """Return why a run failed without the words of the API in one of the errors that it is made of."""
+    if reason is None or not isinstance(error, UpstreamError) or error.unquoted is None:
+        return reason
+    return reason.replace(error.message, error.unquoted)

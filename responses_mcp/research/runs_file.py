@@ -179,21 +179,22 @@ class RunsFile:
             return row.cancel_asked if done.rowcount else None
 
     def correct(self, row: Row) -> None:
-        """Write that a run which failed has an answer after all."""
+        """Write what was found of a run which had failed: that it has an answer after all, or how it ended."""
         with self._writing() as connection:
             connection.execute(
-                "UPDATE run SET status = ?, reason = ?, maybe_paid = ?, usage = ? WHERE id = ? AND status = 'failed'",
-                [*map(_value, (row.status, row.reason, row.maybe_paid, row.usage)), row.id],
+                "UPDATE run SET status = ?, reason = ?, maybe_paid = ?, confirmed = ?, usage = ? "
+                "WHERE id = ? AND status = 'failed'",
+                [*map(_value, (row.status, row.reason, row.maybe_paid, row.confirmed, row.usage)), row.id],
             )
 
-    def reopen(self, run_id: str) -> None:
-        """Have a run that was given up, and may go on, do so for whoever takes it over; a cancelled one, to be so."""
+    def reopen(self, run_id: str, *, cancel: bool) -> None:
+        """Have a run that was given up, and may go on, do so for whoever takes it over; with `cancel`, to end."""
         with self._writing() as connection:
             connection.execute(
-                "UPDATE run SET cancel_asked = cancel_asked OR status = 'cancelled', state = ?, status = NULL, "
+                "UPDATE run SET cancel_asked = cancel_asked OR ?, state = ?, status = NULL, "
                 "reason = NULL, ended = NULL, maybe_paid = 0, owner = NULL WHERE id = ? AND maybe_paid "
                 "AND NOT confirmed AND response_id IS NOT NULL AND status IN ('failed', 'cancelled')",
-                (State.POLLING.value, run_id),
+                (cancel, State.POLLING.value, run_id),
             )
 
     def ask_cancel(self, run_id: str) -> None:

@@ -30,7 +30,16 @@ from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.keeper import InThread, Keeper
 from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import Effort, checked, profile_of, run_body
-from responses_mcp.research.run import CANCEL_TRY, CANCELS_LATER, HEARTBEAT, NEVER_ASKED, Run, Terms
+from responses_mcp.research.run import (
+    CANCEL_TRY,
+    CANCELS_LATER,
+    HEARTBEAT,
+    NEVER_ASKED,
+    NOT_CONFIRMED,
+    Run,
+    Terms,
+    unquoted,
+)
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
@@ -375,14 +384,14 @@ class Research:
     async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
 
-        Where the API has not confirmed a cancel, it is told again. Takes a minute and a half at most, where the API
-        does not answer. Cancelling this leaves the cancel on its way. `on_phase` is told what is going on. Raises as
-        `result` does.
+        Where the API may still work on it, not having confirmed a cancel, it is told again. Takes a minute and a half at
+        most, where the API does not answer. Cancelling this leaves the cancel on its way. `on_phase` is told what is
+        going on. Raises as `result` does.
         """
         keeper = self._ready()
         view = await self.result(run_id)
-        if view.status == "cancelled" and view.maybe_paid and not view.confirmed:
-            await keeper.use(lambda file: file.reopen(run_id))
+        if not view.running and view.answer is None and view.maybe_paid and not view.confirmed:
+            await keeper.use(lambda file: file.reopen(run_id, cancel=True))
             view = await self.result(run_id)
         if not view.running:
             return view
@@ -433,7 +442,9 @@ class Research:
         end = trio.current_time() + read_seconds("seconds", seconds)
         await trio.lowlevel.checkpoint()
         with trio.move_on_at(end):
-            while (run := self._runs.get(run_id)) is not None and run.done is None and run.row.response_id is None:
+            while (run := self._runs.get(run_id)) is not None and run.done is None and run.row.durable:
+                if run.row.response_id is not None:
+                    break
                 await run.news()
         run = self._runs.get(run_id)
         row = run.row if run is not None else await self._row_in_file(run_id, keeper)
@@ -599,16 +610,26 @@ class Research:
         return view
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
-        """Look up the answer of a run that failed, and have the file and the ledger know of it, or the run go on."""
+        """Look up what became of a run that failed, and have the file and the ledger know of it, or the run go on."""
         response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
-        if response.get("status") in ("queued", "in_progress"):
-            await keeper.use(lambda file: file.reopen(row.id))
+        status = response.get("status")
+        if status in ("queued", "in_progress") and not _is_late(row):  # which would be cancelled again with each look
+            await keeper.use(lambda file: file.reopen(row.id, cancel=False))
             return await self._elsewhere(row.id, keeper)
         usage = self._terms.used(row.model, response)
         if not usage.uncounted:  # also of one that failed; without a word, what was reserved still counts
             self._settle_left(row, usage)
-        view = self._answer_in(response, replace(row, usage=usage.as_json()))
-        row = replace(row, status=view.status, reason=view.error, maybe_paid=view.maybe_paid, usage=view.usage)
+        counted = replace(row, usage=usage.as_json())
+        if status in ("cancelled", "failed"):  # for good
+            view = replace(self._terms.read(counted, response, self._api.redact.known), confirmed=True)
+            if status == "cancelled" and _is_late(row):
+                view = replace(view, status="failed", error=(row.reason or "").removesuffix(NOT_CONFIRMED))
+        else:
+            view = self._answer_in(response, counted)
+        reason, paid = unquoted(view.error, view.failure), view.maybe_paid
+        row = replace(
+            row, status=view.status, reason=reason, maybe_paid=paid, confirmed=view.confirmed, usage=view.usage
+        )
         with suppress(RunsFileUnusable):
             await keeper.use(lambda file: file.correct(row))
         self._done[row.id] = view
@@ -708,6 +729,11 @@ def _require_id(run_id: object) -> None:
     if not isinstance(run_id, str) or not run_id.strip():
         what = "missing" if run_id is None or isinstance(run_id, str) else "not a text"
         raise BadArgument(f"run_id is {what}; pass the one that a run was begun with.")
+
+
+def _is_late(row: Row) -> bool:
+    """Tell whether a run that failed took too long, and the API has not confirmed that it was cancelled for that."""
+    return (row.reason or "").endswith(NOT_CONFIRMED)
 
 
 def _may_be(run_id: str) -> bool:

@@ -12,8 +12,8 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.research.outcome import RunView
-from responses_mcp.testing import Error
-from tests.research.upstream import Upstream, researching, slow, taken_up
+from responses_mcp.testing import Error, Json, Reply, bodies
+from tests.research.upstream import Asked, Upstream, researching, slow, taken_up, written_in
 
 
 async def cancelled(upstream: Upstream, folder: Path, *replies: Error) -> RunView:
@@ -113,3 +113,92 @@ async def test_a_cancel_that_was_not_confirmed_is_sent_again_when_it_is_asked_fo
         assert (view.status, view.confirmed) == ("cancelled", True)
         assert await research.result(run) == await research.cancel(run) == view
     assert upstream.kinds[asked:] == ["cancel"]
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+async def test_a_run_that_failed_because_it_cannot_be_looked_up_is_cancelled_all_the_same(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow(200.0, cut_after=0)
+    answer = upstream._reply
+    upstream._reply = lambda asked: (  # type: ignore[method-assign]
+        Error(status if status != 503 or trio.current_time() > 100 else 403)
+        if asked.kind in ("look", "stream")
+        else answer(asked)
+    )
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        view = await research.result(run, wait_seconds=100)
+        assert (view.status, view.maybe_paid) == ("failed", True)
+        await trio.sleep_until(110)
+        view = await research.cancel(run)
+    assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
+    (response,) = upstream.stored.responses.values()
+    assert response.body(trio.current_time())["status"] == "cancelled"
+
+
+async def test_a_run_that_took_too_long_ends_once_though_its_cancel_is_not_confirmed(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(interval=2000.0)
+    upstream.cancels = Error(503)
+    async with researching(upstream, tmp_path, timeout_ms=60_000) as research:
+        run = await research.start("why?")
+        with trio.fail_after(100):
+            views = [view async for view in research.events(run)]
+        cancels = len(upstream.of("cancel"))
+        assert (views[-1].status, views[-1].maybe_paid, views[-1].confirmed) == ("failed", True, False)
+        assert (await research.result(run)).status == "failed"
+        assert len(upstream.of("cancel")) == cancels
+        upstream.cancels = None
+        view = await research.cancel(run)
+    assert (view.status, view.confirmed) == ("cancelled", True)
+
+
+async def test_a_cancel_of_which_only_the_confirmation_was_lost_is_found_confirmed_later(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(interval=2000.0)
+    answer = upstream._reply
+
+    def reply(asked: Asked) -> Reply:
+        given = answer(asked)  # which carries out the cancel
+        return Error(503) if asked.kind in ("cancel", "look") and trio.current_time() < 90 else given
+
+    upstream._reply = reply  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path, timeout_ms=60_000) as research:
+        run = await research.start("why?")
+        view = await research.result(run, wait_seconds=89)
+        assert (view.status, view.confirmed) == ("failed", False)
+        assert "may go on" in str(view.error)
+        await trio.sleep(60)
+        later = await research.result(run)
+        assert (later.status, later.confirmed) == ("failed", True)
+        assert "took longer than 60 s" in str(later.error)
+        assert "may go on" not in str(later.error)
+        asked = len(upstream.asked)
+        assert await research.cancel(run) == later
+    assert len(upstream.asked) == asked
+    assert (await taken_up(upstream, tmp_path, run)).confirmed
+
+
+async def test_a_run_that_could_not_be_looked_up_and_failed_at_the_api_is_told_so_in_no_words_of_the_api_on_disk(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(cut_after=0)
+    answer = upstream._reply
+    said = {**bodies.failed(), "error": {"code": "server_error", "message": "about your secret question"}}
+    upstream._reply = lambda asked: (  # type: ignore[method-assign]
+        answer(asked) if asked.kind == "ask" else Error(403) if trio.current_time() < 100 else Json(said)
+    )
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        view = await research.result(run, wait_seconds=100)
+        assert "ask for the result again later" in str(view.error)
+        await trio.sleep_until(110)
+        view = await research.result(run)
+        assert "about your secret question" in str(view.error)
+        asked = len(upstream.asked)
+        assert await research.cancel(run) == view
+    assert len(upstream.asked) == asked
+    assert b"secret" not in written_in(tmp_path)

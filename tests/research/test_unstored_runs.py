@@ -143,3 +143,15 @@ async def test_a_connection_that_is_lost_loses_the_run(autojump_clock: MockClock
     upstream.script = [Sse(stream_events(bodies.searched())[:5], ending="cut")]
     view = await asked_and_ended(upstream, tmp_path, store=False)
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask"])
+
+
+async def test_nobody_waits_for_an_id_that_will_not_come(autojump_clock: MockClock, tmp_path: Path) -> None:
+    for refused in (False, True):
+        upstream = Upstream(latency=30.0)
+        if refused:
+            upstream.script = [Error(400, "background is not supported")]
+        async with researching(upstream, tmp_path, store=refused) as research:
+            run = await research.start("why?", fresh=True)
+            began = trio.current_time()
+            assert not await research.wait_for_id(run, 50)
+            assert trio.current_time() - began < 1 + 30 * refused
