@@ -384,8 +384,8 @@ class Research:
     async def cancel(self, run_id: str, *, on_phase: Callable[[str], None] | None = None) -> RunView:
         """Cancel a run, also one that another server owns, and return how it ended; one that has ended stays so.
 
-        Where the API may still work on it, not having confirmed a cancel, it is told again. Takes a minute and a half at
-        most, where the API does not answer. Cancelling this leaves the cancel on its way. `on_phase` is told what is
+        Where the API may still work on it, not having confirmed a cancel, it is told again. Takes a minute and a half
+        at most, where the API does not answer. Cancelling this leaves the cancel on its way. `on_phase` is told what is
         going on. Raises as `result` does.
         """
         keeper = self._ready()
@@ -604,7 +604,10 @@ class Research:
             response = await self._api.look_up_run(row.response_id or "", seconds=LEASE_SECONDS)
         except UpstreamError as error:
             if error.status == 404:
-                error.message = "The run has ended, and the API no longer has its answer; ask again."
+                error.message = (
+                    "The run has ended, and the API no longer has its answer. It keeps one that is not stored, or "
+                    "whose organisation stores nothing, for about ten minutes. Asking again pays again."
+                )
             raise
         self._done[row.id] = view = self._answer_in(response, row)
         return view
