@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 import trio
 
-from responses_mcp.commands.asking import Watch, call, for_reading, question
+from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, for_reading, question
 from responses_mcp.commands.parser import Parser, no_command
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -156,6 +156,7 @@ def _research(options: argparse.Namespace, settings: Settings) -> int:
             stores=_names(options.stores),
             continue_from=options.continue_from,
             output_schema=schema,
+            client=COMMAND_LINE,
             fresh=options.fresh,
         )
         asked.append(run_id)

@@ -98,7 +98,9 @@ def lost_previous(error: BaseException | None) -> bool:
     """Tell whether a question was refused because the API does not have the response any more that it follows up."""
     if not isinstance(error, UpstreamError) or error.status not in (400, 404):
         return False
-    return error.code == "previous_response_not_found" or error.param == "previous_response_id"
+    if error.code == "previous_response_not_found" or error.param == "previous_response_id":
+        return True
+    return error.status == HTTPStatus.BAD_REQUEST and not error.param and "previous_response_id" in error.message
 
 
 def is_without_background(error: BaseException | None) -> bool:

@@ -36,6 +36,14 @@ async def test_the_answer_is_on_stdout_and_the_run_in_the_list(api: FakeApi, com
     assert api.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+async def test_the_ledger_has_the_command_line_as_the_client(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USAGE_LEDGER", "true")
+    output(await command("research", "Why?"))
+    assert "command line" in output(await command("usage", "--by", "client"))
+
+
 async def test_what_is_asked_for_goes_along(api: FakeApi, command: Command, tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text(

@@ -1294,3 +1294,23 @@ async def test_a_run_older_than_runs_are_kept_is_not_listed(autojump_clock: Mock
     in_file(tmp_path, "UPDATE run SET created = created - 8 * 86400")
     async with researching(upstream, tmp_path) as research:
         assert await research.list() == []
+
+
+async def test_a_follow_up_is_asked_with_what_was_said_where_a_server_knows_no_previous_responses(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        first = await ended(research, await research.start("why?"))
+        upstream.script = [Error(400, "llama.cpp does not support 'previous_response_id'.")]
+        view = await ended(research, await research.start("and then?", continue_from=first.run_id))
+    assert view.status == "completed"
+    assert "previous_response_id" not in upstream.asked[-1].json
+
+
+async def test_a_code_that_is_free_text_is_not_written_down(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    upstream.script = [Error(400, "no", code="my secret question")]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert view.status == "failed"
+    assert b"secret" not in written_in(tmp_path)

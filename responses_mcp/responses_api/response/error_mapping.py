@@ -43,6 +43,7 @@ _VARIABLES = {
 }
 _MOST_WRITTEN = 1_000  # values and brackets of details that are no text
 # Statuses that a message may name; anything else could be a secret.
+_NAME = re.compile(r"[\w.:-]+")
 _KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
 
 
@@ -267,6 +268,9 @@ def _sentence(text: str) -> str:
 
 def _quoting(kind: type[UpstreamError], before: str, said: str, cure: str, **known: Any) -> UpstreamError:
     error = kind(_message(before, said, cure), **known)
+    code = known.get("code") or ""
+    if code and not _NAME.fullmatch(code):  # free text, which may repeat the question
+        before = before.replace(code, "…")
     error.unquoted = _message(before, "", cure)
     return error
 
