@@ -99,15 +99,15 @@ def interrupts_alone(failures: Sequence[BaseException]) -> Generator[None]:
     """
     try:
         yield
-    except BaseException as error:
+    except BaseException as error:  # noqa: ASYNC103  # a cancel alone is raised again behind this
         ours = _as_group(error).split(trio.Cancelled)[1]
         if ours is None:
             if not failures:
                 raise
         elif ours.split(KeyboardInterrupt)[1] is None:
-            raise KeyboardInterrupt from ours.derive([*ours.exceptions, *failures])
+            raise KeyboardInterrupt from ours.derive([*ours.exceptions, *failures])  # noqa: ASYNC104
         elif failures:
-            raise ours.derive([*ours.exceptions, *failures]) from None
+            raise ours.derive([*ours.exceptions, *failures]) from None  # noqa: ASYNC104
         else:
             raise
 

@@ -105,6 +105,8 @@ class Term:
         if self.pattern is None and (self.compound is None or self.text[1] not in text):
             return text.count(self.text)
         found = self.words(text)
+        if not (found and self.relatives):
+            return len(found)
         return len(found) - (1 - _RELATIVE) * sum(map(self.relatives.__contains__, found))
 
     def words(self, text: str) -> list[str]:
