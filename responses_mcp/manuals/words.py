@@ -31,15 +31,16 @@ CJK: Final = (
     r"\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fd-\u30ff\u3400-\u4dbf"
     r"\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-KATAKANA: Final = r"[\u30a1-\u30fa\u30fd-\u30ff]"
+_KATAKANA: Final = r"[\u30a1-\u30fa\u30fd-\u30ff]"
 _CJK_RUN: Final = re.compile(f"[{CJK}]+")
 _SCRIPT_RUN: Final = re.compile(
     r"[\u3041-\u3096\u309d-\u309f]+"  # hiragana
-    rf"|{KATAKANA}+"
+    rf"|{_KATAKANA}+"
     r"|[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"  # kanji, hangul
     rf"|[^\W{CJK}]+"  # words of alphabets, and numbers
 )
-_KATAKANA_WORD: Final = re.compile(f"{KATAKANA}{{3,}}")
+KATAKANA_WORD: Final = re.compile(f"{_KATAKANA}{{3,}}")
+"""A word that somebody chose to write so, and that is cut as meant, unlike most of Japanese."""
 _HIRAGANA: Final = re.compile(r"[\u3041-\u3096\u309d-\u309f]+")
 
 # Each begins at a word and never goes back, so that a text without end is read once.
@@ -127,11 +128,6 @@ def is_hiragana(word: str) -> bool:
     return _HIRAGANA.fullmatch(word) is not None
 
 
-def is_katakana(word: str) -> bool:
-    """Tell whether a folded word is of katakana alone, three or more, which is a word that somebody chose."""
-    return _KATAKANA_WORD.fullmatch(word) is not None
-
-
 def stem(word: str) -> str:
     """Return what the forms of a folded word share: committed, commits and commit are one word.
 
@@ -141,8 +137,8 @@ def stem(word: str) -> str:
     if len(word) < 4 or not _INFLECTED.fullmatch(word):
         return word
     word = without_inflection(word)
-    if len(word) > 3 and word.endswith("e") and _VOWEL.search(word[:-1]) and not is_short(word[:-1]):
-        word = word[:-1]
+    if len(word) > 3:
+        word = without_final_e(word)
     if word.endswith(("sion", "tion")) and beats(word[:-3]) > 1:
         word = word[:-3]
     if word.endswith("at") and beats(word[:-2]) > 1:
@@ -167,6 +163,13 @@ def without_inflection(word: str) -> str:
         word = _DOUBLED.sub(r"\1", root)
         if word == root and is_short(root):
             word += "e"  # noting is a form of note, and not of not
+    return word
+
+
+def without_final_e(word: str) -> str:
+    """Return a folded word without an e at its end, where another vowel is left, and no short syllable."""
+    if word.endswith("e") and _VOWEL.search(word[:-1]) and not is_short(word[:-1]):
+        return word[:-1]
     return word
 
 

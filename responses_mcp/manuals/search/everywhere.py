@@ -17,7 +17,7 @@ from responses_mcp.manuals.search.query import Term, terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
-from responses_mcp.manuals.words import is_katakana
+from responses_mcp.manuals.words import KATAKANA_WORD
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
@@ -132,7 +132,7 @@ class Everywhere:
         if word.text.isascii():
             return bool(of_it) and not any(having[each.match] for each in of_it)
         pairs = [each for each in terms(self._query) if each.text in word.tokens]
-        return is_katakana(word.text) and any(not having[each.match] for each in pairs)
+        return KATAKANA_WORD.fullmatch(word.text) is not None and any(not having[each.match] for each in pairs)
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""

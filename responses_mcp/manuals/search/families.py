@@ -6,10 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from responses_mcp.manuals.words import beats, forms, is_short, without_inflection
+from responses_mcp.manuals.words import beats, forms, is_short, without_final_e, without_inflection
 
 _WORD: Final = re.compile("[a-z]{4,47}")
-_VOWEL: Final = re.compile("[aeiouy]")
 # The suffixes of Porter's stemmer (An algorithm for suffix stripping, 1980, steps 2 to 4): what each is made shorter to
 # where a syllable comes before it; and those that are left out at last where two do.
 _SHORTER: Final = tuple(
@@ -68,8 +67,6 @@ def _root(word: str) -> str:
         if found is not None and beats(word[: found.start()]):
             word = word[: found.start()] + shorter[found[0]]
     found = _LAST.search(word)
-    if found is not None and beats(word[: found.start()]) > 1:
-        word = word[: found.start()]
-    elif word.endswith("e") and _VOWEL.search(word[:-1]) and not is_short(word[:-1]):
-        word = word[:-1]
+    before = "" if found is None else word[: found.start()]
+    word = before if beats(before) > 1 else without_final_e(word)
     return word[:-1] if word.endswith("ll") and beats(word) > 1 else word

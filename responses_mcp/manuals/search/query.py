@@ -13,7 +13,7 @@ from typing import Final
 from responses_mcp.manuals.search.families import relatives
 from responses_mcp.manuals.words import (
     CJK,
-    KATAKANA,
+    KATAKANA_WORD,
     LETTER,
     LONG_VOWEL,
     asked,
@@ -60,7 +60,6 @@ _SHORT_CODE: Final = re.compile(r"([a-z]{1,4})(-?)([0-9]{2,6})")
 _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
-_KATAKANA_WORD: Final = re.compile(rf"{KATAKANA}{{3,}}")
 _TOGETHER: Final = 0.3  # the power of the number of its pairs by which each of them weighs less
 _RELATIVE: Final = 0.5  # of a word, where another of its family stands
 _MIXED: Final = 0.3  # the weight of a pair that is half grammar
@@ -242,7 +241,7 @@ def terms(query: str) -> tuple[Term, ...]:
             continue
         together = {
             word[at : at + 2]: (len(word) - 1) ** -_TOGETHER
-            for word in _KATAKANA_WORD.findall(run)
+            for word in KATAKANA_WORD.findall(run)
             for at in range(len(word) - 1)
         }
         for token in asked(run):
