@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from responses_mcp.manuals.embeddings.pieces import MOST_PIECES, PIECE, Outstand
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.index import vectors
-from responses_mcp.manuals.index.store import Store, Unusable, index_path, is_broken
+from responses_mcp.manuals.index.store import Blocked, Store, Unusable, index_path, is_broken
 from responses_mcp.manuals.index.turn import Turn
 from responses_mcp.manuals.index.update import Changes, Manual, Vanished, begin, check_whole, compare, manual_of, update
 from responses_mcp.manuals.requests import FindRequest, SearchRequest
@@ -207,14 +207,14 @@ class Library:
     ) -> int:
         """Write the vectors of sections in one transaction; return how many of them are still as they were.
 
-        Raises `EmbeddingFailed` if the others of that model, which were paid for, have another length; and for a
-        `filling`, as `begin_filling` does.
+        Raises `EmbeddingFailed` if the others of that model, which were paid for, have another length, and where a
+        search, which has its rows by words, cannot write now; for a `filling`, as `begin_filling` does.
         """
         if filling:
             self._require_file()
         data = {each: b"".join(map(packed_vector, its)) for each, its in found}
         dimensions = len(found[0][1][0])
-        with self._opened(check).writing(check) as connection:
+        with self._writing_vectors(check, filling=filling) as connection:
             _require_length(dimensions, vectors.model_of(connection, name).dimensions)
             # A file may have changed meanwhile, and another section have the number of one that is gone.
             same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
@@ -223,6 +223,16 @@ class Library:
             given = ((each.id, data[each]) for each in same)
             vectors.write(connection, name, dimensions, given, replacing=filling)
         return len(same)
+
+    @contextmanager
+    def _writing_vectors(self, check: CancellationCheck, *, filling: bool) -> Generator[sqlite3.Connection]:
+        try:
+            with self._opened(check).writing(check) as connection:
+                yield connection
+        except Blocked as error:
+            if filling:
+                raise
+            raise EmbeddingFailed(f"The vectors could not be kept: {error}.") from error
 
     def begin_filling(self, check: CancellationCheck) -> None:
         """Keep other processes from filling the index, until `end_filling`.

@@ -532,7 +532,7 @@ class Run:
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
                 self._error = view.failure
-                paid, sure = view.maybe_paid, view.confirmed
+                paid, sure = view.maybe_paid, view.confirmed or view.status == "failed"  # as the API has told
                 row = replace(row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure)
             case Action.CLOSE_UNASKED:
                 if not self.is_begun_here:
@@ -692,6 +692,8 @@ class Run:
 
     async def _watch_time(self) -> None:
         await trio.sleep(self._seconds_left())
+        if self.cancelled:
+            return
         self._late = True
         self.cancel()
 

@@ -179,11 +179,11 @@ class RunsFile:
             return row.cancel_asked if done.rowcount else None
 
     def correct(self, row: Row) -> None:
-        """Write what was found of a run which had failed: that it has an answer after all, or how it ended."""
+        """Write what was found of a run that was given up: that it has an answer after all, or how it ended."""
         with self._writing() as connection:
             connection.execute(
                 "UPDATE run SET status = ?, reason = ?, maybe_paid = ?, confirmed = ?, usage = ? "
-                "WHERE id = ? AND status = 'failed'",
+                "WHERE id = ? AND status IN ('failed', 'cancelled') AND NOT confirmed",
                 [*map(_value, (row.status, row.reason, row.maybe_paid, row.confirmed, row.usage)), row.id],
             )
 

@@ -583,7 +583,7 @@ class Research:
             return run.view if run is not None else await self._elsewhere(run_id, keeper)
         if row.status in WITH_ANSWER and row.durable and row.response_id is not None:
             return await self._answered(row)
-        if row.status == "failed" and row.may_go_on:
+        if row.may_go_on:
             with suppress(UpstreamError):  # it has none, or none yet
                 return await self._found(row, keeper)
         told = self._given_up.get(run_id)  # which has the words of the API
@@ -616,7 +616,8 @@ class Research:
         """Look up what became of a run that failed, and have the file and the ledger know of it, or the run go on."""
         response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
         status = response.get("status")
-        if status in ("queued", "in_progress") and not _is_late(row):  # which would be cancelled again with each look
+        is_over = row.status == "cancelled" or _is_late(row)  # and would be cancelled again with each look
+        if status in ("queued", "in_progress") and not is_over:
             await keeper.use(lambda file: file.reopen(row.id, cancel=False))
             return await self._elsewhere(row.id, keeper)
         usage = self._terms.used(row.model, response)

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TypeVar
@@ -16,7 +17,7 @@ from urllib.parse import quote
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError, exhausted
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, RateLimited, UpstreamError, exhausted
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
@@ -234,9 +235,7 @@ class ResponsesApi:
         """POST `given`, or GET where there is nothing to give, as often as it takes."""
         body = given or {}
         policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
-        headers = self._headers  # which may raise, before anything is sent
-        if self._request.propagate_trace:
-            headers = {**TRACE.get(), **headers}
+        bare = self._bare("GET" if given is None else "POST", path)  # which may raise, before anything is sent
         written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
 
         def tell(phase: str) -> None:
@@ -256,9 +255,7 @@ class ResponsesApi:
                 attempts = 0 if bill is None else bill.usage.attempts
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body, fixed), ensure_ascii=False)).encode()
                 try:
-                    request = Request("POST", self._url + path, headers, data)
-                    if given is None:
-                        request = Request("GET", self._url + path, headers)
+                    request = bare if given is None else replace(bare, body=data)
                     in_line = True
                     async with self._turn(body, len(data), deadline.deadline, tell) as on_head:
                         in_line = False
@@ -340,15 +337,22 @@ class ResponsesApi:
             if not answered:
                 turns.answered(sent, None)
 
+    def _bare(self, method: str, path: str) -> Request:
+        trace = dict[str, str](TRACE.get() if self._request.propagate_trace else ())
+        return Request(method, self._url + path, {**trace, **self._headers})
+
     @cached_property
     def _headers(self) -> dict[str, str]:
         """Return the headers of every request. Raises `AuthenticationFailed`."""
-        return {
-            "content-type": "application/json",
-            "accept": "text/event-stream, application/json",
-            "user-agent": f"openai-responses-mcp/{__version__}",
-            **credential_headers(self._openai),
-        }
+        try:
+            return {
+                "content-type": "application/json",
+                "accept": "text/event-stream, application/json",
+                "user-agent": f"openai-responses-mcp/{__version__}",
+                **credential_headers(self._openai),
+            }
+        except KeyUnusable as error:
+            raise error.with_traceback(None) from None  # whose frames have the key
 
     async def _attempt(
         self,
@@ -402,7 +406,7 @@ class ResponsesApi:
                     if bill is not None:
                         bill.sending()
 
-                await connections.send(request._replace(on_send=sending), reader, make_room)
+                await connections.send(replace(request, on_send=sending), reader, make_room)
                 if reader.held_bytes <= LARGE_BYTES:
                     return read(reader)
                 # One after the other, and all other tasks in between.

@@ -147,7 +147,7 @@ async def create_in_background(
             with trio.move_on_after(api.timeout_ms / 1000):
                 return read(await asking.response())
         except UpstreamError as error:
-            if not is_without_background(error):
+            if asking.sent or not is_without_background(error):  # one that was taken is not asked a second time
                 raise
             refused = error.status
         else:

@@ -529,8 +529,8 @@ def test_hits_without_a_word_of_the_question_come_after_a_rule_that_says_so(manu
 
 
 def test_find_without_a_hit_is_no_failure_and_says_so(manuals: Command) -> None:
-    assert output(manuals("find", "unicorns")) == "Nothing in the manuals matches; try other words.\n"
-    assert output(manuals("find", "?!")) == "Nothing in the manuals matches; try other words.\n"
+    assert output(manuals("find", "unicorns")) == "Nothing that was searched matches; try other words.\n"
+    assert output(manuals("find", "?!")) == "Nothing that was searched matches; try other words.\n"
 
 
 @pytest.mark.parametrize(
@@ -628,7 +628,9 @@ def test_a_path_that_no_manual_has_is_told_and_not_blamed_on_the_words(manuals: 
     assert (code, json.loads(out)["note"], err) == (1, told, f"openai-responses-mcp: {told}\n")
     assert "check the path" not in output(manuals("find", "token", "--path", "auth"))
     assert manuals("find", "token", "--path", "guide/auth")[2].endswith("Did you mean --manual guide --path auth?\n")
-    assert output(manuals("find", "unicorns", "--path", "auth")) == "Nothing in the manuals matches; try other words.\n"
+    assert (
+        output(manuals("find", "unicorns", "--path", "auth")) == "Nothing that was searched matches; try other words.\n"
+    )
 
 
 def test_a_file_that_should_be_listed_is_told_to_be_read(manuals: Command) -> None:

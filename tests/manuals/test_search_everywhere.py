@@ -19,7 +19,7 @@ from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
-from responses_mcp.manuals.search import query
+from responses_mcp.manuals.search import candidates, query
 from responses_mcp.manuals.search.candidates import Reader
 from responses_mcp.manuals.search.everywhere import Everywhere
 from responses_mcp.manuals.search.query import Term
@@ -50,6 +50,18 @@ def places(found: SearchResults) -> set[str]:
 
 def reasons(found: SearchResults) -> dict[str, str]:
     return {each.manual_id: each.reason for each in found.unsearched}
+
+
+async def test_a_common_word_is_found_below_a_path_where_none_of_the_rarest_are(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(candidates, "_POSTINGS", 5)
+    monkeypatch.setattr(candidates, "_ALL_POSTINGS", 5)
+    for folder, words in (("small", "apples"), ("large", "apples"), ("other", "zebra")):
+        for number in range(3):
+            (tmp_path / f"root/zoo/{folder}").mkdir(parents=True, exist_ok=True)
+            (tmp_path / f"root/zoo/{folder}/{number}.md").write_text(f"# Page {number}\n\nThere are {words}.\n")
+    async with opened(tmp_path / "root") as manuals:
+        found = await searched(manuals, "zebra apples", path_prefix="small")
+        assert {row.path for row in found.rows} == {f"small/{number}.md" for number in range(3)}
 
 
 async def test_what_has_changed_is_found_and_rows_come_best_first(root) -> None:

@@ -547,6 +547,22 @@ async def test_a_writer_that_does_nothing_costs_three_seconds_and_then_nothing(
         assert await unscanned(manuals) == {}
 
 
+async def test_a_writer_that_does_nothing_costs_a_search_by_meaning_its_new_vectors_and_not_the_index(
+    root, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(store, "_PATIENCE", 0.2)
+    async with opened(root, tmp_path / "index") as manuals:
+        await manuals.find(asked())
+    async with opened(root, tmp_path / "index", embedder=StubEmbedder()) as manuals:
+        [file] = (tmp_path / "index").glob("*.sqlite3")
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            found = (await manuals.search(SearchRequest("number7"))).as_json()
+            assert found["results"]
+            assert "another process holds its lock" in found["note"]
+            assert not manuals._threads.in_memory
+
+
 async def test_a_manual_that_is_new_is_searched_in_memory_while_a_writer_does_nothing(
     root, tmp_path, monkeypatch
 ) -> None:

@@ -740,7 +740,7 @@ async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock:
             await request.on_send()  # what comes next is on the wire
             said.extend(state for (state,) in in_file(tmp_path, "SELECT state FROM run"))
 
-        await send(request._replace(on_send=sent), reader, make_room)
+        await send(replace(request, on_send=sent), reader, make_room)
 
     upstream.send = watched  # type: ignore[method-assign]
     async with researching(upstream, tmp_path) as research:
@@ -1308,9 +1308,12 @@ async def test_a_follow_up_is_asked_with_what_was_said_where_a_server_knows_no_p
     assert "previous_response_id" not in upstream.asked[-1].json
 
 
-async def test_a_code_that_is_free_text_is_not_written_down(autojump_clock: MockClock, tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", ["my secret question", "秘密の質問secret"])
+async def test_a_code_that_is_free_text_is_not_written_down(
+    autojump_clock: MockClock, code: str, tmp_path: Path
+) -> None:
     upstream = slow()
-    upstream.script = [Error(400, "no", code="my secret question")]
+    upstream.script = [Error(400, "no", code=code)]
     view = await asked_and_ended(upstream, tmp_path)
     assert view.status == "failed"
     assert b"secret" not in written_in(tmp_path)

@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import replace
 from pathlib import Path
+from traceback import walk_tb
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +19,7 @@ from responses_mcp.testing import Error, Garbage, Json, Raw, Reply, Sse, as_stre
 from tests.debug_lines import configured
 from tests.processes import WAIT
 from tests.responses_api.http.network import bare_environment, gone, real_api
-from tests.responses_api.stub import KEY, ok, stub_api
+from tests.responses_api.stub import KEY, Play, ok, refused, stub_api
 
 __all__ = ["bare_environment"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -281,3 +282,34 @@ async def test_without_debug_no_attempt_leaves_a_line(capfd: pytest.CaptureFixtu
             with pytest.raises(RequestRefused):
                 await api.create(BODY, dict)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("play", [refused(500), refused(429), ConnectionFailed("It was reset.", maybe_paid=True)])
+async def test_whoever_reports_an_error_with_local_variables_does_not_report_the_key(
+    autojump_clock: MockClock, play: Play
+) -> None:
+    api, _ = stub_api(play, max_retries=0)
+    with pytest.raises(UpstreamError) as caught:
+        await api.create({"model": "gpt-5.2", "input": "why?"}, lambda response: response)
+    assert KEY not in locals_of(caught.value)
+
+
+async def test_a_key_that_cannot_be_sent_is_in_no_local_variable_of_its_error() -> None:
+    api = ResponsesApi(OpenAISettings(api_key=f"{KEY} \n and more"), RequestSettings())
+    with pytest.raises(UpstreamError) as caught:
+        await api.create({"model": "gpt-5.2", "input": "why?"}, lambda response: response)
+    assert KEY not in locals_of(caught.value)
+
+
+def locals_of(error: BaseException) -> str:
+    """Return the local variables of our frames, as tools that report errors write them: tuples and dicts whole."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__) if "responses_mcp" in frame.f_code.co_filename]
+    assert frames
+    return repr(
+        [
+            value
+            for frame in frames
+            for value in frame.f_locals.values()
+            if not type(value).__module__.startswith("tests.")
+        ]
+    )

@@ -264,3 +264,16 @@ async def test_what_a_listener_raises_ends_the_question_and_cancels_it_at_the_ap
     with trio.fail_after(LONG), pytest.raises(trio.BrokenResourceError):
         await asking(upstream).answer("why?", on_phase=listen)
     assert upstream.kinds == ["ask", "cancel"]
+
+
+async def test_a_question_that_was_taken_is_not_asked_again_where_look_ups_say_that_nothing_is_stored(
+    autojump_clock: MockClock,
+) -> None:
+    upstream = slow(cut_after=1)
+    answer = upstream._reply
+    upstream._reply = lambda asked: (  # type: ignore[method-assign]
+        answer(asked) if asked.kind == "ask" else Error(400, "Response cannot be retrieved: store is disabled.")
+    )
+    with pytest.raises(UpstreamError, match="store is disabled"):
+        await asking(upstream).answer("why?")
+    assert len(upstream.of("ask")) == 1

@@ -68,7 +68,7 @@ class Rule(StrEnum):
     OWNED = "one living server at a time works on a run"
     LIMITED = "no server passes a limit"
     SILENT = (
-        "a run that was cancelled makes no request afterwards, unless nobody confirmed it and it is cancelled again"
+        "a run that was cancelled makes no request afterwards, unless nobody confirmed it and it is asked for again"
     )
     SOUND = "no run crashes, nor what is around it"
     PROMPT = "waits and cancels end in time, and raise nothing but what they say"
@@ -251,6 +251,7 @@ class _World:
         self.markers: dict[str, str] = {}  # by run
         self.ends: dict[str, RunView] = {}
         self.cancelled: dict[str, float] = {}  # when the cancel of a response was answered
+        self.awaited = Counter[str]()  # how many wait for the result of a run
         self.count = 0
 
     def clock(self) -> float:
@@ -372,7 +373,7 @@ class _World:
             seconds = self.draw.choice((0.0, 1.0, 50.0))
             began = trio.current_time()
             try:
-                self.told(run_id, await research.result(run_id, wait_seconds=seconds), server)
+                self.told(run_id, await self.result(research, run_id, seconds), server)
             except (BadArgument, UpstreamError) as error:
                 self.failed(run_id, error, server)
             if trio.current_time() > began + seconds + 25.0:  # a look-up of the answer may be slow
@@ -418,15 +419,20 @@ class _World:
         end = trio.current_time() + LAST
         for run_id in self.markers:
             try:
-                self.told(
-                    run_id, await research.result(run_id, wait_seconds=max(0.0, end - trio.current_time())), server
-                )
+                self.told(run_id, await self.result(research, run_id, max(0.0, end - trio.current_time())), server)
             except (BadArgument, UpstreamError) as error:
                 self.failed(run_id, error, server)
         await research.list()
         await trio.sleep(700.0)  # for those that nobody was told of
         server.scope.cancel()
         await trio.sleep(2.0)
+
+    async def result(self, research: Research, run_id: str, seconds: float) -> RunView:
+        self.awaited[run_id] += 1
+        try:
+            return await research.result(run_id, wait_seconds=seconds)
+        finally:
+            self.awaited[run_id] -= 1
 
     def rows(self, where: str, values: tuple[Any, ...]) -> list[Row]:
         return RunsFile(self.folder, self.clock)._select(where, values)
@@ -464,7 +470,9 @@ class _World:
 
     def asked(self, server: _Server, kind: str, response: str) -> None:
         self.record.situations[f"asked: {kind}"] += 1
-        if response in self.cancelled and trio.current_time() > self.cancelled[response]:
+        rows = self.rows("response_id = ?", (response,))
+        looked_for = kind == "look" and any(row.may_go_on and self.awaited[row.id] for row in rows)
+        if response in self.cancelled and trio.current_time() > self.cancelled[response] and not looked_for:
             self.record.violated(Rule.SILENT, f"{server.name} asks {kind} of {response}")
         for (other, name), count in self.upstream.working.items():
             if other == response and count and name != server.name and kind != "ask":

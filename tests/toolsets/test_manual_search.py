@@ -130,7 +130,7 @@ async def test_nothing_found_is_said_in_a_sentence(root: Path) -> None:
             assert found == {
                 "results": [],
                 "complete": True,
-                "note": "Nothing in the manuals matches; try other words.",
+                "note": "Nothing that was searched matches; try other words.",
             }
 
 
@@ -193,8 +193,22 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, query)
         assert found["results"]
-        told = found.get("note", "").partition("No manual has: ")[2].partition(".")[0]
+        told = found.get("note", "").partition("No manual searched has: ")[2].partition(".")[0]
         assert told == (unknown or "")
+
+
+@pytest.mark.parametrize("query", ["SHA-256", "SHA256"])
+async def test_a_code_that_stands_in_many_sections_in_another_spelling_lacks_nothing(
+    tmp_path: Path, query: str
+) -> None:
+    for number in range(40):
+        write(
+            tmp_path, f"keys/{number}.md", f"# Page {number}\n\n{'Made with SHA-256.' * (number < 24)} It is a page.\n"
+        )
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, query)
+        assert found["results"]
+        assert "note" not in found
 
 
 async def test_files_beside_the_manuals_are_told_where_nothing_fits_well_and_in_the_list(root: Path) -> None:

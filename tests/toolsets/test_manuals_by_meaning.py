@@ -64,7 +64,7 @@ async def test_a_search_that_finds_nothing_says_that_it_went_by_words(tmp_path: 
         found = await client.call("manual_search", query="zxqv flurb")
         assert found["results"] == []
         assert found["note"].startswith(
-            "Nothing in the manuals matches; try other words. The embeddings endpoint failed: "
+            "Nothing that was searched matches; try other words. The embeddings endpoint failed: "
         )
         found = await client.call("manual_search", query="token")
         assert found["note"].startswith("The embeddings endpoint failed: The API refused the key (401")

@@ -25,9 +25,9 @@ _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average; fewer say nothing.
 _SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 20))
 _MOST_TOLD: Final = 2  # manuals about which a reason is told
-_NOTHING: Final = "Nothing in the manuals matches; try other words."
+_NOTHING: Final = "Nothing that was searched matches; try other words."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
-_UNKNOWN: Final = "No manual has: {}."
+_UNKNOWN: Final = "No manual searched has: {}."
 _MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told, and characters of each
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."

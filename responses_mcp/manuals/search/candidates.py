@@ -249,6 +249,10 @@ def candidates(
             answers.append(reader.best(match, _OTHERS, literal=term.literal))
         answers.append(beside)
     by_any_word = reader.best(any_word, most) if any_word else []
+    # The counts are of the whole manual: below a path there may be none of the words that are rarest in all of it.
+    more = iter(there)
+    while not by_any_word and (word := next(more, None)) is not None:
+        by_any_word = reader.best(word[1], most)
     of_words.append(by_any_word)
     return Candidates(_in_turn(of_words), _in_turn(answers), by_any_word, exact, whole)
 

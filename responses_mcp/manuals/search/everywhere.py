@@ -13,7 +13,7 @@ from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
-from responses_mcp.manuals.search.query import Term, terms, words
+from responses_mcp.manuals.search.query import Term, counted, terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
@@ -114,13 +114,13 @@ class Everywhere:
         only in the names of manuals is one that all their sections have.
         """
         asked = [each for text in (self._query, *self._parts) for each in terms(text)]
-        counted = frequencies(list(readers.values()), asked)
-        having = counted.having
+        self.frequencies = known = frequencies(list(readers.values()), asked)
+        having = known.having
         for each in asked:
             named = [reader for manual_id, reader in readers.items() if each.hits(in_name(manual_id))]
             having[each.match] = having[each.match] or sum(reader.manual.sections for reader in named)
-        self.frequencies = counted
-        weights = [(each.weight * idf(counted.sections, having[each.match]), each) for each in terms(self._query)]
+        of_question = counted(terms(self._query), having)
+        weights = [(each.weight * idf(known.sections, having[each.match]), each) for each in of_question]
         there = sum(weight for weight, each in weights if having[each.match])
         missing = sum(weight for weight, each in weights if not having[each.match])
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -36,7 +36,11 @@ _STOP_WORD: Final = re.compile(
 _CONTRACTED: Final = re.compile(r"\b(?:can|won)['\u2019]t\b|(?<=[a-z])(?:n['\u2019]t|['\u2019](?:[sdm]|re|ve|ll))\b")
 _WHAT_DOES: Final = re.compile(r"\bwhat do(?:es)?\b")
 _MEAN: Final = re.compile(r"\bmean\b(?= ?(?:$|[^\s\w]|(?:and|by|for|here|if|in|on|to|when|with)\b))")
-_HOW_MUCH: Final = re.compile(r"(?<=\bhow )(?:far|long|many|much|often)\b")
+# "How long polling works" asks for long polling.
+_HOW_MUCH: Final = re.compile(
+    r"(?<=\bhow )(?:(?:far|long)(?=\W*\Z|\s+(?:an?|after|are|before|can|could|did|do|does|for|has|have|i|in|is|it|may"
+    r"|must|should|the|they|to|until|was|we|were|will|would|you)\b)|many|much|often)\b"
+)
 _MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
 _MOST_QUERIES: Final = 16  # that are kept: each manual is asked the same, which takes milliseconds to take apart
 _MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
@@ -288,6 +292,12 @@ def _other_spelling(code: str) -> str:
     """Return e-104 for e104 and e104 for e-104, as people ask for one where the other is written; "" for no code."""
     found = _SHORT_CODE.fullmatch(code)
     return "" if found is None else f"{found[1]}{'' if found[2] else '-'}{found[3]}"
+
+
+def counted(asked: Sequence[Term], having: Mapping[str, int]) -> list[Term]:
+    """Return the terms of a question, but for spellings of a code that nobody has, where somebody has the other."""
+    there = {each.text for each in asked if having[each.match]}
+    return [each for each in asked if having[each.match] or _other_spelling(each.text) not in there]
 
 
 def _has_letter_and_digit(code: str) -> bool:

@@ -28,7 +28,7 @@ from responses_mcp.manuals.search.candidates import (
     frequency,
 )
 from responses_mcp.manuals.search.expansion import MOST_SECTIONS, related
-from responses_mcp.manuals.search.query import RequiredTerm, Term, phrase, terms, words
+from responses_mcp.manuals.search.query import RequiredTerm, Term, counted, phrase, terms, words
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files
 from responses_mcp.manuals.words import foldable, normalise
 from responses_mcp.settings.model import LexicalSettings
@@ -206,7 +206,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         scorer = Scorer(
             query,
             words(query),
-            [_weighed(known, each) for each in asked],
+            [_weighed(known, each) for each in counted(asked, known.having)],
             [(each, _weight_beside(reader, each, query)) for each in search.required],
             search.lexical,
             average=known.average,

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
@@ -23,7 +24,8 @@ async def no_need() -> None:
     """Make room, or get ready to send, where nobody waits for it."""
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Request:
     """An HTTP request, whole. Header names are lower-case.
 
     `on_send` is awaited when its connection is there, right before the body goes out. Whatever it raises, nobody has
@@ -32,8 +34,8 @@ class Request(NamedTuple):
 
     method: str
     url: str
-    headers: Mapping[str, str]
-    body: bytes = b""
+    headers: Mapping[str, str] = field(repr=False)  # the key is in them, and a report of an error has what was local
+    body: bytes = field(default=b"", repr=False)
     on_send: Callable[[], Awaitable[None]] = no_need
 
 

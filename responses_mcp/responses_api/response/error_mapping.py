@@ -43,7 +43,7 @@ _VARIABLES = {
 }
 _MOST_WRITTEN = 1_000  # values and brackets of details that are no text
 # Statuses that a message may name; anything else could be a secret.
-_NAME = re.compile(r"[\w.:-]+")
+_NAME = re.compile(r"[\w.:-]+", re.ASCII)
 _KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
 
 

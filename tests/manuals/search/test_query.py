@@ -37,6 +37,8 @@ def index(*rows: str) -> sqlite3.Connection:
         ("the 's' option", ["s", "option"]),
         ("How long is a token valid, and how many are there?", ["token", "valid"]),
         ("how long", ["long"]),
+        ("how long polling works", ["long", "polling", "works"]),
+        ("how long a token is valid", ["token", "valid"]),
         ("a long token", ["long", "token"]),
         ("", []),
         ("?! ・ _ __ 🚀 \x00 \ud800", []),
