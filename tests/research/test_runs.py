@@ -427,7 +427,7 @@ async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_
         ({"query": "q", "location": "Tokyo"}, "location"),
         ({"query": "q", "location": {"city": 3}}, "location"),
         ({"query": "q", "output_schema": "object"}, "output_schema"),
-        ({"query": "q", "stores": 3}, "stores"),
+        ({"query": "q", "stores": 3}, r"stores is not a list of strings; pass it like \[\"docs\"\]"),
         ({"query": "q", "continue_from": 3}, "continue_from"),
         ({"query": "q", "domains": [f"{number}.example" for number in range(101)]}, "domains"),
         ({"query": "q", "recency_days": -1}, "recency_days"),

@@ -120,9 +120,8 @@ def read_domains(value: object, name: str = "domains") -> tuple[str, ...] | None
     listed = list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
     words = [each for each in listed if each is not None]
     if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
-        raise BadArgument(
-            f'{name} is not a list of strings; pass it like ["example.jp", "example.com"], or leave it out.'
-        )
+        like = '["docs"]' if name == "stores" else '["example.jp", "example.com"]'
+        raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
     domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
 
