@@ -58,7 +58,9 @@ async def test_a_common_word_is_found_below_a_path_where_none_of_the_rarest_are(
     for folder, words in (("small", "apples"), ("large", "apples"), ("other", "zebra")):
         for number in range(3):
             (tmp_path / f"root/zoo/{folder}").mkdir(parents=True, exist_ok=True)
-            (tmp_path / f"root/zoo/{folder}/{number}.md").write_text(f"# Page {number}\n\nThere are {words}.\n")
+            (tmp_path / f"root/zoo/{folder}/{number}.md").write_text(
+                f"# Page {number}\n\nThere are {words}.\n", "utf-8"
+            )
     async with opened(tmp_path / "root") as manuals:
         found = await searched(manuals, "zebra apples", path_prefix="small")
         assert {row.path for row in found.rows} == {f"small/{number}.md" for number in range(3)}
