@@ -346,14 +346,13 @@ def _cancel(options: argparse.Namespace, settings: Settings) -> int:
         return await research.cancel(options.run, on_phase=watch.tell)
 
     view: RunView = _call(settings, cancel)
-    may_go_on = view.answer is None and view.maybe_paid and not view.confirmed
     if options.json:
         say_json(view.as_json())
-    elif view.status == "cancelled" or may_go_on:
+    elif view.status == "cancelled" or view.may_go_on:
         say(view.error or "The run was cancelled.")
     else:
         say(f"The run had ended already: {view.status}.")
-    return FAILED if may_go_on else OK
+    return FAILED if view.may_go_on else OK
 
 
 _RUNS: Final = {"list": _list, "show": _show_run, "cancel": _cancel}

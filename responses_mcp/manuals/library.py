@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -214,25 +214,20 @@ class Library:
             self._require_file()
         data = {each: b"".join(map(packed_vector, its)) for each, its in found}
         dimensions = len(found[0][1][0])
-        with self._writing_vectors(check, filling=filling) as connection:
-            _require_length(dimensions, vectors.model_of(connection, name).dimensions)
-            # A file may have changed meanwhile, and another section have the number of one that is gone.
-            same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
-            same = [each for each in same if each in data]
-            # What a search makes may come after another process has filled the index with another model.
-            given = ((each.id, data[each]) for each in same)
-            vectors.write(connection, name, dimensions, given, replacing=filling)
-        return len(same)
-
-    @contextmanager
-    def _writing_vectors(self, check: CancellationCheck, *, filling: bool) -> Generator[sqlite3.Connection]:
         try:
             with self._opened(check).writing(check) as connection:
-                yield connection
+                _require_length(dimensions, vectors.model_of(connection, name).dimensions)
+                # A file may have changed meanwhile, and another section have the number of one that is gone.
+                same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
+                same = [each for each in same if each in data]
+                # What a search makes may come after another process has filled the index with another model.
+                given = ((each.id, data[each]) for each in same)
+                vectors.write(connection, name, dimensions, given, replacing=filling)
         except Blocked as error:
             if filling:
                 raise
             raise EmbeddingFailed(f"The vectors could not be kept: {error}.") from error
+        return len(same)
 
     def begin_filling(self, check: CancellationCheck) -> None:
         """Keep other processes from filling the index, until `end_filling`.

@@ -56,12 +56,11 @@ class RunView:
 
     While it runs, `phase` says what is going on, and `place` how many runs begin before it. When it has ended there is
     an `answer`, with `data` where a schema was asked for; an `error` says why one is missing. `maybe_paid` tells that
-    it may have cost something all the same, and `confirmed` that the API has
-    confirmed a cancel, or told of its failure when it was looked for again. `usage` is what it
-    used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is false where the API keeps
-    nothing, so that the run ends, and its answer is gone, with the server that began it. `failure` is why a run failed
-    as a call would have raised it: an `UpstreamError` or `LimitReached`. Only the process in which it failed knows it,
-    and only of its last 32 runs.
+    it may have cost something all the same, and `confirmed` that the API has confirmed a cancel, or told of its
+    failure. `usage` is what it used and cost, as `Usage.as_json` has it; None while that is not known. `durable` is
+    false where the API keeps nothing, so that the run ends, and its answer is gone, with the server that began it.
+    `failure` is why a run failed as a call would have raised it: an `UpstreamError` or `LimitReached`. Only the process
+    in which it failed knows it, and only of its last 32 runs.
     """
 
     run_id: str
@@ -83,6 +82,11 @@ class RunView:
     def running(self) -> bool:
         """Tell whether it goes on."""
         return self.status == "running"
+
+    @property
+    def may_go_on(self) -> bool:
+        """Tell whether it was given up, and may have been paid for: the API has not said how it ended."""
+        return self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
 
     def as_json(self) -> JsonObject:
         """Return the object that tools answer with. What is not known is left out."""
@@ -149,7 +153,7 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
         why = _NO_DATA if row.has_schema and data is None else None
         return replace(plain, status=status, answer=answer, data=data, error=why)
     except UpstreamError as error:
-        return replace(plain, status="failed", error=str(error), maybe_paid=True, failure=error)
+        return replace(plain, status="failed", error=str(error), maybe_paid=True, confirmed=True, failure=error)
 
 
 def view_of_row(row: Row, now: float) -> RunView:

@@ -89,7 +89,7 @@ def checked(
         recency_days=days,
         location=_place(read_object("location", location)),
         output_schema=_schema(read_object("output_schema", output_schema)),
-        stores=_stores(read_domains(stores, "stores"), known_stores),
+        stores=_stores(read_domains(stores, "stores", like='["docs"]'), known_stores),
     )
 
 

@@ -532,7 +532,7 @@ class Run:
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
                 self._error = view.failure
-                paid, sure = view.maybe_paid, view.confirmed or view.status == "failed"  # as the API has told
+                paid, sure = view.maybe_paid, view.confirmed
                 row = replace(row, status=view.status, reason=why, maybe_paid=paid, confirmed=sure)
             case Action.CLOSE_UNASKED:
                 if not self.is_begun_here:

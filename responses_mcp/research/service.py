@@ -390,7 +390,7 @@ class Research:
         """
         keeper = self._ready()
         view = await self.result(run_id)
-        if not view.running and view.answer is None and view.maybe_paid and not view.confirmed:
+        if view.may_go_on:
             await keeper.use(lambda file: file.reopen(run_id, cancel=True))
             view = await self.result(run_id)
         if not view.running:
@@ -613,7 +613,7 @@ class Research:
         return view
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
-        """Look up what became of a run that failed, and have the file and the ledger know of it, or the run go on."""
+        """Look up what became of a run that was given up; have file and ledger know of it, or the run go on."""
         response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
         status = response.get("status")
         is_over = row.status == "cancelled" or _is_late(row)  # and would be cancelled again with each look
@@ -625,7 +625,7 @@ class Research:
             self._settle_left(row, usage)
         counted = replace(row, usage=usage.as_json())
         if status in ("cancelled", "failed"):  # for good
-            view = replace(self._terms.read(counted, response, self._api.redact.known), confirmed=True)
+            view = self._terms.read(counted, response, self._api.redact.known)
             if status == "cancelled" and _is_late(row):
                 view = replace(view, status="failed", error=(row.reason or "").removesuffix(NOT_CONFIRMED))
         else:

@@ -9,8 +9,8 @@ import sqlite3
 import threading
 import time
 import warnings
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,15 @@ async def opened(
     finally:
         with trio.CancelScope(shield=True):
             await manuals.aclose()
+
+
+@contextmanager
+def locked_elsewhere(folder: Path) -> Generator[sqlite3.Connection]:
+    """Hold the lock of the index in a folder, as another process that writes, and does nothing."""
+    [file] = folder.glob("*.sqlite3")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
 
 
 def asked(word: str = "apples", **given: Any) -> FindRequest:
@@ -319,9 +328,7 @@ async def test_a_find_cancelled_at_any_stage_ends_at_once_and_is_in_nobodys_way(
 async def test_a_find_cancelled_while_another_process_writes_releases_its_thread(root, tmp_path, settled) -> None:
     async with opened(root, tmp_path / "index") as manuals:
         await manuals.find(asked())
-        [file] = (tmp_path / "index").glob("*.sqlite3")
-        with closing(sqlite3.connect(file, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with locked_elsewhere(tmp_path / "index") as other:
             write(root / "shop", 1, 99)
             for _ in range(INDEXING + 1):  # more than there are threads
                 with trio.move_on_after(0.1):
@@ -536,9 +543,7 @@ async def test_a_writer_that_does_nothing_costs_three_seconds_and_then_nothing(
         await manuals.find(asked())
         write(root / "shop", 1, 99)
         write(root / "new", 1)
-        [file] = (tmp_path / "index").glob("*.sqlite3")
-        with closing(sqlite3.connect(file, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with locked_elsewhere(tmp_path / "index") as other:
             assert await unscanned(manuals) == {"99.md": "locked"}
             monkeypatch.setattr(store, "_PATIENCE", float("inf"))  # nobody waits a second time
             assert await found(manuals, "number7") == ["7.md"]
@@ -554,9 +559,7 @@ async def test_a_writer_that_does_nothing_costs_a_search_by_meaning_its_new_vect
     async with opened(root, tmp_path / "index") as manuals:
         await manuals.find(asked())
     async with opened(root, tmp_path / "index", embedder=StubEmbedder()) as manuals:
-        [file] = (tmp_path / "index").glob("*.sqlite3")
-        with closing(sqlite3.connect(file, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with locked_elsewhere(tmp_path / "index"):
             found = (await manuals.search(SearchRequest("number7"))).as_json()
             assert found["results"]
             assert "another process holds its lock" in found["note"]
@@ -570,9 +573,7 @@ async def test_a_manual_that_is_new_is_searched_in_memory_while_a_writer_does_no
     async with opened(root, tmp_path / "index") as manuals:
         await manuals.find(asked())
         write(root / "new", 5)
-        [file] = (tmp_path / "index").glob("*.sqlite3")
-        with closing(sqlite3.connect(file, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        with locked_elsewhere(tmp_path / "index"):
             assert await found(manuals, "number3", manual_id="new") == ["3.md"]
 
 

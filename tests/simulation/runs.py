@@ -470,10 +470,10 @@ class _World:
 
     def asked(self, server: _Server, kind: str, response: str) -> None:
         self.record.situations[f"asked: {kind}"] += 1
-        rows = self.rows("response_id = ?", (response,))
-        looked_for = kind == "look" and any(row.may_go_on and self.awaited[row.id] for row in rows)
-        if response in self.cancelled and trio.current_time() > self.cancelled[response] and not looked_for:
-            self.record.violated(Rule.SILENT, f"{server.name} asks {kind} of {response}")
+        if response in self.cancelled and trio.current_time() > self.cancelled[response]:
+            rows = self.rows("response_id = ?", (response,))
+            if not (kind == "look" and any(row.may_go_on and self.awaited[row.id] for row in rows)):
+                self.record.violated(Rule.SILENT, f"{server.name} asks {kind} of {response}")
         for (other, name), count in self.upstream.working.items():
             if other == response and count and name != server.name and kind != "ask":
                 owner = next(each for each in self.servers if each.name == name)

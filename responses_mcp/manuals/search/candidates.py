@@ -223,7 +223,8 @@ def candidates(
     words |= {term.text: reader.match(term) for term in terms if term.compound is not None}
     counted = sorted((reader.having(word), word) for word in words.values())
     there = [(count, word) for count, word in counted if count]
-    any_word = " OR ".join(_rarest(there, _POSTINGS))
+    rare = _rarest(there, _POSTINGS)
+    any_word = " OR ".join(rare)
     asked = [(term, _match(reader, term)) for term in required if frequency(reader, term)]
     of_words: list[list[int]] = []
     answers: list[list[int]] = []
@@ -250,9 +251,8 @@ def candidates(
         answers.append(beside)
     by_any_word = reader.best(any_word, most) if any_word else []
     # The counts are of the whole manual: below a path there may be none of the words that are rarest in all of it.
-    more = iter(there)
-    while not by_any_word and (word := next(more, None)) is not None:
-        by_any_word = reader.best(word[1], most)
+    for _, word in there[len(rare) :]:
+        by_any_word = by_any_word or reader.best(word, most)
     of_words.append(by_any_word)
     return Candidates(_in_turn(of_words), _in_turn(answers), by_any_word, exact, whole)
 

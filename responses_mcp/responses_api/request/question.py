@@ -108,11 +108,14 @@ def read_seconds(name: str, value: object) -> float:
     return seconds
 
 
-def read_domains(value: object, name: str = "domains") -> tuple[str, ...] | None:
+def read_domains(
+    value: object, name: str = "domains", *, like: str = '["example.jp", "example.com"]'
+) -> tuple[str, ...] | None:
     """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
 
     None is absent, and so are a blank text and `null`. A list without a name in it is none, whatever the settings
-    prefer. Raises `BadArgument`, also for JSON that is cut off: no name begins as JSON does.
+    prefer. Raises `BadArgument`, which shows what it should be `like`, also for JSON that is cut off: no name begins as
+    JSON does.
     """
     if isinstance(value, str) and (value.lstrip().startswith(_JSON_BEGINS) or value.strip() == "null"):
         with suppress(ValueError, RecursionError):
@@ -120,7 +123,6 @@ def read_domains(value: object, name: str = "domains") -> tuple[str, ...] | None
     listed = list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
     words = [each for each in listed if each is not None]
     if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
-        like = '["docs"]' if name == "stores" else '["example.jp", "example.com"]'
         raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
     domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None

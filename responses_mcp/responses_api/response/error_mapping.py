@@ -42,8 +42,8 @@ _VARIABLES = {
     "search": "MODEL_SEARCH",
 }
 _MOST_WRITTEN = 1_000  # values and brackets of details that are no text
-# Statuses that a message may name; anything else could be a secret.
 _NAME = re.compile(r"[\w.:-]+", re.ASCII)
+# Statuses that a message may name; anything else could be a secret.
 _KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
 
 
