@@ -26,10 +26,12 @@ def redacted_beginning(text: str, most: int, redact: Redact, *, cut: bool = Fals
 class Redactor:
     """Replaces the given secrets, in the forms in which they travel, and whatever else looks like a credential."""
 
-    def __init__(self, secrets: str | Iterable[str | None] = ()) -> None:
+    def __init__(self, secrets: str | Iterable[str | None] | None = ()) -> None:
         if isinstance(secrets, str):  # else its letters would be taken for secrets, and nothing masked
             secrets = [secrets]
-        longest_first = sorted({part for secret in secrets if secret for part in _parts(secret)}, key=len, reverse=True)
+        longest_first = sorted(
+            {part for secret in secrets or () if secret for part in _parts(secret)}, key=len, reverse=True
+        )
         # One by one: a pattern that begins with plain letters is found thirty times as fast as one of two that do.
         self._known = [re.compile("|".join(_forms(part))) for part in longest_first]
 

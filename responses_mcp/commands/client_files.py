@@ -82,9 +82,12 @@ class ClientFile:
         """Put a text in place of the old one and return where the old one is kept, None if there was none.
 
         A file that is `private` can be read by its owner alone, if it is new; one that is there keeps its rights.
-        Readers see the old file or the new one, never a part. Raises Unmergeable if the file has changed since it was
-        read, and OSError.
+        Readers see the old file or the new one, never a part. Raises Unmergeable if the file is read-only, or has
+        changed since it was read, and OSError.
         """
+        if self._status is not None and not self._status.st_mode & stat.S_IWRITE:
+            # Replacing it would succeed, against what somebody wanted.
+            raise Unmergeable("it is read-only; make it writable if that is not on purpose")
         content = self._mark + text.encode()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as undo:
@@ -125,8 +128,6 @@ def _read(path: Path) -> tuple[os.stat_result | None, bytes]:
         return None, b""
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for somebody to write
         raise Unmergeable("it is not a regular file")
-    if not status.st_mode & stat.S_IWRITE:  # replacing it would succeed, against what somebody wanted
-        raise Unmergeable("it is read-only; make it writable if that is not on purpose")
     if status.st_size > _MOST_BYTES:
         raise Unmergeable(f"it has more than {_MOST_BYTES // 2**20} MiB")
     return status, path.read_bytes()

@@ -114,6 +114,11 @@ def run(argv: Sequence[str]) -> int:
             if len(argv) == 1 and get_close_matches(argv[0], _RUNS, 1):
                 parser.error(f"{no_command(argv[0], _RUNS)} To ask it, put -- before it")
         options, work = parser.parse_words(argv), _research
+        match options.question:
+            case ["list" as action] | ["show" | "cancel" as action, _] if "--" not in argv:
+                parser.error(f"put {action} first: {NAME} research {action} …; to ask it, put -- before it")
+            case _:
+                pass
     code = OK
 
     def told() -> None:

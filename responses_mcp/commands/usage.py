@@ -52,7 +52,7 @@ def build_parser() -> Parser:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     options = build_parser().parse_options(argv)
-    return run_command(lambda: _usage(options))
+    return run_command(lambda: _usage(options), as_json=options.json)
 
 
 def _usage(options: argparse.Namespace) -> None:

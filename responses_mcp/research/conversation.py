@@ -22,14 +22,21 @@ ENCRYPTED: Final = "reasoning.encrypted_content"  # of `include`
 _OURS: Final = ("reasoning", "web_search_call", "file_search_call", "message")
 
 
-def conversation_of(body: JsonObject, response: JsonObject, redact: Redact) -> Conversation | None:
-    """Return what was asked and answered; None where that is too much to be kept."""
+def conversation_of(
+    body: JsonObject, response: JsonObject, redact: Redact, before: Conversation | None
+) -> Conversation | None:
+    """Return what was asked and answered, from the first question on; None where that is too much to be kept.
+
+    `before` is what was said in the response that the request goes on from; where that is not known, it is None, too.
+    """
+    if "previous_response_id" in body and before is None:
+        return None
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     said = [item for item in items if item.get("type") in _OURS]
     if any(item.get("type") == "reasoning" and not item.get("encrypted_content") for item in said):
         text = joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact)
         said = [{"role": "assistant", "content": text}]
-    whole = [*_items(body), *said]
+    whole = [*(before or ()), *_items(body), *said]
     return whole if len(json.dumps(whole)) <= LARGEST else None
 
 

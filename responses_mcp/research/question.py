@@ -77,7 +77,8 @@ def checked(
     chosen: Effort | None = next((each for each in EFFORTS if each == wanted), None)
     if chosen is None:
         raise BadArgument(f"effort must be one of {', '.join(EFFORTS)}; pass one of them, or leave it out.")
-    only, blocked = read_domains(domains), read_domains(blocked_domains, "blocked_domains")
+    only = read_domains(domains, only=True)
+    blocked = read_domains(blocked_domains, "blocked_domains", only=True)
     for name, given in (("domains", only), ("blocked_domains", blocked)):
         require_domains(name, given or ())
     days = read_number("recency_days", recency_days, least=0, most=_MOST_DAYS, clamp=False)
@@ -89,7 +90,7 @@ def checked(
         recency_days=days,
         location=_place(read_object("location", location)),
         output_schema=_schema(read_object("output_schema", output_schema)),
-        stores=_stores(read_domains(stores, "stores", like='["docs"]'), known_stores),
+        stores=_stores(read_domains(stores, "stores", like='["docs"]', only=True), known_stores),
     )
 
 

@@ -175,7 +175,7 @@ class Run:
         """What another run needs to follow this one up, where the API does not keep it; None without an answer."""
         if not self.is_begun_here or self.done is None or self.done.answer is None:
             return None
-        return conversation_of(self._body, self._response, self._api.redact.known)
+        return conversation_of(self._body, self._response, self._api.redact.known, self._before)
 
     @property
     def is_unasked(self) -> bool:

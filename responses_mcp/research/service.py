@@ -349,14 +349,20 @@ class Research:
         words for a person. Raises `BadArgument` for an id that is not known, and `UpstreamError` where a run has ended
         and its answer cannot be had now.
         """
+        return await self._waited_for(run_id, read_seconds("wait_seconds", wait_seconds), on_phase=on_phase, look=True)
+
+    async def _waited_for(
+        self, run_id: str, seconds: float, *, on_phase: Callable[[str], None] | None = None, look: bool
+    ) -> RunView:
+        """Do what `result` does. Only with `look` is the API asked what became of a run that was given up."""
         keeper = self._ready()
         _require_id(run_id)
-        end = trio.current_time() + read_seconds("wait_seconds", wait_seconds)
+        end = trio.current_time() + seconds
         await trio.lowlevel.checkpoint()  # who asks again and again would stop all else, the run too
         told = None
         while True:
             run = self._runs.get(run_id)
-            view = run.view if run is not None else await self._elsewhere(run_id, keeper)
+            view = run.view if run is not None else await self._elsewhere(run_id, keeper, look=look)
             if on_phase is not None and view.running and view.phase != told:
                 told = view.phase
                 on_phase(told)
@@ -389,10 +395,10 @@ class Research:
         going on. Raises as `result` does.
         """
         keeper = self._ready()
-        view = await self.result(run_id)
+        view = await self._waited_for(run_id, 0.0, look=False)  # what became of it, the reply to the cancel tells
         if view.may_go_on:
             await keeper.use(lambda file: file.reopen(run_id, cancel=True))
-            view = await self.result(run_id)
+            view = await self._waited_for(run_id, 0.0, look=False)
         if not view.running:
             return view
         run = self._runs.get(run_id)
@@ -403,7 +409,7 @@ class Research:
         except RunsFileUnusable:
             if run is None:
                 raise
-        return await self.result(run_id, wait_seconds=_CANCEL_SECONDS, on_phase=on_phase)
+        return await self._waited_for(run_id, _CANCEL_SECONDS, on_phase=on_phase, look=False)
 
     async def list(self, limit: int = _USUALLY_LISTED) -> Sequence[JsonObject]:
         """Return the last runs, the newest first: `run_id`, `status`, `seconds_ago`, `model`.
@@ -573,17 +579,20 @@ class Research:
             return False
         return trio.current_time() - since >= _SURE
 
-    async def _elsewhere(self, run_id: str, keeper: Keeper) -> RunView:
-        """Return what is known of a run that is not on its way here; one without an owner is taken over."""
+    async def _elsewhere(self, run_id: str, keeper: Keeper, *, look: bool) -> RunView:
+        """Return what is known of a run that is not on its way here; one without an owner is taken over.
+
+        With `look`, the API is asked for one that was given up.
+        """
         if run_id in self._done:
             return self._done[run_id]
         row = await self._row_in_file(run_id, keeper)
         if row.status is None and await self._take_over(row, keeper):
             run = self._runs.get(run_id)
-            return run.view if run is not None else await self._elsewhere(run_id, keeper)
+            return run.view if run is not None else await self._elsewhere(run_id, keeper, look=look)
         if row.status in WITH_ANSWER and row.durable and row.response_id is not None:
             return await self._answered(row)
-        if row.may_go_on:
+        if look and row.may_go_on:
             with suppress(UpstreamError):  # it has none, or none yet
                 return await self._found(row, keeper)
         told = self._given_up.get(run_id)  # which has the words of the API
@@ -619,7 +628,7 @@ class Research:
         is_over = row.status == "cancelled" or _is_late(row)  # and would be cancelled again with each look
         if status in ("queued", "in_progress") and not is_over:
             await keeper.use(lambda file: file.reopen(row.id, cancel=False))
-            return await self._elsewhere(row.id, keeper)
+            return await self._elsewhere(row.id, keeper, look=False)
         usage = self._terms.used(row.model, response)
         if not usage.uncounted:  # also of one that failed; without a word, what was reserved still counts
             self._settle_left(row, usage)

@@ -296,13 +296,11 @@ async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, t
 
 
 @posix_only
-async def test_a_file_of_a_client_that_is_only_kept_from_being_changed_fails_nobody(
-    examine: Doctor, tmp_path: Path
-) -> None:
-    path = put("cursor", tmp_path, {})
+async def test_a_file_of_a_client_that_is_kept_from_being_changed_is_read(examine: Doctor, tmp_path: Path) -> None:
+    path = put("cursor", tmp_path, {"command": "gone"})
     path.chmod(0o444)
     report = await examine("--offline", "--client", "cursor")
-    report.line("warn", "clients", f"{path} of Cursor was not read: it is read-only")
+    report.line("FAIL", "clients", f"by openai-responses in {path}")
 
 
 @pytest.mark.parametrize(

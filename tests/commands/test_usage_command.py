@@ -70,6 +70,12 @@ async def test_the_table_has_a_line_for_each_and_one_for_all(ledger: Path, comma
     assert (ledger / FILE).exists()
 
 
+async def test_without_a_ledger_programs_are_told_so_too(command: Command) -> None:
+    code, out, _ = await command("usage", "--json")
+    assert code == 2
+    assert "There is no ledger" in json.loads(out)["error"]["message"]
+
+
 async def test_calls_without_a_price_are_counted_below_the_table(
     ledger: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

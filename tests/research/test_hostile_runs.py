@@ -927,6 +927,28 @@ async def test_a_follow_up_of_what_the_api_has_lost_is_asked_with_what_was_said(
     assert not view.maybe_paid
 
 
+async def test_a_follow_up_of_a_follow_up_that_the_api_has_lost_is_asked_with_all_that_was_said(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    gone = {"message": "Previous response with id 'resp_1' not found.", "code": "previous_response_not_found"}
+    async with researching(upstream, tmp_path) as research:
+        first = await research.start("why?")
+        await ended(research, first)
+        second = await research.start("and then?", continue_from=first)
+        await ended(research, second)
+        upstream.script = [Json({"error": gone}, status=400)]
+        await ended(research, await research.start("and so?", continue_from=second))
+        said = [item["content"] for item in upstream.asked[-1].json["input"] if item.get("role") == "user"]
+        assert [text.partition("?")[0] for text in said] == ["why", "and then", "and so"]
+    async with researching(upstream, tmp_path) as research:  # which has heard the second part alone
+        third = await research.start("and what?", continue_from=second)
+        await ended(research, third)
+        upstream.script = [Json({"error": gone}, status=400)]
+        view = await ended(research, await research.start("and so?", continue_from=third))
+    assert "say in the question what it needs" in str(view.error)
+
+
 # Answers that cannot be had
 
 

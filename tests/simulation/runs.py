@@ -30,7 +30,7 @@ from trio._core import _run as trio_run
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, LimitReached, UpstreamError
-from responses_mcp.research.outcome import RunView
+from responses_mcp.research.outcome import WITH_ANSWER, RunView
 from responses_mcp.research.run import CANCEL_TRY, CANCELS_FOR, INTERNAL, WITHDRAW
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
@@ -472,7 +472,9 @@ class _World:
         self.record.situations[f"asked: {kind}"] += 1
         if response in self.cancelled and trio.current_time() > self.cancelled[response]:
             rows = self.rows("response_id = ?", (response,))
-            if not (kind == "look" and any(row.may_go_on and self.awaited[row.id] for row in rows)):
+            # Of one that nobody confirmed the answer may have been found meanwhile, which is looked up anew.
+            wanted = any(row.status in WITH_ANSWER or (row.may_go_on and self.awaited[row.id]) for row in rows)
+            if not (kind == "look" and wanted):
                 self.record.violated(Rule.SILENT, f"{server.name} asks {kind} of {response}")
         for (other, name), count in self.upstream.working.items():
             if other == response and count and name != server.name and kind != "ask":

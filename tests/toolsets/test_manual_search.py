@@ -183,6 +183,10 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("open FileHandle", None),
         ("error E104", None),
         ("valves treat", None),
+        ("treat 1,000 cats", "1,000"),
+        ("treat cats at https://vet.example/cats?page=1", "https://vet.example/cats?page=1"[:24]),
+        ("treat cats.md", None),
+        ("openness of the file", None),
     ],
 )
 async def test_words_of_the_question_that_no_manual_has_are_told(
@@ -193,8 +197,18 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, query)
         assert found["results"]
-        told = found.get("note", "").partition("No manual searched has: ")[2].partition(".")[0]
-        assert told == (unknown or "")
+        told = found.get("note", "").partition("No manual searched has, spelled like this: ")[2]
+        assert told == (f"{unknown}." if unknown else "")
+
+
+async def test_a_word_that_nobody_has_is_found_by_another_of_its_family(tmp_path: Path) -> None:
+    for number in range(20):
+        write(tmp_path, f"m/{number}.md", f"# Topic {number}\n\nSome words about timeout {number}.\n")
+    write(tmp_path, "m/clock.md", "# Timeout manager\n\nIt has a clock.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, "timeout management")
+        assert found["results"][0]["path"] == "clock.md"
+        assert "note" not in found
 
 
 @pytest.mark.parametrize("query", ["SHA-256", "SHA256"])

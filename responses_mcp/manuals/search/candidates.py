@@ -10,6 +10,7 @@ from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.index.update import Manual
+from responses_mcp.manuals.search.families import relatives
 from responses_mcp.manuals.search.query import RequiredTerm, Term, phrase, spellings
 from responses_mcp.manuals.search.scoring import Row
 from responses_mcp.manuals.words import LONG_VOWEL, asked, foldable, forms
@@ -30,7 +31,7 @@ EVERY: Final = 2**62
 Counts = OrderedDict[tuple[Manual, str, int, str], int]
 """How many sections have a word, and which of its forms there are, remembered for states of manuals."""
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
-_HAS: Final = "SELECT 1 << {1} WHERE EXISTS (SELECT 1 FROM {0} WHERE {0} MATCH ?)"
+_HAS: Final = "SELECT {1} WHERE EXISTS (SELECT 1 FROM {0} WHERE {0} MATCH ?)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.
 BEST_FIRST: Final = "bm25({0}, 4.0, 1.5, 1.0, 0.5), {0}.rowid"
 """The order of rows of the full-text table {0}: weights of title, headings and path, text, and parts of names."""
@@ -83,23 +84,29 @@ class Reader:
         return self.any_form(term.text) if term.tokens == (term.text,) else term.match
 
     def any_form(self, word: str) -> str:
-        """Return what asks the index for a word in those of its forms that the manual has.
+        """Return what asks the index for a word in those of its forms that the manual has; without any, its relatives.
 
-        A word has up to thirty, and the index ranks by all that it is asked for, whether it has them or not.
+        A word has up to thirty forms, and the index ranks by all that it is asked for, whether it has them or not.
         """
-        phrases = _phrases(word)
-        return phrases[0] if len(phrases) == 1 else self._there(word, phrases)
+        phrases, others = _phrases(word)
+        return phrases[0] if len(phrases) == 1 else self._there(word, phrases, others)
 
-    def _there(self, word: str, phrases: Sequence[str]) -> str:
-        """Return what asks the index for a word by those of some phrases that the manual has."""
+    def _there(self, word: str, phrases: Sequence[str], others: Sequence[str] = ()) -> str:
+        """Return what asks the index for a word by those of some phrases that the manual has, or else of others."""
         key = (self.manual, word, _FORMS, "")
         there = self._counts.get(key)  # a bit for each
         if there is None:
-            sql = " UNION ALL ".join(_HAS.format(self._table, at) for at in range(len(phrases)))
-            there = sum(at for (at,) in self._connection.execute(sql, phrases))
+            there = self._which(phrases)
+            if not there and others and self._which([" OR ".join(others)]):
+                there = self._which(others) << len(phrases)
             self._remember(key, there)
-        found = [each for at, each in enumerate(phrases) if there >> at & 1] or [phrase([word])]
+        found = [each for at, each in enumerate((*phrases, *others)) if there >> at & 1] or [phrase([word])]
         return found[0] if len(found) == 1 else f"({' OR '.join(found)})"
+
+    def _which(self, phrases: Sequence[str]) -> int:
+        """Return a bit for each of some phrases, set if the manual has it."""
+        sql = " UNION ALL ".join(_HAS.format(self._table, at) for at in range(len(phrases)))
+        return sum(1 << at for (at,) in self._connection.execute(sql, phrases))
 
     def _remember(self, key: tuple[Manual, str, int, str], number: int) -> None:
         while len(self._counts) >= _MOST_REMEMBERED:
@@ -156,9 +163,11 @@ class Reader:
 
 
 @lru_cache(_MOST_PHRASES)
-def _phrases(word: str) -> tuple[str, ...]:
-    """Return what asks the index for each form of a word."""
-    return tuple(phrase([form]) for form in sorted(forms(word)))
+def _phrases(word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what asks the index for each form of a word, and for each of its relatives."""
+    return tuple(phrase([form]) for form in sorted(forms(word))), tuple(
+        phrase([each]) for each in sorted(relatives(word))
+    )
 
 
 def _holds(literal: str) -> str:

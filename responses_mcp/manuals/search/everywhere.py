@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import unicodedata
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from responses_mcp.manuals.search.query import Term, counted, terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
-from responses_mcp.manuals.words import KATAKANA_WORD
+from responses_mcp.manuals.words import KATAKANA_WORD, normalise
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 _MOST_SCORED: Final = MOST_COMPARED  # rows of a manual; a search by words alone has fewer
 _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more are never shown
 _LOWEST_SHARE: Final = 0.25  # of the best score; what has so much is shown, however little that is
+# What is written together, such as 1,000, v3.11, an address or a path.
+_WRITTEN: Final = re.compile(r"[0-9a-z_]+(?:[!-/:-@\[-^`{-~]+[0-9a-z_]+)*")
+_FILE_NAME: Final = re.compile(r"\w\.(md|json)(?!\w)")
 _FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
 _INTO_BELOW: Final = """INSERT OR IGNORE INTO below
@@ -122,9 +126,19 @@ class Everywhere:
         of_question = counted(terms(self._query), having)
         weights = [(each.weight * idf(known.sections, having[each.match]), each) for each in of_question]
         there = sum(weight for weight, each in weights if having[each.match])
-        missing = sum(weight for weight, each in weights if not having[each.match])
+        of_names = _FILE_NAME.findall(normalise(self._query))  # which say nothing if no manual has them
+        missing = sum(weight for weight, each in weights if not having[each.match] and each.text not in of_names)
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
-        self.unknown = tuple(each.shown(self._query) for each in self._words if self._is_unknown(each, having))
+        unknown = [each for each in self._words if each.text not in of_names and self._is_unknown(each, having)]
+        self.unknown = tuple(dict.fromkeys(map(self._shown, unknown)))
+
+    def _shown(self, word: Term) -> str:
+        """Return a word as the question has it, with what is written together with it: all of 1,000, and of v3.11."""
+        if word.text.isascii():
+            whole = re.compile(rf"(?<![0-9a-z_]){re.escape(word.text)}(?![0-9a-z_])")
+            written: list[str] = _WRITTEN.findall(normalise(self._query))
+            return next(filter(whole.search, written), word.text)
+        return word.shown(self._query)
 
     def _is_unknown(self, word: Term, having: Mapping[str, int]) -> bool:
         """Tell whether no manual has a word, nor a part of it. Of Japanese only katakana is sure to be cut as meant."""

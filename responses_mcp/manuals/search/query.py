@@ -39,7 +39,7 @@ _MEAN: Final = re.compile(r"\bmean\b(?= ?(?:$|[^\s\w]|(?:and|by|for|here|if|in|o
 # "How long polling works" asks for long polling.
 _HOW_MUCH: Final = re.compile(
     r"(?<=\bhow )(?:(?:far|long)(?=\W*\Z|\s+(?:an?|after|are|before|can|could|did|do|does|for|has|have|i|in|is|it|may"
-    r"|must|should|the|they|to|until|was|we|were|will|would|you)\b)|many|much|often)\b"
+    r"|must|should|the|they|to|until|was|we|were|will|would|you)\b)|(?:many|much|often)(?![-\w]))"
 )
 _MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
 _MOST_QUERIES: Final = 16  # that are kept: each manual is asked the same, which takes milliseconds to take apart

@@ -19,6 +19,7 @@ import httpcore
 import trio
 
 from responses_mcp.errors import ConnectionFailed, UnusableReply, causes, exhausted
+from responses_mcp.settings.address import is_loopback
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 32 * 1024  # at once: what is done with them holds up everything else
@@ -221,19 +222,23 @@ def _unreachable(error: OSError | RuntimeError, place: str, route: Route) -> Con
     """Return the error for a connection, or a look-up, that the system refused."""
     if (shortage := exhausted(error)) is not None:
         return ConnectionFailed(f"No connection to the API: {shortage}", retryable=True)
-    why = str(error) or type(error).__name__
+    refused = next((each for each in causes(error) if isinstance(each, ConnectionRefusedError)), None)
+    why = "connection refused: nothing listens there" if refused is not None else str(error) or type(error).__name__
     what = "API" if route.proxy_from is None else "proxy"
-    return ConnectionFailed(f"The {what} cannot be reached at {place} ({why}); {_cure(route)}", retryable=True)
+    return ConnectionFailed(f"The {what} cannot be reached at {place} ({why}); {_cure(route, place)}", retryable=True)
 
 
 def _too_slow(place: str, route: Route) -> ConnectionFailed:
     what = "API" if route.proxy_from is None else "proxy"
     return ConnectionFailed(
-        f"No connection to the {what} within {CONNECT_TIMEOUT:g} s, tried {place}; {_cure(route)}", retryable=True
+        f"No connection to the {what} within {CONNECT_TIMEOUT:g} s, tried {place}; {_cure(route, place)}",
+        retryable=True,
     )
 
 
-def _cure(route: Route) -> str:
+def _cure(route: Route, place: str) -> str:
+    if route.proxy_from is None and is_loopback(place.rpartition(":")[0]):  # which is never asked through a proxy
+        return "start the server there, or correct openai.base_url (OPENAI_BASE_URL)."
     if route.proxy_from is None:
         return "check the network, openai.base_url (OPENAI_BASE_URL), and HTTPS_PROXY if you need a proxy."
     return f"correct {route.proxy_from}, which names it, or name the API's host in NO_PROXY."

@@ -109,12 +109,13 @@ def read_seconds(name: str, value: object) -> float:
 
 
 def read_domains(
-    value: object, name: str = "domains", *, like: str = '["example.jp", "example.com"]'
+    value: object, name: str = "domains", *, like: str = '["example.jp", "example.com"]', only: bool = False
 ) -> tuple[str, ...] | None:
     """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
 
     None is absent, and so are a blank text and `null`. A list without a name in it is none, whatever the settings
-    prefer. Raises `BadArgument`, which shows what it should be `like`, also for JSON that is cut off: no name begins as
+    prefer; but where `only` these are allowed, None or a blank in a list is refused: all would be allowed for want of
+    one. Raises `BadArgument`, which shows what it should be `like`, also for JSON that is cut off: no name begins as
     JSON does.
     """
     if isinstance(value, str) and (value.lstrip().startswith(_JSON_BEGINS) or value.strip() == "null"):
@@ -124,6 +125,8 @@ def read_domains(
     words = [each for each in listed if each is not None]
     if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
         raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
+    if only and isinstance(value, list | tuple) and not all(isinstance(each, str) and each.strip() for each in listed):
+        raise BadArgument(f"{name} has a name that is empty; pass it like {like}, or leave it out.")
     domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
 
