@@ -69,11 +69,12 @@ class UpstreamError(ResponsesMcpError):
     its name for the part of the request that is to blame; `request_id` identifies the request to the API's operators.
     `retryable` tells whether asking again may help without risk of paying twice, `maybe_paid` whether it may help at
     that risk, and `retry_after` how many seconds the API asked to wait. `usage` is what the call used all the same, as
-    `Usage.as_json` has it; None if it made no request. `unquoted` is the message without the words of the API, which
-    may repeat the question; None where it quotes none.
+    `Usage.as_json` has it; None if it made no request. `said` are the words of the API in the message, which may repeat
+    the question, and `unquoted` is the message without them; None where it quotes none.
     """
 
     usage: Mapping[str, object] | None = None
+    said: str | None = None
     unquoted: str | None = None
 
     def __init__(

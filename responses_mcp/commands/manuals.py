@@ -377,7 +377,8 @@ async def _list_folder(settings: ManualsSettings, options: argparse.Namespace) -
     for name, kind in items:
         say(f"{name}/" if kind == "dir" else name)
     if not items:
-        remark("There is no .md or .json file there.")
+        kinds = "" if path else in_words(await _in_thread(other_kinds, folder.root, options.manual))
+        remark(f"There is no .md or .json file there{f'; {kinds}' if kinds else ''}.")
 
 
 def _is_file(folder: Folder, manual_id: str, path: str) -> bool:
@@ -528,9 +529,11 @@ async def _names(manuals: Manuals, settings: ManualsSettings, options: argparse.
     loose = await _in_thread(loose_files, settings.root or "")
     if not loose:
         links = await _in_thread(about_links, settings.root or "")
+        kinds = in_words(await _in_thread(loose_kinds, settings.root or ""))
         raise Stop(
             f"There are no manuals in {settings.root}; put each, as .md and .json files, into its own folder there.",
             *([f"{'; '.join(links)}."] if links else []),
+            *([f"{kinds[:1].upper()}{kinds[1:]}."] if kinds else []),
         )
     raise Stop(
         f"There are no manuals in {settings.root}, only {names_in_words(loose)}: a manual is a folder in it. "

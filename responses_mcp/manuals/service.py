@@ -176,7 +176,8 @@ class Manuals:
             [Wanted(each.manual_id, each.path, each.line, each.title, each.sought) for each in found.ranked]
         )
         results = replace(_results(found, texts, why), unplaced=unplaced)
-        if not results.fits_badly or results.no_such_path is not None or results.unsearched:
+        fits = not (results.fits_badly or results.unknown)
+        if fits or results.no_such_path is not None or results.unsearched:
             return results
         no_files = not results.rows and not await self._threads.run(
             lambda library, check: library.folder.has_files(names, check)

@@ -176,7 +176,12 @@ class RunsFile:
                 (asked,) = connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()
                 return bool(asked)
             done = connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row))
-            return row.cancel_asked if done.rowcount else None
+            if done.rowcount:
+                return row.cancel_asked
+            # Whoever took it over ended it for want of an id, which has come since: its answer can be had.
+            late = "UPDATE run SET response_id = ? WHERE id = ? AND response_id IS NULL AND maybe_paid"
+            connection.execute(late, (row.response_id, row.id))
+            return None
 
     def correct(self, row: Row) -> None:
         """Write what was found of a run that was given up: that it has an answer after all, or how it ended."""

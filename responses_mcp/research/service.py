@@ -508,7 +508,7 @@ class Research:
         try:
             await run.work()
             if run.done is not None:
-                (self._given_up if run.row.may_go_on else self._done)[run_id] = run.done
+                (self._given_up if run.done.may_go_on else self._done)[run_id] = run.done
                 if (said := run.said) is not None:
                     self._said[run_id] = said
         finally:

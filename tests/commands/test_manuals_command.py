@@ -565,9 +565,11 @@ def test_a_search_where_there_is_no_file_to_search_does_not_blame_the_words(manu
 
 def test_an_empty_folder_of_manuals_is_named(manuals: Command, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/scan.pdf").write_bytes(b"%PDF")
     for command in (["ls"], ["index"], ["find", "x"]):
         code, _, err = manuals(*command, "--root", str(tmp_path / "empty"))
         assert (code, f"There are no manuals in {tmp_path / 'empty'};" in err) == (1, True)
+        assert "1 file of another kind is not served (1 .pdf)." in err
 
 
 def test_one_loose_file_beside_manuals_does_not_make_the_folder_above_one(manuals: Command, root: Path) -> None:

@@ -15,14 +15,19 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Final, cast
 
+import trio
+
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, UpstreamError, program
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed, TextsRefused
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.retry import RetryPolicy, backoff
 from responses_mcp.settings.model import EmbeddingsSettings
 
 _LONGEST: Final = 8192  # numbers of a vector
 _MOST_TOKENS: Final = 100_000_000  # of one reply; more is no count
+_HURRY: Final = 5.0  # seconds, as a search has them, in which nothing is waited for to be asked again
+_OF_ENCODING: Final = re.compile("encoding_format|base64")
 _OF_THE_TEXTS: Final = (400, 413, 422)  # statuses: one is too long, for example
 _WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
 _OF_ANSWERS: Final = re.compile(
@@ -48,6 +53,7 @@ class EmbeddingsEndpoint:
         self._masked = masked
         self._open = api
         self._opened = False
+        self._takes_base64 = True
         self.name = f"api {settings.model} {settings.dimensions or ''}".strip()
 
     @cached_property
@@ -57,19 +63,31 @@ class EmbeddingsEndpoint:
 
     async def embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
         """Return a vector for each text, see `Embedder`. Cancelling closes the socket."""
-        wanted = self._settings.dimensions
-        # Base64 takes a quarter of the bytes; a server that knows only numbers sends these, or refuses the parameter.
         given = [self._masked(text) for text in texts]
-        body: JsonObject = {"model": self._settings.model, "input": given, "encoding_format": "base64"}
-        if wanted:
-            body["dimensions"] = wanted
+        body: JsonObject = {"model": self._settings.model, "input": given}
+        if self._settings.dimensions:
+            body["dimensions"] = self._settings.dimensions
         try:
-            return await self._api.post(
-                "/embeddings", body, lambda reply: _vectors(_counted(reply), len(texts), wanted)
-            )
+            if self._takes_base64:  # a quarter of the bytes; a server that does not know it sends numbers all the same
+                try:
+                    return await self._post({**body, "encoding_format": "base64"}, len(texts))
+                except UpstreamError as error:
+                    if error.status not in _OF_THE_TEXTS or not _OF_ENCODING.search(error.said or ""):
+                        raise
+                    self._takes_base64 = False
+            return await self._post(body, len(texts))
         except UpstreamError as error:
             failed = TextsRefused if error.status in _OF_THE_TEXTS else EmbeddingFailed
             raise failed(f"The embeddings endpoint failed: {self._told(error)}") from error
+
+    async def _post(self, body: JsonObject, count: int) -> Sequence[Sequence[float]]:
+        # Who has no time to wait is told why it failed, and not that there was no time.
+        left = trio.current_effective_deadline() - trio.current_time()
+        once = RetryPolicy(max_retries=1, wait=backoff, repeats=lambda _: False) if left <= _HURRY else None
+        wanted = self._settings.dimensions
+        return await self._api.post(
+            "/embeddings", body, lambda reply: _vectors(_counted(reply), count, wanted), policy=once
+        )
 
     def _told(self, error: UpstreamError) -> str:
         """Return what an error says, with cures that apply here in place of those for the answer tools."""
@@ -84,14 +102,15 @@ class EmbeddingsEndpoint:
             cure = f"check {address}, the network, and HTTPS_PROXY if you need a proxy."
         else:
             cure = f"check {address} and manuals.embeddings.model."
+        before, said, behind = str(error).partition(f" {error.said} ") if error.said else (str(error), "", "")
         told: list[str] = []
-        for clause in _CLAUSE.split(str(error)):
-            if not _OF_ANSWERS.search(clause):
+        for clause in (*_CLAUSE.split(before), said.strip(), *_CLAUSE.split(behind)):
+            if clause == error.said or not _OF_ANSWERS.search(clause):
                 told.append(clause)
             elif cure:
                 told.append(cure if told and told[-1].endswith(";") else cure[0].upper() + cure[1:])
                 cure = ""
-        return " ".join(told)
+        return " ".join(filter(None, told))
 
     async def aclose(self) -> None:
         """Close the connections, if there are any."""

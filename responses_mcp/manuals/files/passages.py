@@ -41,6 +41,7 @@ _LONGEST_PIECE: Final = 12  # characters that are kept: a character has few mark
 _LETTER: Final = re.compile(LETTER)
 _JOINING: Final = re.compile("[\u0300-\u036f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]")  # to the character before
 _CHARACTERS: Final = re.compile(f"(?s:.){_JOINING.pattern}*")
+_LONGEST_ESCAPE: Final = 6  # characters; two of them may be one
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _ESCAPES: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|" + _CHARACTERS.pattern
@@ -202,19 +203,28 @@ def _passage(text: Text, stretch: _Stretch, wanted: Wanted, *, json: bool, check
     best = _best(text, stretch, wanted.words, json=json, check=check)
     begin, line = (stretch.begin, None) if best is None else (best.begin, best.line)
     end = begin if best is None else best.end
-    first = max(begin - 2 * LONGEST, stretch.begin)
-    size = min(end + 2 * LONGEST, stretch.end) - first
+    beside = 2 * LONGEST * (_LONGEST_ESCAPE if json else 1)  # more than is shown: what it is cut into is not
+    first = max(begin - beside, stretch.begin)
+    size = min(end + beside, stretch.end) - first
     excerpt = text.page(first, max(size, 0), beyond_is_empty=True).text
     cut = begin - first
     before, match, after = excerpt[:cut], excerpt[cut : cut + end - begin], excerpt[cut + end - begin :]
+    context = min(_CONTEXT, cut)
     if json:
+        context = cut - _escape_at(before, cut - context)
         before, match, after = map(_unescaped, (before, match, after))
     snippet = around(before, match, after)
     if best is None or line is None:
         return Passage(stretch.above, snippet)
     long_line = best.column > _LONG_LINE
     long = json or long_line or stretch.end - stretch.begin > _LONG
-    return Passage(stretch.above, snippet, line if long else None, begin - _CONTEXT if long_line else None)
+    return Passage(stretch.above, snippet, line if long else None, begin - context if long_line else None)
+
+
+def _escape_at(text: str, at: int) -> int:
+    """Return where an escape begins in which a place is, or, outside one, the place."""
+    whole = (each for each in _ESCAPES.finditer(text, max(at - 2 * _LONGEST_ESCAPE, 0)) if each.end() > at)
+    return next((each.start() for each in whole), at)
 
 
 class _Best(NamedTuple):

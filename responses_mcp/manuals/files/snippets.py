@@ -41,7 +41,9 @@ def around(before: str, match: str, after: str, most: int = LONGEST) -> Snippet:
     before, match, after = _line(before).lstrip(), _line(match), _line(after).rstrip()
     if not before:
         match, after = match.lstrip(), after if match.strip() else after.lstrip()
-    match = match[: _end_of(match, most)]
+    if len(match) > most:
+        match, after = match[: _end_of(match, most - len(_CUT))], _CUT
+        return Snippet(match + after, 0, len(match)) if most > len(_CUT) else Snippet("", 0, 0)
     room = most - len(match)
     left = before[len(before) - min(len(before), max(room // _ROOM_BEFORE, room - len(after))) :]
     if len(left) < len(before):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,8 +24,8 @@ _LITTLE: Final = 0.25  # and where no section has more of the question
 _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average; fewer say nothing.
-_SHAPES: Final = ((400, 300, 80), (40, 60, 60), (0, 40, 40), (0, 24, 20))
-_MOST_TOLD: Final = 2  # manuals about which a reason is told
+_SHAPES: Final = ((400, 300, 80), (100, 100, 60), (40, 80, 60), (0, 60, 50), (0, 40, 40), (0, 24, 20))
+_MOST_TOLD: Final = 3  # reasons, of manuals
 _NOTHING: Final = "Nothing that was searched matches; try other words."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
 _UNKNOWN: Final = "No manual searched has, spelled like this: {}."
@@ -155,11 +156,10 @@ class SearchResults:
         """Return why it is not complete, in words."""
         if not self.unsearched:
             return None
-        told = [
-            f"{each.manual_id}: {each.number} not searched ({each.reason})" for each in self.unsearched[:_MOST_TOLD]
-        ]
-        if len(self.unsearched) > _MOST_TOLD:
-            told.append(f"and so on for {len(self.unsearched) - _MOST_TOLD} more")
+        most_first = sorted(self.unsearched, key=lambda each: -(each.files or math.inf))
+        told = [f"{each.manual_id}: {each.number} not searched ({each.reason})" for each in most_first[:_MOST_TOLD]]
+        if len(most_first) > _MOST_TOLD:
+            told.append(f"and so on {len(most_first) - _MOST_TOLD} times")
         if any(each.reason == OUT_OF_TIME for each in self.unsearched):
             told.append(_LESS if self.slow else _AGAIN)
         return "; ".join(told)
@@ -174,7 +174,7 @@ class SearchResults:
             fits = _WEAK if self.rows else NO_FILES if self.no_files else _NOTHING
         unknown = None
         if self.unknown and self.rows and not self.unsearched:
-            unknown = _UNKNOWN.format(", ".join(each[:_LONGEST_WORD] for each in self.unknown[:_MOST_UNKNOWN]))
+            unknown = _UNKNOWN.format(", ".join(_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]))
         unplaced = _UNPLACED.format(self.unplaced, "s" if self.unplaced > 1 else "") if self.unplaced else None
         return " ".join(filter(None, (fits, unknown, about_beside(self.loose), self.not_by_meaning, unplaced))) or None
 
@@ -217,7 +217,12 @@ def _shortened(row: SearchRow, above: int, title: int) -> SearchRow:
     crumbs = row.above
     while len(crumbs) > above and crumbs:
         crumbs = crumbs.partition(" > ")[2]
-    return replace(row, above=crumbs, title=row.title[:title])
+    return replace(row, above=crumbs, title=_cut(row.title, title))
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text with so many characters at most, and the mark of what is cut."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _fitted(rows: Sequence[SearchRow], left: int) -> list[JsonObject]:

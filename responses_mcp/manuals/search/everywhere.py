@@ -14,7 +14,7 @@ from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
-from responses_mcp.manuals.search.query import Term, counted, terms, words
+from responses_mcp.manuals.search.query import Term, counted, is_whole, terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
@@ -141,12 +141,20 @@ class Everywhere:
         return word.shown(self._query)
 
     def _is_unknown(self, word: Term, having: Mapping[str, int]) -> bool:
-        """Tell whether no manual has a word, nor a part of it. Of Japanese only katakana is sure to be cut as meant."""
+        """Tell whether no manual has a word, nor a part of it.
+
+        Katakana is sure to be cut as meant, so a pair of characters that is missing tells. Of kanji before a particle
+        or at the end of the words, all pairs are.
+        """
         of_it = [each for each in terms(self._query) if word.text in (each.text, each.part_of)]
         if word.text.isascii():
             return bool(of_it) and not any(having[each.match] for each in of_it)
         pairs = [each for each in terms(self._query) if each.text in word.tokens]
-        return KATAKANA_WORD.fullmatch(word.text) is not None and any(not having[each.match] for each in pairs)
+        if not pairs:  # too far back in a long question to be counted
+            return False
+        if KATAKANA_WORD.fullmatch(word.text):
+            return any(not having[each.match] for each in pairs)
+        return is_whole(word.text, self._query) and not any(having[each.match] for each in pairs)
 
     def add(self, manual_id: str, reader: Reader, meaning: Meaning | None = None) -> bool:
         """Rank what a manual has; return whether there was time for all of it. Raises OutOfTime if for nothing."""

@@ -54,6 +54,10 @@ _OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|�
 # Of two verbs in one, as in 取り扱い and 問い合わせ, each kana may be written or left out.
 _BETWEEN: Final = "いきしちみりけえせめれっ"
 _PAIR: Final = re.compile(f"{_KANJI}{{2}}")
+# Where a word of kanji ends: before a particle, or what is no kana; 使う goes on.
+_WORD_ENDS: Final = rf"(?=[をはがのにとでもやへ]|(?!{_KANA}|[\u3005-\u3007\u3400-\u9fff]))"
+_ALONE: Final = re.compile(f"(?<![\u3005-\u3007\u3400-\u9fff]){_KANJI}{_WORD_ENDS}")
+_OF_KANJI: Final = re.compile(f"{_KANJI}{{2,}}")
 _APART: Final = re.compile(f"(?=({_KANJI})[{_BETWEEN}]({_KANJI}))")
 _COMPOUND: Final = re.compile(f"({_KANJI})[{_BETWEEN}]?({_KANJI})(?:わせ|[{_BETWEEN}])?")
 _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
@@ -67,6 +71,7 @@ _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
 _TOGETHER: Final = 0.3  # the power of the number of its pairs by which each of them weighs less
 _RELATIVE: Final = 0.5  # of a word, where another of its family stands
 _MIXED: Final = 0.3  # the weight of a pair that is half grammar
+_LONE: Final = 0.6  # of a word of one kanji, which stands in others, too
 _PART_OF_NAME: Final = 0.5
 _CLOSED_UP: Final = 0.3  # of a pair that the query has with a kana in it
 _ASCII: Final = "[0-9a-z]"  # in a pattern; to compile one with all letters takes eight times as long
@@ -251,6 +256,8 @@ def terms(query: str) -> tuple[Term, ...]:
         for token in asked(run):
             if not is_hiragana(token):
                 weights.setdefault(token, _MIXED if _HIRAGANA.search(token) else together.get(token, 1.0))
+        for word in _ALONE.findall(run):
+            weights.setdefault(word, _LONE)
         for first, second in _APART.findall(run):
             weights.setdefault(first + second, _CLOSED_UP)
     for name, joined in names(query).items():
@@ -298,6 +305,11 @@ def counted(asked: Sequence[Term], having: Mapping[str, int]) -> list[Term]:
     """Return the terms of a question, but for spellings of a code that nobody has, where somebody has the other."""
     there = {each.text for each in asked if having[each.match]}
     return [each for each in asked if having[each.match] or _other_spelling(each.text) not in there]
+
+
+def is_whole(word: str, query: str) -> bool:
+    """Tell whether kanji of a query are sure to be a word of two or more, as before a particle; 決 of 決まり is not."""
+    return _OF_KANJI.fullmatch(word) is not None and re.search(f"{word}{_WORD_ENDS}", normalise(query)) is not None
 
 
 def _has_letter_and_digit(code: str) -> bool:

@@ -267,7 +267,9 @@ def _sentence(text: str) -> str:
 
 
 def _quoting(kind: type[UpstreamError], before: str, said: str, cure: str, **known: Any) -> UpstreamError:
+    said = _cut(said, _LONGEST_TEXT - len(before) - len(cure))
     error = kind(_message(before, said, cure), **known)
+    error.said = said or None
     code = known.get("code") or ""
     if code and not _NAME.fullmatch(code):  # free text, which may repeat the question
         before = before.replace(code, "…")
@@ -276,13 +278,12 @@ def _quoting(kind: type[UpstreamError], before: str, said: str, cure: str, **kno
 
 
 def _message(before: str, said: str, cure: str) -> str:
-    """Return a message of bounded length; what the API said is cut, never the cure."""
-    if not said:
-        return f"{before}. {cure}"
-    room = _LONGEST_TEXT - len(before) - len(cure)
-    if len(said) > room:
-        said = said[: max(0, room - 1)] + "…"
-    return f"{before}: {said} {cure}"
+    return f"{before}: {said} {cure}" if said else f"{before}. {cure}"
+
+
+def _cut(said: str, room: int) -> str:
+    """Return what the API said, cut such that the message has a bounded length; the cure is never cut."""
+    return said if len(said) <= room else said[: max(0, room - 1)] + "…"
 
 
 def _duration(seconds: float) -> str:

@@ -168,6 +168,34 @@ async def test_a_failure_names_the_settings_of_embeddings_and_none_of_the_answer
     assert message.endswith("."), message
 
 
+def saying(message: str) -> Reply:
+    return Reply(400, {}, [json.dumps({"error": {"message": message}}).encode()])
+
+
+@pytest.mark.parametrize("said", ["input is too long for the model profile 'small'", "abc " * 800])
+async def test_what_a_server_says_is_told_whatever_its_words(said: str) -> None:
+    with pytest.raises(EmbeddingFailed) as caught:
+        await failing(None, saying(said)).embed(["a"])
+    assert f"(400): {said[:200]}" in str(caught.value)
+    assert str(caught.value).endswith("manuals.embeddings.model.")
+
+
+@pytest.mark.parametrize("said", ["encoding_format: only float is supported", "'encoding_format' must be 'float'"])
+async def test_a_server_that_takes_only_numbers_is_asked_for_these_from_then_on(said: str) -> None:
+    embedder, stub = endpoint(saying(said), reply(item(0, [1.0])), reply(item(0, [1.0])))
+    await embedder.embed(["a"])
+    await embedder.embed(["b"])
+    assert ["encoding_format" in json.loads(each.body) for each in stub.sent] == [True, False, False]
+
+
+@pytest.mark.parametrize("status", [429, 500])
+async def test_who_has_a_second_is_told_at_once_why_it_failed(status: int) -> None:
+    embedder, stub = endpoint(*[refused(status)] * 5)
+    with trio.fail_after(1), pytest.raises(EmbeddingFailed, match=rf"\({status}"):
+        await embedder.embed(["a"])
+    assert len(stub.sent) == 1
+
+
 async def test_a_failure_says_what_to_change(autojump_clock: MockClock) -> None:
     with pytest.raises(EmbeddingFailed) as caught:
         await failing("http://127.0.0.1:11434/v1", FAILURES["another path"]).embed(["a"])

@@ -1,6 +1,7 @@
 """The place of a match in a file: found by folded words, told in characters and lines of the text as it is."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,21 @@ def test_json_is_shown_with_its_characters_and_found_by_them(tmp_path: Path, esc
     assert json.dumps("歯車", ensure_ascii=escaped).strip('"') in text[found.char_offset :][:150]
 
 
+@pytest.mark.parametrize("word", ["転出届", "手数料", "😀"])
+def test_json_is_not_cut_within_what_stands_for_a_character(tmp_path: Path, word: str) -> None:
+    said = (
+        "住民票の写しは市役所の窓口で😀申請してください。" * 20
+        + "転出届はオンラインでもできます。"
+        + "手数料は一通三百円です。" * 20
+    )
+    text = json.dumps([{"id": number, "text": said} for number in range(4)])
+    found = seen(tmp_path, text, word, path="a.json")
+    assert found.snippet.text.strip("…") in json.dumps(json.loads(text), ensure_ascii=False)
+    assert found.snippet.text.endswith("…")
+    if found.char_offset is not None:
+        assert re.match(r"\\u(?!d[c-f])|[^0-9a-fu]", text[found.char_offset :])
+
+
 def test_half_a_character_in_json_is_not_shown(tmp_path: Path) -> None:
     assert (
         seen(tmp_path, r'{"a": "\ud83d pump \ude00"}', "pump", path="a.json").snippet.text
@@ -176,7 +192,8 @@ def test_a_word_is_found_wherever_pieces_of_the_text_end(
         patch.setattr(module, "_LONG_LINE", -1)
         found = seen(tmp_path, text, word, path=path)
     assert found.match_line == text.count("\n", 0, place) + 1
-    assert found.char_offset == place - 100
+    assert found.char_offset is not None
+    assert max(place - 111, 0) <= found.char_offset <= max(place - 100, len(head))
     assert marked(found) == word
 
 

@@ -54,6 +54,15 @@ def test_any_text_becomes_one_line_of_no_more_than_it_may_have(before: str, matc
     assert len(shorter.text) <= most // 2
 
 
+@pytest.mark.parametrize("most", range(2, 70))
+def test_a_match_that_is_longer_than_may_be_shown_is_cut_and_nothing_follows_it(most: int) -> None:
+    match = "the settings of the family 👩‍👩‍👧‍👦 plan and of the others in the house"
+    found = around("network ", match, ", and applications", most)
+    if most < len(match):
+        assert found.text.endswith("…")
+        assert match.startswith(found.text.removesuffix("…"))
+
+
 @given(PIECES, st.sampled_from(["dry", "乾燥", "が"]), PIECES)
 def test_the_match_is_in_it_and_marks_stay_with_their_letters(before: str, match: str, after: str) -> None:
     found = around(before, match, after, 40)
