@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -62,6 +62,20 @@ class StateFile:
             else:
                 return connection
         raise sqlite3.DatabaseError("it keeps breaking")
+
+    def failed(self, error: BaseException) -> None:
+        """Take note of why a use of the file failed: one that is broken within is moved aside, for the next use."""
+        if not (isinstance(error, sqlite3.DatabaseError) and _is_broken(error)):
+            return
+        before = _identity(self.path)
+        try:
+            with closing(sqlite3.connect(self.path, timeout=self.patience)) as connection:
+                is_broken = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
+        except sqlite3.DatabaseError as worse:
+            is_broken = _is_broken(worse)
+        if is_broken:
+            with suppress(OSError):
+                self._move_aside(before)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")

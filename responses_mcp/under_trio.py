@@ -104,12 +104,14 @@ def interrupts_alone(failures: Sequence[BaseException]) -> Generator[None]:
         if ours is None:
             if not failures:
                 raise
-        elif ours.split(KeyboardInterrupt)[1] is None:
-            raise KeyboardInterrupt from ours.derive([*ours.exceptions, *failures])  # noqa: ASYNC104
-        elif failures:
-            raise ours.derive([*ours.exceptions, *failures]) from None  # noqa: ASYNC104
-        else:
+            return
+        told = [each for each in failures if _as_group(each).split(trio.Cancelled)[1] is not None]
+        together = ours.derive([*ours.exceptions, *told])
+        if together.split(KeyboardInterrupt)[0] is not None:
+            raise KeyboardInterrupt from together  # noqa: ASYNC104
+        if not told:
             raise
+        raise together from None  # noqa: ASYNC104
 
 
 def _as_group(error: BaseException) -> BaseExceptionGroup[BaseException]:

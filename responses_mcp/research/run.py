@@ -147,6 +147,7 @@ class Run:
         self._sent = body is None  # it is on its way, or was and has not been refused
         self._writing = trio.Lock()
         self._end_written = False
+        self.id_is_kept = row.response_id is not None  # in the file: from then on others can go on with it
         self._error: ResponsesMcpError | None = None
         self._response: JsonObject = {}
         self._late = False  # it takes too long
@@ -685,6 +686,9 @@ class Run:
             except BaseException:
                 self._end_written = False
                 raise
+        if row.response_id is not None and not self.id_is_kept:
+            self.id_is_kept = True
+            self.announce()
         if cancel_asked is None:
             self.owned = False
         elif cancel_asked and not self.cancelled and row.status is None:

@@ -238,6 +238,7 @@ class RunsFile:
         except OSError as error:
             raise self._unusable(error.strerror or type(error).__name__) from error
         except sqlite3.Error as error:
+            self._file.failed(error)
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             raise self._unusable(_WHY.get(code, str(error))) from error
 

@@ -449,12 +449,12 @@ class Research:
         await trio.lowlevel.checkpoint()
         with trio.move_on_at(end):
             while (run := self._runs.get(run_id)) is not None and run.done is None and run.row.durable:
-                if run.row.response_id is not None:
-                    break
+                if run.id_is_kept:
+                    return True
                 await run.news()
-        run = self._runs.get(run_id)
-        row = run.row if run is not None else await self._row_in_file(run_id, keeper)
-        return row.response_id is not None
+        if (run := self._runs.get(run_id)) is not None:
+            return run.id_is_kept
+        return (await self._row_in_file(run_id, keeper)).response_id is not None
 
     def waits_for_id(self, run_id: str) -> bool:
         """Tell whether a run of this process is asked for, and the API has not told an id of it."""
@@ -856,8 +856,12 @@ async def _opened(
             raise failures[0]
     finally:
         failures.clear()  # its traceback holds this frame
-        if research is not None:
-            await research.give_up()  # noqa: ASYNC102  # shielded, and bounded, within
-        with trio.move_on_after(_EXIT, shield=True):
-            await asking.aclose()
-            await counting.aclose()
+        try:
+            if research is not None:
+                await research.give_up()  # noqa: ASYNC102  # shielded, and bounded, within
+        finally:  # also after Ctrl-C, which may strike each of them
+            with trio.move_on_after(_EXIT, shield=True):
+                try:
+                    await asking.aclose()
+                finally:
+                    await counting.aclose()

@@ -293,7 +293,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         )._replace(default_below=True),
         choice("on_exit", ("keep", "cancel"), "What becomes of runs on their way when the server ends."),
         Setting(
-            "stores", "names", "Vector stores that a question may have searched along with the web, each as `name=id`."
+            "stores", "stores", "Vector stores that a question may have searched along with the web, each as `name=id`."
         ),
         switch("store", "Whether the API keeps runs. `false` ends a run with its server or connection."),
     ),

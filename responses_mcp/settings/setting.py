@@ -23,6 +23,7 @@ Kind = Literal[
     "phrase",
     "country",
     "names",
+    "stores",
     "json",
     "prices",
     "env_name",
@@ -108,6 +109,7 @@ _EXPECTED: Final[dict[str, str]] = {
     "phrase": "text in one line",
     "country": "two capital letters such as JP",
     "names": f"a list of at most {MAX_DOMAINS} names",
+    "stores": f"a list of at most {MAX_DOMAINS} vector stores as name=id, such as docs=vs_0123, each name once",
     "json": "a mapping",
     "prices": "a mapping of model ids to mappings with input, output and maybe cached_input, web_search",
     "env_name": "the name of an environment variable",
@@ -218,8 +220,10 @@ def from_text(setting: Setting, text: str, findings: Findings) -> object:
     if setting.kind == "boolean":
         word = text.lower()
         return word in ON if word in ON | OFF else _bad(text, findings)
-    if setting.kind in {"toolsets", "domains", "names"}:
+    if setting.kind in {"toolsets", "domains", "names", "stores"}:
         parts = names_in(text)
+        if setting.kind == "stores":
+            return _stores(parts, findings)
         return _toolsets(parts, findings) if setting.kind == "toolsets" else _domains(parts, findings)
     return _text(setting, text, findings)
 
@@ -248,6 +252,8 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
         return _bad(value, findings)
     if setting.kind in {"domains", "names"}:
         return _domains(value, findings)
+    if setting.kind == "stores":
+        return _stores(value, findings)
     if setting.kind == "json":
         return _tree(value, findings)
     if setting.kind == "prices":
@@ -341,6 +347,15 @@ def _domains(value: object, findings: Findings) -> tuple[str, ...] | BadValue:
         if findings.holds_secret(item):
             return _inside(item, findings)
     return tuple(item for item in items if isinstance(item, str))
+
+
+def _stores(value: object, findings: Findings) -> tuple[str, ...] | BadValue:
+    stores = _domains(value, findings)
+    if isinstance(stores, BadValue):
+        return stores
+    names = [name if id_ else "" for name, _, id_ in (each.partition("=") for each in stores)]
+    wrong = next((each for at, each in enumerate(stores) if not names[at] or names[at] in names[:at]), None)
+    return stores if wrong is None else _inside(wrong, findings)
 
 
 def _tree(value: object, findings: Findings) -> dict[str, object] | BadValue:

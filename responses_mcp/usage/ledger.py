@@ -197,6 +197,7 @@ class Ledger:
                 reason = getattr(error, "strerror", None) or type(error).__name__
                 self._warn(str(error) if isinstance(error, sqlite3.Error) else reason)
                 close()
+                self._file.failed(error)
 
     def _warn(self, why: str) -> None:
         if not self._warned:

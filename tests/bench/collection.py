@@ -1,8 +1,8 @@
 """Published collections, asked in every way that there is: `python -m tests.bench.retrieval --collection DIR`.
 
-DIR holds a folder a collection, with `root`, a manuals root, and `queries.jsonl`: `id`, `query`, and `relevant`, which
-maps paths to grades. Where `root` has one manual the paths are those inside it; where it has several they begin with the
-manual, as does the `id`, before a colon.
+DIR is a collection or holds a folder for each. One has `root`, a manuals root, and `queries.jsonl`: `id`, `query`, and
+`relevant`, which maps paths to grades. Where `root` has one manual the paths are those inside it; where it has several
+they begin with the manual, as does the `id`, before a colon.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -30,6 +31,7 @@ from tests.processes import COMMAND, environment
 PROVIDERS = ("none", "wordllama", "api-fake")
 CHOICES = ("longest", "rare", "none")  # of required terms
 DEPTH = 50
+LONGEST_QUERY = 10_000  # characters
 MOST_ROWS = 20  # that manual_search gives
 NOBODY_HAS = "zzqqxx"  # a required term without effect
 WORD = re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]*|[\u30a0-\u30ff]+|[\u3400-\u9fff々]+")
@@ -62,22 +64,45 @@ class Collection:
 
 
 def read_collection(folder: Path, limit: int) -> Collection:
-    """Read a collection, with at most `limit` of its questions, evenly spread; 0 means all."""
+    """Read a collection, with at most `limit` of its questions, evenly spread; 0 means all.
+
+    Exits with a sentence about what is not as it should be.
+    """
     root = folder / "root"
-    manuals = sorted(each.name for each in root.iterdir() if each.is_dir())
+    if not (root.is_dir() and (folder / "queries.jsonl").is_file()):
+        sys.exit(f"{folder} is no collection: it needs a folder root and a file queries.jsonl.")
+    manuals = sorted(each.name for each in root.iterdir() if each.is_dir() and not each.name.startswith("."))
+    if not manuals:
+        sys.exit(f"{root} has no manuals: put the files into a folder in it.")
     base = root / manuals[0] if len(manuals) == 1 else root
     files = {
         file.relative_to(base).as_posix(): file.read_text(encoding="utf-8", errors="replace")
-        for file in sorted(base.rglob("*.md"))
+        for file in sorted(each for manual in manuals for each in (root / manual).rglob("*.md"))
     }
     questions: list[Question] = []
-    for line in (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        manual = manuals[0] if len(manuals) == 1 else row["id"].partition(":")[0]
-        questions.append(Question(row["query"], manual, row["relevant"]))
+    lines = (folder / "queries.jsonl").read_text(encoding="utf-8-sig").splitlines()
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                questions.append(_question(json.loads(line), manuals, files))
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                sys.exit(f"{folder / 'queries.jsonl'}, line {number}: {error!r}")
+    if not questions:
+        sys.exit(f"{folder / 'queries.jsonl'} has no questions.")
     if 0 < limit < len(questions):
         questions = [questions[number * len(questions) // limit] for number in range(limit)]
     return Collection(root, files, questions, manuals)
+
+
+def _question(row: Mapping[str, Any], manuals: Sequence[str], files: Mapping[str, str]) -> Question:
+    manual = manuals[0] if len(manuals) == 1 else row["id"].partition(":")[0]
+    if manual not in manuals:
+        raise ValueError(f"its id begins with no manual of root, which has {', '.join(manuals[:5])}")
+    if lost := [path for path, grade in row["relevant"].items() if grade > 0 and path not in files]:
+        raise ValueError(f"{lost[0]} is no .md file of root")
+    if not 0 < len(row["query"].strip()) <= LONGEST_QUERY:
+        raise ValueError(f"a query has 1 to {LONGEST_QUERY} characters")
+    return Question(row["query"], manual, row["relevant"])
 
 
 def quality(ranked: Sequence[str], relevant: Mapping[str, int]) -> Row:
@@ -111,7 +136,7 @@ class Terms:
             return [NOBODY_HAS]
         found = [word.rstrip(".-+") for word in WORD.findall(unicodedata.normalize("NFKC", question))]
         telling = [word for word in found if word.casefold() not in FUNCTION_WORDS and (len(word) > 1 or word > "z")]
-        words = list(dict.fromkeys(telling)) or [question[:20]]
+        words = list(dict.fromkeys(telling)) or [NOBODY_HAS]
         if choice == "longest":
             return sorted(words, key=len, reverse=True)[:2]
         return sorted(words, key=self._rarity)[:2]
@@ -245,7 +270,14 @@ def line(name: str, figures: Row) -> str:
 def measure(folder: Path, names: Sequence[str], providers: Sequence[str], limit: int, report: Path | None) -> None:
     """Print a table a collection; write all figures to `report`, if there is one."""
     found: dict[str, dict[str, Row]] = {}
-    for name in names or sorted(each.parent.name for each in folder.glob("*/queries.jsonl")):
+    if (folder / "root").is_dir():  # it is one itself
+        folder, names = folder.absolute().parent, [folder.absolute().name]
+    names = names or sorted(each.parent.name for each in folder.glob("*/queries.jsonl"))
+    if not names:
+        sys.exit(f"{folder} holds no collection: a folder with root and queries.jsonl.")
+    if report is not None:
+        report.write_text("{}", encoding="utf-8")  # now, or all of it would be lost
+    for name in names:
         collection = read_collection(folder / name, limit)
         print(f"\n{name}: {len(collection.files)} files, {len(collection.questions)} questions", flush=True)
         rows = found[name] = {}

@@ -7,13 +7,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.collection import Terms, quality
+from tests.bench.collection import Terms, measure, quality
 from tests.bench.retrieval import enlarge
 from tests.processes import ROOT
 
 pytestmark = pytest.mark.once
 
 WAIT = 60  # seconds; a bound for a stuck machine, not an expectation
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "said"),
+    [
+        ("one/root/m/a.md", "# A", "holds no collection: a folder with root and queries.jsonl."),
+        ("one/queries.jsonl", "{}", "one is no collection: it needs a folder root and a file queries.jsonl."),
+        ("root/.git/a.md", "# A", "root has no manuals: put the files into a folder in it."),
+        ("queries.jsonl", "\n", "queries.jsonl has no questions."),
+        ("queries.jsonl", "\n{", "queries.jsonl, line 2: "),
+        ("queries.jsonl", '{"query": "q", "relevant": ["a.md"]}', "queries.jsonl, line 1: "),
+        ("queries.jsonl", '{"query": "q", "relevant": {"b.md": 1}}', "b.md is no .md file of root"),
+    ],
+)
+def test_a_folder_that_is_no_collection_is_told_in_a_sentence(tmp_path: Path, path: str, text: str, said: str) -> None:
+    if path == "queries.jsonl":
+        (tmp_path / "root/m").mkdir(parents=True)
+        (tmp_path / "root/m/a.md").write_text("# A", encoding="utf-8")
+    elif path.startswith("root"):
+        (tmp_path / "queries.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        measure(tmp_path, [], [], 0, None)
+    assert said in str(ended.value)
 
 
 def test_a_run_asks_in_every_way_and_writes_the_figures(tmp_path: Path) -> None:

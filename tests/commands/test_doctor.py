@@ -387,7 +387,7 @@ async def test_what_embeddings_send_and_where_is_told(
     report = await examine("--offline", **given, MANUALS_EMBEDDINGS_BASE_URL="https://vectors.example/v1")
     report.line("ok", "embeddings", "each search are sent to https://vectors.example/v1/embeddings", "OPENAI_API_KEY")
     for there, line in (
-        (None, ("warn", "embeddings", 'install "openai-responses-mcp[semantic]"')),
+        (None, ("warn", "embeddings", 'install "openai-responses-mcp[semantic] @ git+https://')),
         (object(), ("ok", "embeddings", "on this machine; nothing is sent")),
     ):
         monkeypatch.setattr("responses_mcp.commands.doctor.configuration.find_spec", lambda _, there=there: there)

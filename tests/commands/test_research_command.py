@@ -1,6 +1,7 @@
 """`openai-responses-mcp research` as a person or a script uses it: the answer, the list, and what Ctrl-C does."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 import trio
 
+from responses_mcp.research.service import open_research
+from responses_mcp.settings import load_settings
 from responses_mcp.testing import Error, FakeApi, Faults, Hang, RecordedRequest, Reply, as_stream
 from responses_mcp.testing.stored_responses import thoughtful_echo
 from tests.commands.online import KEY, WAIT, Command, api, command, output
@@ -115,6 +118,18 @@ async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None
     code, out, err = await command("research", "list")
     assert (code, out) == (0, "")
     assert "no runs" in err
+
+
+async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeApi, command: Command) -> None:
+    api.stored.interval = 0.2
+    settings = load_settings({**os.environ, "RESEARCH_ON_EXIT": "keep"}, toolsets="answer,research").settings
+    async with open_research(settings) as research:
+        run = await research.start("Why?")
+        assert await research.wait_for_id(run, WAIT)
+    await trio.sleep(3)
+    code, out, err = await command("research", "list", "--json")
+    assert (code, err) == (0, "")
+    assert [(each["run_id"], each["status"]) for each in json.loads(out)["runs"]] == [(run, "completed")]
 
 
 # Real processes

@@ -50,6 +50,8 @@ class PlainBM25:
         """Return the names of the texts that have a word of the question, the best first."""
         asked = list(dict.fromkeys(words(question)))
         telling = [word for word in asked if word not in FUNCTION_WORDS and not _HIRAGANA.fullmatch(word)]
+        if not asked:
+            return []
         scores = self._bm25.get_scores(list(dict.fromkeys(self._terms(telling or asked)))).tolist()
         order = sorted((number for number, score in enumerate(scores) if score > 0), key=lambda number: -scores[number])
         return [self._names[number] for number in order]

@@ -32,6 +32,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.research.outcome import RunView
+from responses_mcp.research.runs_file import RunsFile
 from responses_mcp.research.service import open_research
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
@@ -1165,12 +1166,18 @@ async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled
 async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
+    async def slowly(work: Callable[[], Any]) -> Any:
+        await trio.sleep(0.5)
+        return await at_once(work)
+
     upstream = slow()
     upstream.latency = 5.0
-    async with researching(upstream, tmp_path) as research:
+    async with researching(upstream, tmp_path, in_thread=slowly) as research:
         run = await research.start("why?")
         assert not await research.wait_for_id(run, 1)
         assert await research.wait_for_id(run, 10)
+        (row,) = RunsFile(tmp_path)._select("id = ?", (run,))
+        assert row.response_id is not None
         await research.cancel(run)
         for wrong in ("run_1", "", None, 5):
             with pytest.raises(BadArgument, match="run"):
@@ -1216,6 +1223,32 @@ async def test_what_the_block_raises_is_not_lost_beside_what_strikes_a_task_of_r
     assert isinstance(caught.value, KeyboardInterrupt) == (struck is KeyboardInterrupt)
     assert isinstance(told, BaseExceptionGroup)
     assert {type(each) for each in told.exceptions} == {struck, OSError}
+
+
+async def test_ctrl_c_in_the_block_comes_out_as_such_beside_a_bug_and_without_the_cancels_of_a_host(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def striking(*_: Any) -> None:
+        await trio.sleep(1)
+        raise ZeroDivisionError
+
+    async def block(struck: BaseException | None) -> None:
+        async with researching(slow(), tmp_path) as research, trio.open_nursery() as nursery:
+            research._nursery.start_soon(striking)
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await trio.sleep_forever()
+            finally:
+                if struck is not None:
+                    raise struck
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        await block(KeyboardInterrupt())
+    assert isinstance(caught.value.__cause__, BaseExceptionGroup)
+    assert caught.value.__cause__.split(ZeroDivisionError)[0] is not None
+    with pytest.raises(ExceptionGroup) as bug:
+        await block(None)
+    assert [type(each) for each in bug.value.exceptions] == [ZeroDivisionError]
 
 
 async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_alone(

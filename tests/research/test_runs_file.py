@@ -223,6 +223,24 @@ def test_a_file_that_is_not_ours_is_moved_aside_whole_and_told_of(
     assert aside.name in caplog.text
 
 
+def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
+    file: RunsFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(300):
+        file.add(row(f"run_{number}", digest=str(number)), join=True)
+    with closing(sqlite3.connect(file.path)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = other.execute("PRAGMA page_size").fetchone()
+    data = file.path.read_bytes()
+    file.path.write_bytes(data[: 2 * size] + b"\xff" * (len(data) - 2 * size))
+    with pytest.raises(RunsFileUnusable, match="malformed"):
+        file.recent("mine", 100)
+    file.add(row(), join=True)
+    assert file.get("run_1", "mine") == row()
+    assert len(list(file.path.parent.glob(f"{FILE}.broken-*"))) == 1
+    assert "was broken" in caplog.text
+
+
 def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> None:
     file.add(row(), join=True)
     with closing(sqlite3.connect(file.path)) as other:

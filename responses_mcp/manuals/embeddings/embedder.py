@@ -13,6 +13,9 @@ from responses_mcp.manuals.embeddings.pieces import FORM
 USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
 """What the running call had an API embed, in its own words for tokens, and `attempts`; None where nobody asks."""
 
+WITH_WORD_VECTORS: Final = '"openai-responses-mcp[semantic] @ git+https://github.com/uchimanajet7/openai-responses-mcp"'
+"""What to install for word vectors, as installers take it."""
+
 
 class EmbeddingFailed(ResponsesMcpError):  # a search goes on by words; a command ends
     """There are no vectors. The message says why, in a sentence that shows no secret."""

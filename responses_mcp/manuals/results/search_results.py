@@ -24,7 +24,7 @@ _LITTLE: Final = 0.25  # and where no section has more of the question
 _ROOM: Final = 1_500  # characters of JSON for five rows, and what else is said
 _ROWS_IN_IT: Final = 5
 # Characters of the headings above and of a title, as long as snippets have so many on the average; fewer say nothing.
-_SHAPES: Final = ((400, 300, 80), (100, 100, 60), (40, 80, 60), (0, 60, 50), (0, 40, 40), (0, 24, 20))
+_SHAPES: Final = ((400, 300, 80), (100, 160, 60), (40, 160, 60), (0, 160, 50), (0, 90, 40), (0, 24, 20))
 _MOST_TOLD: Final = 3  # reasons, of manuals
 _NOTHING: Final = "Nothing that was searched matches; try other words."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
@@ -159,7 +159,8 @@ class SearchResults:
         most_first = sorted(self.unsearched, key=lambda each: -(each.files or math.inf))
         told = [f"{each.manual_id}: {each.number} not searched ({each.reason})" for each in most_first[:_MOST_TOLD]]
         if len(most_first) > _MOST_TOLD:
-            told.append(f"and so on {len(most_first) - _MOST_TOLD} times")
+            more = len(most_first) - _MOST_TOLD
+            told.append(f"and {more} more reason{'s' * (more > 1)}")
         if any(each.reason == OUT_OF_TIME for each in self.unsearched):
             told.append(_LESS if self.slow else _AGAIN)
         return "; ".join(told)

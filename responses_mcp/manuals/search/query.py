@@ -54,6 +54,8 @@ _OKURIGANA: Final = re.compile(rf"(?<={_KANJI})(?:[いみりきし](?!{_KANA})|�
 # Of two verbs in one, as in 取り扱い and 問い合わせ, each kana may be written or left out.
 _BETWEEN: Final = "いきしちみりけえせめれっ"
 _PAIR: Final = re.compile(f"{_KANJI}{{2}}")
+# Words of one kanji that say little, and mostly stand for others.
+_VAGUE: Final = "何方事時物者等為様際私今"
 # Where a word of kanji ends: before a particle, or what is no kana; 使う goes on.
 _WORD_ENDS: Final = rf"(?=[をはがのにとでもやへ]|(?!{_KANA}|[\u3005-\u3007\u3400-\u9fff]))"
 _ALONE: Final = re.compile(f"(?<![\u3005-\u3007\u3400-\u9fff]){_KANJI}{_WORD_ENDS}")
@@ -257,7 +259,8 @@ def terms(query: str) -> tuple[Term, ...]:
             if not is_hiragana(token):
                 weights.setdefault(token, _MIXED if _HIRAGANA.search(token) else together.get(token, 1.0))
         for word in _ALONE.findall(run):
-            weights.setdefault(word, _LONE)
+            if word not in _VAGUE:
+                weights.setdefault(word, _LONE)
         for first, second in _APART.findall(run):
             weights.setdefault(first + second, _CLOSED_UP)
     for name, joined in names(query).items():

@@ -28,9 +28,9 @@ from responses_mcp.manuals.search.candidates import (
     frequency,
 )
 from responses_mcp.manuals.search.expansion import MOST_SECTIONS, related
-from responses_mcp.manuals.search.query import RequiredTerm, Term, counted, phrase, terms, words
+from responses_mcp.manuals.search.query import RequiredTerm, Term, counted, is_grammar, phrase, terms, words
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files
-from responses_mcp.manuals.words import foldable, normalise
+from responses_mcp.manuals.words import foldable, normalise, runs
 from responses_mcp.settings.model import LexicalSettings
 
 Key = tuple[str, int]
@@ -44,6 +44,7 @@ _MOST_OF_A_FILE: Final = 8  # candidates
 _REFINED: Final = 30  # rows whose phrases and distances are looked at
 _BOTH: Final = 0.10  # for a row with both required terms, in parts of the top score
 _PASS_WEIGHTS: Final = (1.0, 1.0, 1.1)
+_COMMON: Final = 3.0  # the power of how rare a required term is beside the words of the question
 _SAID_RANKS: Final = 0.25  # what the ranks of g_req weigh where the question has its terms anyway
 
 # What a row's own score weighs beside its ranks, from 0 to 1.
@@ -157,9 +158,13 @@ def _rank(query: str, question: str, search: Search) -> Ranking:
                 signals.append("required_term_and")
     g0 = Gate("g0", (), plain, scores=own)
     weight, reason = required_gate_weight(plain, gated)
-    beside = [at for at, each in enumerate(search.required) if not _is_said(each, question)]
-    if gated and not any(scored[key].required[at] for key in gated for at in beside):
-        weight *= _SAID_RANKS * any(scored[key].has_required for key in gated)  # a word of grammar asks for nothing
+    # What the question says anyway is not what is asked for; grammar, and what most sections have, asks for nothing.
+    asked_for = [
+        found.telling[at] if not _is_said(each, question) else _SAID_RANKS * (not _is_grammar(each))
+        for at, each in enumerate(search.required)
+        if any(scored[key].required[at] for key in gated)
+    ]
+    weight *= max(asked_for, default=0.0)
     g_req = Gate("g_req", search.required, gated, weight, reason, scores=with_bonus)
     ranks = reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)])
     fused = blended(base, ranks, 1 - certainty * (1 - _GATES_BASE))
@@ -181,9 +186,11 @@ def _first_of_files(order: Iterable[Key], paths: AbstractSet[str]) -> list[Key]:
 class _Found(NamedTuple):
     """What the index likes for the words of a question, and the files that hold a required term as it is written.
 
-    `certainty` is that of the `Scorer`.
+    `telling` is how much each required term tells beside the question, from 0 to 1. `certainty` is that of the
+    `Scorer`.
     """
 
+    telling: Sequence[float]
     by_any_word: list[int]
     paths: AbstractSet[str]
     certainty: float
@@ -200,14 +207,19 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     found = Candidates([], [], [], [], whole=True)
     scorer: Scorer | None = None
     cutoff: str | None = None
+    telling: list[float] = []
     try:
         asked = terms(query)
         known = search.frequencies or frequencies([reader], asked)
+        weighed = [_weighed(known, each) for each in counted(asked, known.having)]
+        beside = [_weight_beside(reader, each, query) for each in search.required]
+        most_telling = max((weight for _, weight, there in weighed if there), default=0.0)
+        telling = [min(weight / most_telling, 1.0) ** _COMMON if most_telling else 1.0 for weight in beside]
         scorer = Scorer(
             query,
             words(query),
-            [_weighed(known, each) for each in counted(asked, known.having)],
-            [(each, _weight_beside(reader, each, query)) for each in search.required],
+            weighed,
+            list(zip(search.required, beside, telling, strict=True)),
             search.lexical,
             average=known.average,
             manual_id=search.manual_id,
@@ -247,7 +259,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     return (
         _of_sections(of_words),
         _of_sections(having),
-        _Found(found.by_any_word, paths, scorer.certainty),
+        _Found(telling, found.by_any_word, paths, scorer.certainty),
         cutoff,
     )
 
@@ -282,9 +294,14 @@ def _is_said(required: RequiredTerm, query: str) -> bool:
     return bool(parts) and not any(each.forms.isdisjoint(said) for each in parts)
 
 
+def _is_grammar(required: RequiredTerm) -> bool:
+    said = runs(required.text)
+    return bool(said) and all(map(is_grammar, said))
+
+
 def _weight_beside(reader: Reader, required: RequiredTerm, query: str) -> float:
-    """Return what a required term is worth beside the words of the query: nothing if it is among them."""
-    having = 0 if _is_said(required, query) else frequency(reader, required)
+    """Return what a required term is worth beside the words of the query: nothing if it is among them, or grammar."""
+    having = 0 if _is_said(required, query) or _is_grammar(required) else frequency(reader, required)
     return idf(reader.manual.sections, having) if having else 0.0
 
 

@@ -129,7 +129,8 @@ class Scorer:
     """Scores rows for one query.
 
     `words` are those that a reader sees in it, `terms` what is counted, with what each is worth and whether the manual
-    has it at all. A required term that is among them already has the weight 0. `average` is the length of a body, in
+    has it at all. A required term that is among them already has the weight 0; each comes with how much it tells beside
+    them, from 0 to 1. `average` is the length of a body, in
     characters. The words of `manual_id` count as those of every path.
     """
 
@@ -138,7 +139,7 @@ class Scorer:
         query: str,
         words: Sequence[Term],
         terms: Sequence[tuple[Term, float, bool]],
-        required: Sequence[tuple[RequiredTerm, float]],
+        required: Sequence[tuple[RequiredTerm, float, float]],
         lexical: LexicalSettings,
         *,
         average: float,
@@ -213,13 +214,14 @@ class Scorer:
 
     def _look_for_required(self, found: Scored, around: str, length: float) -> None:
         counts: list[int] = []
-        for required, weight in self._required:
+        for required, weight, telling in self._required:
             hits, more = required.hits(found.row.body), required.hits(found.title) + required.hits(around)
             counts.append(hits + more)
             first = required.spellings[0].text if required.spellings else None
             as_written = first is not None and (first in found.title or first in found.row.body)
             if weight or not all(map(is_grammar, runs(required.text))):
-                found.has_required += bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)
+                has = bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)
+                found.has_required += has * (telling if weight else 1.0)
             if weight:
                 count = min(hits, _MOST_HITS) / length + min(more, 1)
                 found.asked_for += weight * count / (count + _K1)
@@ -291,7 +293,7 @@ class Scorer:
         scale = self._there / self._perfect
         # A term that no row has takes nothing from the others.
         there = sum(map(any, zip(*(each.required for each in rows), strict=True))) or 1
-        wanted = (total + sum(weight for _, weight in self._required)) * self._perfect
+        wanted = (total + sum(weight for _, weight, _ in self._required)) * self._perfect
         for each in rows:
             each.score, each.parts, each.signals = 0.0, [], []
             plain = sum(map(float.__mul__, weights, each.at_average)) / total

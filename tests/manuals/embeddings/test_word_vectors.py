@@ -75,7 +75,10 @@ async def test_loading_it_leaves_the_logging_of_the_process_alone(loads, monkeyp
 
 async def test_where_the_package_is_missing_the_extra_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "wordllama", None)
-    with trio.fail_after(WAIT), pytest.raises(EmbeddingFailed, match=r'install "openai-responses-mcp\[semantic\]"'):
+    with (
+        trio.fail_after(WAIT),
+        pytest.raises(EmbeddingFailed, match=r'install "openai-responses-mcp\[semantic\] @ git'),
+    ):
         await WordVectors().embed(["a"])
 
 

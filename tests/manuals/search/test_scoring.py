@@ -25,7 +25,7 @@ def scored(
 ) -> Scored:
     """Score a row beside one that has all the words."""
     counted = [(each, 2.0 * each.weight, True) for each in terms(query)]
-    demanded = [(required_term(each), 2.0) for each in required]
+    demanded = [(required_term(each), 2.0, 1.0) for each in required]
     scorer = Scorer(query, words(query), counted, demanded, lexical, average=600)
     found = scorer.look(Row(1, path, 1, title, above, foldable(normalise(body)), names=" ".join(parts_of_names(body))))
     scorer.score([found], [found, scorer.look(Row(2, "b.md", 1, "", "", foldable(normalise(query))))])
