@@ -101,17 +101,17 @@ def interrupts_alone(failures: Sequence[BaseException]) -> Generator[None]:
         yield
     except BaseException as error:  # noqa: ASYNC103  # a cancel alone is raised again behind this
         ours = _as_group(error).split(trio.Cancelled)[1]
-        if ours is None:
+        told = [each for each in failures if _as_group(each).split(trio.Cancelled)[1] is not None]
+        together = None if ours is None else ours.derive([*ours.exceptions, *told])
+        if together is None:
             if not failures:
                 raise
-            return
-        told = [each for each in failures if _as_group(each).split(trio.Cancelled)[1] is not None]
-        together = ours.derive([*ours.exceptions, *told])
-        if together.split(KeyboardInterrupt)[0] is not None:
+        elif together.split(KeyboardInterrupt)[0] is not None:
             raise KeyboardInterrupt from together  # noqa: ASYNC104
-        if not told:
+        elif told:
+            raise together from None  # noqa: ASYNC104
+        else:
             raise
-        raise together from None  # noqa: ASYNC104
 
 
 def _as_group(error: BaseException) -> BaseExceptionGroup[BaseException]:

@@ -64,7 +64,7 @@ async def embed(
         with StatusLine() as status:
             show = partial(status.show_progress, name, all_of_it=lacking.sections, of="sections")
             try:
-                document["embedded"] += await manuals.embed(name, on_progress=show)
+                document["embedded"] += await manuals.embed(name, on_progress=show, most=lacking.sections)
             except SectionsRefused as error:
                 document["embedded"] += error.kept
                 refused += error.places

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
+
+_MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
 class Parser(argparse.ArgumentParser):
@@ -13,9 +15,28 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(allow_abbrev=False, **given)
+        self._given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the options, and the words that are none, which it remembers."""
+        self._given = args or ()
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2; an option that is not known is named before the words that are missing beside it."""
+        unknown = [
+            word
+            for word in self._given
+            if word.startswith("-") and word != "-" and word.partition("=")[0] not in self._option_string_actions
+        ]
+        if unknown and message.startswith(_MISSING):
+            self._given = ()
+            self.refuse(unknown)
+        super().error(message)
 
     def parse_options(self, argv: Sequence[str]) -> argparse.Namespace:
         """Return the options; exits with 2 for a wrong command line."""
+        options: argparse.Namespace
         options, unknown = self.parse_known_args(argv)
         if unknown:
             self.refuse(unknown, argv)

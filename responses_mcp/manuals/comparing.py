@@ -82,8 +82,8 @@ class Comparing:
         model = model_name(self._embedder())
         return await self._threads.run(lambda library, check: library.outstanding(name, model, check))
 
-    async def fill(self, name: str, on_progress: Callable[[int], None]) -> int:
-        """Give vectors to all sections of a manual that have none; return how many got some.
+    async def fill(self, name: str, on_progress: Callable[[int], None], most: int | None = None) -> int:
+        """Give vectors to all sections of a manual that have none, or so many at most; return how many got some.
 
         One fill of an index is at work at a time, so that none pays for what another has in hand. Raises
         `EmbeddingFailed`, such as `SectionsRefused` when all is done but that, and `ManualsError` while another process
@@ -98,7 +98,8 @@ class Comparing:
         async with self._filling:
             try:
                 await self._threads.run(lambda library, check: library.begin_filling(check), indexing=True)
-                filled = await fill(embedder, following, partial(self._keep, embedder, filling=True), on_progress)
+                keep = partial(self._keep, embedder, filling=True)
+                filled = await fill(embedder, following, keep, on_progress, most)
             finally:
                 self._threads.end_filling()
         if filled.refused:

@@ -241,16 +241,19 @@ class Manuals:
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         return await self._rebuilding(lambda: self._comparing.outstanding(name))
 
-    async def embed(self, manual_id: str, *, on_progress: Callable[[int], None] | None = None) -> int:
+    async def embed(
+        self, manual_id: str, *, on_progress: Callable[[int], None] | None = None, most: int | None = None
+    ) -> int:
         """Give vectors to all sections of a manual that have none; return how many got some.
 
-        `on_progress` is told how many have. What is done stays done when this is cancelled or fails, or the process is
-        killed. Raises `EmbeddingFailed` when the provider does, `SectionsRefused`, which is below it, when all but the
-        sections that it refused have vectors, `ManualsError` while another process does the same and
-        where the index, which should be in a file, is in memory.
+        At most `most` sections are sent: while files change, those that lack vectors become others. `on_progress` is
+        told how many have them. What is done stays done when this is cancelled or fails, or the process is killed.
+        Raises `EmbeddingFailed` when the provider does, `SectionsRefused`, which is below it, when all but the sections
+        that it refused have vectors, `ManualsError` while another process does the same and where the index, which
+        should be in a file, is in memory.
         """
         name = await self._threads.run(partial(_name_on_disk, manual_id))
-        return await self._rebuilding(lambda: self._comparing.fill(name, on_progress or (lambda _: None)))
+        return await self._rebuilding(lambda: self._comparing.fill(name, on_progress or (lambda _: None), most))
 
     def require_run(self) -> None:
         """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""

@@ -21,6 +21,7 @@ from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answ
 from responses_mcp.responses_api.response.web_pages import without_markers
 from responses_mcp.sanitization import sanitized_json
 from responses_mcp.settings.time_zone import zone_of
+from responses_mcp.usage.bill import usage_from
 
 Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
 
@@ -149,6 +150,7 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
             blocked=blocked,
             files=files,
         )
+        answer = replace(answer, usage=None if row.usage is None else usage_from(row.usage))
         data = _data(response, redact) if row.has_schema else None
         why = _NO_DATA if row.has_schema and data is None else None
         return replace(plain, status=status, answer=answer, data=data, error=why)

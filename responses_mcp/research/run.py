@@ -256,6 +256,8 @@ class Run:
         while self.row.state is not State.ENDED:
             with trio.CancelScope() as self._doing:
                 trigger = await self._do(action)
+                if trigger is Trigger.FINISHED and self._lacks_output:
+                    trigger = await self._ended_or(trigger)  # whose answer is still to be had
                 if self._overtaken is None:
                     action = self._happens(trigger)
             if (instead := self._instead()) is not None:
@@ -263,6 +265,11 @@ class Run:
             elif self._doing.cancelled_caught:  # the time for an id to come is over
                 action = self._happens(Trigger.LOST)
         await self._close(action)
+
+    @property
+    def _lacks_output(self) -> bool:
+        known = self.row.durable and self.row.response_id is not None
+        return known and self._response.get("status") in WITH_ANSWER and not self._response.get("output")
 
     async def _do(self, action: Action | None) -> Trigger:
         match action:
@@ -405,10 +412,7 @@ class Run:
             with trio.move_on_after(CANCEL_TRY):
                 once = RetryPolicy(max_retries=0, wait=backoff)  # these are the retries
                 self._response = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
-                seen = self._seen()
-                if self._response.get("status") in WITH_ANSWER and not self._response.get("output"):
-                    return await self._ended_or(seen)  # whose answer is still to be had
-                return seen
+                return self._seen()
         except UpstreamError as error:
             self._error = error
             if is_unpaid(error) and error.status not in (None, 429):
@@ -651,6 +655,7 @@ class Run:
 
     # The row
 
+    @trio.lowlevel.enable_ki_protection
     async def _keep(self, everything: trio.CancelScope) -> None:
         told = False
         while self.owned:
@@ -694,6 +699,7 @@ class Run:
         elif cancel_asked and not self.cancelled and row.status is None:
             self.cancel()
 
+    @trio.lowlevel.enable_ki_protection
     async def _watch_time(self) -> None:
         await trio.sleep(self._seconds_left())
         if self.cancelled:

@@ -178,9 +178,12 @@ class RunsFile:
             done = connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row))
             if done.rowcount:
                 return row.cancel_asked
-            # Whoever took it over ended it for want of an id, which has come since: its answer can be had.
-            late = "UPDATE run SET response_id = ? WHERE id = ? AND response_id IS NULL AND maybe_paid"
-            connection.execute(late, (row.response_id, row.id))
+            # Whoever took it over ended it knowing nothing; its owner had only been stopped, and may have the answer.
+            blind = "id = ? AND response_id IS NULL AND maybe_paid AND NOT confirmed"
+            back = f"UPDATE run SET {names}, owner = ? WHERE {blind} AND status = 'failed'"  # noqa: S608
+            if connection.execute(back, (*new, row.owner, row.id)).rowcount:
+                return bool(row.cancel_asked)
+            connection.execute(f"UPDATE run SET response_id = ? WHERE {blind}", (row.response_id, row.id))  # noqa: S608
             return None
 
     def correct(self, row: Row) -> None:

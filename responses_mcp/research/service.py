@@ -76,6 +76,9 @@ _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are lo
 _LONGEST_ID: Final = 64
 _MOST_LISTED: Final = 100
 _USUALLY_LISTED: Final = 20
+_without_interrupts: Final = trio.lowlevel.enable_ki_protection
+"""Ctrl-C strikes whatever task is running; in one of ours it would lose an answer. So the host's own task is struck."""
+
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
 
 
@@ -324,6 +327,7 @@ class Research:
         failed: list[Exception] = []
         over = trio.Event()
 
+        @_without_interrupts
         async def see_through() -> None:
             try:
                 done.append(await work())
@@ -503,6 +507,7 @@ class Research:
             run.stop()
         self._nursery.start_soon(self._work, run)
 
+    @_without_interrupts
     async def _work(self, run: Run) -> None:
         run_id = run.row.id
         try:
@@ -536,6 +541,7 @@ class Research:
     def _place_of(self, run_id: str) -> int | None:
         return next((place for place, waiting in enumerate(self._line) if waiting == run_id), None)
 
+    @_without_interrupts
     async def _look_after(self, keeper: Keeper) -> None:
         """Take over runs that nobody owns, now and then, and forget old ones."""
         while True:

@@ -30,6 +30,10 @@ from responses_mcp import cli
         ("research list --jsn", "research list: error: there is no option --jsn; did you mean --json?"),
         ("manuals", "manuals: error: COMMAND is missing; it is one of index, find, read, ls"),
         ("manuals search oil change", "manuals: error: there is no command search; did you mean find?"),
+        (
+            "manuals find --force --root x",
+            "manuals find: error: there is no option --force; put -- before words that begin with -",
+        ),
         ("manuals open guide a.md", "manuals: error: there is no command open; did you mean read?"),
         ("manuals --root x ls", "manuals: error: put --root behind a command"),
         ("manuals ls --rooot x", "manuals ls: error: there is no option --rooot; did you mean --root?"),

@@ -200,6 +200,58 @@ def test_a_second_ctrl_c_while_the_first_leaves_ends_the_program(tmp_path: Path)
     assert b"KeyboardInterrupt" in said
 
 
+STRUCK: Final = """
+import signal, sys, trio
+from pathlib import Path
+from responses_mcp.research.service import Research
+from responses_mcp.usage.meter import Meter
+from tests.research.upstream import researching, slow
+
+async def main():
+    upstream = slow(0.01 if sys.argv[2] == "leaving" else 30)
+    play = upstream._play
+    give_up = Research.give_up
+    close = Meter.aclose
+
+    async def struck_in_a_run(reply, reader):
+        if sys.argv[2] == "run":
+            signal.raise_signal(signal.SIGINT)
+        await play(reply, reader)
+
+    async def struck_in_leaving(self):
+        if sys.argv[2] == "leaving":
+            signal.raise_signal(signal.SIGINT)
+        await give_up(self)
+
+    async def told(self):
+        print("closed")
+        await close(self)
+
+    upstream._play = struck_in_a_run
+    Research.give_up = struck_in_leaving
+    Meter.aclose = told
+    try:
+        async with researching(upstream, Path(sys.argv[1])) as research:
+            run = await research.start("why?")
+            await research.result(run, wait_seconds=1 if sys.argv[2] == "leaving" else 60)
+    finally:
+        print([each.response_id is not None for each in research._keeper.file._select("1", ())])
+
+trio.run(main)
+"""
+
+
+@posix
+@pytest.mark.parametrize("moment", ["run", "leaving"])
+def test_ctrl_c_that_strikes_a_task_of_research_loses_no_id_and_leaves_nothing_open(
+    moment: str, tmp_path: Path
+) -> None:
+    command = [*python(STRUCK), str(tmp_path), moment]
+    done = subprocess.run(command, capture_output=True, env=environment(tmp_path), timeout=WAIT, check=False)
+    assert b"KeyboardInterrupt" in done.stderr
+    assert done.stdout.split() == [b"closed", b"[True]"]
+
+
 async def test_a_run_that_waits_to_be_asked_again_is_left_at_once_and_not_asked_again(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

@@ -48,8 +48,9 @@ async def fill(
     following: Callable[[int], Awaitable[Sequence[Section]]],
     keep: Callable[[Sequence[tuple[Section, Vectors]]], Awaitable[int]],
     report: Callable[[int], None],
+    most: int | None = None,
 ) -> Filled:
-    """Embed all sections, those of a batch that is refused one by one.
+    """Embed all sections, or so many at most, those of a batch that is refused one by one.
 
     `following` gives some of the sections without vectors whose ids are above a number, `keep` writes those of a batch
     in one transaction and counts them. `report` is told how many are done. What is kept stays when this fails or is
@@ -84,14 +85,15 @@ async def fill(
         report(done)
 
     async def work() -> None:
-        nonlocal last
+        nonlocal last, most
         try:
             while not failures:
                 async with turn:
-                    sections = batch(await following(last))
+                    sections = batch((await following(last))[:most])
                     if not sections:
                         return
                     last = sections[-1].id
+                    most = None if most is None else most - len(sections)
                 await send(sections)
         except Exception as failure:  # noqa: BLE001  # raised below, in no group
             failures.append(failure)

@@ -17,6 +17,7 @@ _ENDS: Final = "。！？!?．"  # behind which Japanese may be cut, where it ha
 _PAUSES: Final = "、，」』）)]}"
 _JOINER: Final = "\u200d"  # of several emoji to one
 _TONES: Final = "🏻🏼🏽🏾🏿"
+_HALF_WIDTH_MARKS: Final = "\uff9e\uff9f"  # which Unicode counts as letters
 _FLAGS: Final = re.compile("[\U0001f1e6-\U0001f1ff]{2}")  # two letters make one
 _SHOWN_BY_NOBODY: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
@@ -95,7 +96,7 @@ def _end_of(text: str, most: int) -> int:
 def _belongs(text: str, at: int) -> bool:
     """Tell whether a character is a mark on the one before it, or one emoji with it."""
     return (
-        text[at] in (_JOINER, *_TONES)
+        text[at] in (_JOINER, *_TONES, *_HALF_WIDTH_MARKS)
         or text[at - 1] == _JOINER
         or unicodedata.category(text[at]).startswith("M")
         or _FLAGS.match(text, at - 1) is not None

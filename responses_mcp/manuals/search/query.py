@@ -46,6 +46,7 @@ _MOST_QUERIES: Final = 16  # that are kept: each manual is asked the same, which
 _MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
 _MOST_WORDS: Final = 120  # of the index, for them
 _MOST_COUNTED: Final = 80  # terms
+_MOST_TOKENS: Final = 32  # of a word, such as a name of many parts, by which the index is asked for it
 _LONGEST_RUN: Final = 32  # characters of Japanese without a mark; more than one word
 _KANJI: Final = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 _KANA: Final = r"[\u3041-\u3096]"
@@ -196,7 +197,7 @@ def spellings(text: str) -> list[str]:
 
 def term(text: str, weight: float = 1.0, family: frozenset[str] = frozenset()) -> Term:
     """Make a term of a folded text. The words of its `family` are found where it is looked for in texts, too."""
-    tokens = tuple(asked(text))
+    tokens = tuple(asked(text))[:_MOST_TOKENS]
     every = forms(text)
     match = any_of(sorted(every)) if tokens == (text,) else phrase(tokens)
     every |= family
