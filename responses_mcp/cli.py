@@ -37,7 +37,6 @@ openai-responses-mcp: waiting for an MCP client, but stdin is a terminal; Ctrl-C
 To set up a client: openai-responses-mcp install claude-code (or codex, gemini and others).
 To ask a question: openai-responses-mcp ask 'What is new in Python?'"""
 
-_OF_SERVER = ("--stdio", "--show-config", "--toolsets")
 _OF_MANUALS = ("find", "index", "ls", "read")
 _MEANT = {  # what others call it
     "config": "--show-config",
@@ -136,7 +135,9 @@ def _before_command(argv: Sequence[str]) -> str | None:
     command = next((word for word in argv if word in COMMANDS), None)
     if command is None or not argv[0].startswith("-"):
         return None
-    if argv[0].partition("=")[0] in _OF_SERVER:
+    from responses_mcp.commands.parser import OF_SERVER  # noqa: PLC0415  # for mistakes alone
+
+    if argv[0].partition("=")[0] in OF_SERVER:
         return f"leave {argv[0]} out, which is for a server: {program()} {command} …"
     return f"put {argv[0]} behind the command: {program()} {command} …"
 

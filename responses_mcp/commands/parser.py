@@ -7,6 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn, cast
 
+OF_SERVER: Final = ("--stdio", "--show-config", "--toolsets")
+"""Options of the server alone, before any command."""
+
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
@@ -107,8 +110,12 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
     """Return what is wrong with a word that is none of the options, and which may have been meant; else `cure`."""
     if word in {"-V", "--version"}:
         return f"there is no option {word} of a command; did you mean openai-responses-mcp --version?"
-    short = [each for each in options if len(word) == 2 and each.startswith(f"-{word}")]
-    near = short or get_close_matches(word.partition("=")[0], list(options), 1)
+    name = word.partition("=")[0]
+    if name in OF_SERVER:
+        return f"leave {name} out, which is for a server"
+    longer = [each for each in options if each.startswith(f"-{word}" if len(word) == 2 else name)]
+    bare = {each.lstrip("-"): each for each in options}
+    near = longer or [bare[each] for each in get_close_matches(name.lstrip("-"), bare, 1)]
     meant = f"one of {', '.join(near)}" if len(near) > 1 else "".join(near)
     advice = f"did you mean {meant}?" if near else cure
     return f"there is no option {word}" + (f"; {advice}" if advice else "")

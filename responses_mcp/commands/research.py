@@ -109,15 +109,14 @@ def run(argv: Sequence[str]) -> int:
         options, work = _parser_of_runs(argv[0]).parse_options(argv[1:]), _RUNS[argv[0]]
     else:
         parser = build_parser()
-        if argv and argv[0].isascii() and argv[0].isalpha():  # perhaps not a question to pay for
-            if len(argv) > 1 and argv[1].startswith("run_"):
-                parser.error(no_command(argv[0], _RUNS))
-            if len(argv) == 1 and get_close_matches(argv[0], _RUNS, 1):
-                parser.error(f"{no_command(argv[0], _RUNS)} To ask it, put -- before it")
         options, work = parser.parse_words(argv), _research
-        match options.question:
-            case ["list" as action] | ["show" | "cancel" as action, _] if "--" not in argv:
+        match [] if "--" in argv else options.question:  # perhaps not a question to pay for
+            case ["list" as action] | ["show" | "cancel" as action, _]:
                 parser.error(f"put {action} first: {NAME} research {action} …; to ask it, put -- before it")
+            case [word, run_id] if run_id.startswith("run_"):
+                parser.error(no_command(word, _RUNS))
+            case [word] if get_close_matches(word, _RUNS, 1):
+                parser.error(f"{no_command(word, _RUNS)} To ask it, put -- before it")
             case _:
                 pass
     code = OK

@@ -46,6 +46,10 @@ from responses_mcp import cli
         ("--debug ask why", "put --debug behind the command: openai-responses-mcp ask …"),
         ("--stdio ask why", "leave --stdio out, which is for a server: openai-responses-mcp ask …"),
         ("--show-config ask why", "leave --show-config out, which is for a server: openai-responses-mcp ask …"),
+        ("research --json lst", "there is no command lst; did you mean list? To ask it, put -- before it"),
+        ("ask --stdio hi", "leave --stdio out, which is for a server"),
+        ("ask hi --max 3", "there is no option --max; did you mean --max-results?"),
+        ("manuals read guide a.md --foo", "there is no option --foo"),
         ("research --json list", "put list first: openai-responses-mcp research list …; to ask it, put -- before it"),
         (
             "research --effort deep show run_1",
