@@ -132,7 +132,8 @@ def command_first(argv: Sequence[str]) -> list[str]:
 
 def _before_command(argv: Sequence[str]) -> str | None:
     """Return what is wrong with options that stand before a command, None if none do."""
-    command = next((word for word in argv if word in COMMANDS), None)
+    value = 2 if argv[0] in ("--toolsets", "--config") else 0  # whose value may be called like a command
+    command = next((word for word in argv[value:] if word in COMMANDS), None)
     if command is None or not argv[0].startswith("-"):
         return None
     from responses_mcp.commands.parser import OF_SERVER  # noqa: PLC0415  # for mistakes alone

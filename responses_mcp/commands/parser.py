@@ -27,9 +27,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2; an option that is not known is named before the words that are missing beside it."""
+        given = [*self._given, "--"]
         unknown = [
             word
-            for word in self._given
+            for word in given[: given.index("--")]
             if word.startswith("-") and word != "-" and word.partition("=")[0] not in self._option_string_actions
         ]
         if unknown and message.startswith(_MISSING):
