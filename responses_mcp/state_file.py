@@ -56,7 +56,7 @@ class StateFile:
                 self._prepare(connection)
             except BaseException as error:
                 connection.close()
-                if not (isinstance(error, sqlite3.DatabaseError) and _is_broken(error)):
+                if not _is_broken(error):
                     raise
                 self._move_aside(before)
             else:
@@ -65,13 +65,13 @@ class StateFile:
 
     def failed(self, error: BaseException) -> None:
         """Take note of why a use of the file failed: one that is broken within is moved aside, for the next use."""
-        if not (isinstance(error, sqlite3.DatabaseError) and _is_broken(error)):
+        if not _is_broken(error):
             return
         before = _identity(self.path)
         try:
             with closing(sqlite3.connect(self.path, timeout=self.patience)) as connection:
                 is_broken = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
-        except sqlite3.DatabaseError as worse:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as worse:
             is_broken = _is_broken(worse)
         if is_broken:
             with suppress(OSError):
@@ -124,8 +124,10 @@ def _readable(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
-def _is_broken(error: sqlite3.DatabaseError) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
+def _is_broken(error: BaseException) -> bool:
+    if isinstance(error, UnicodeDecodeError):  # of a message that quotes a name in the file
+        return True
+    return isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -27,7 +27,7 @@ from responses_mcp.commands.installed import (
     read_by_server,
     secret_variables,
 )
-from responses_mcp.commands.parser import Parser
+from responses_mcp.commands.parser import Parser, not_blank
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
@@ -76,12 +76,16 @@ def build_parser() -> Parser:
         default="user",
         help="user (default), or project: a file in this folder",
     )
-    parser.add_argument("--toolsets", metavar="NAMES", help="toolsets to offer, with commas between")
-    parser.add_argument("--manuals", metavar="DIR", help="folder of manuals to offer")
-    parser.add_argument("--manuals-root", metavar="DIR", dest="manuals", help=argparse.SUPPRESS)  # its older name
+    parser.add_argument("--toolsets", metavar="NAMES", type=not_blank, help="toolsets to offer, with commas between")
+    parser.add_argument("--manuals", metavar="DIR", type=not_blank, help="folder of manuals to offer")
+    parser.add_argument(  # its older name
+        "--manuals-root", metavar="DIR", dest="manuals", type=not_blank, help=argparse.SUPPRESS
+    )
     parser.add_argument("--trust", action="store_true", help="let the client call without asking (gemini)")
-    parser.add_argument("--file", metavar="PATH", help="the client's file, if it is not in the usual place")
-    parser.add_argument("--config", metavar="PATH", help="YAML file that the server is to read")
+    parser.add_argument(
+        "--file", metavar="PATH", type=not_blank, help="the client's file, if it is not in the usual place"
+    )
+    parser.add_argument("--config", metavar="PATH", type=not_blank, help="YAML file that the server is to read")
     return parser
 
 

@@ -129,6 +129,13 @@ def without_blanks(text: str) -> str:
     return text
 
 
+def not_blank(text: str) -> str:
+    """Return an argument that says something: an empty one is mostly a variable that is not set."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty; is a variable in it not set?")
+    return text
+
+
 def whole_number(least: int, most: int) -> Callable[[str], int]:
     """Return the type of an argument that is a whole number."""
 

@@ -110,7 +110,8 @@ def run(argv: Sequence[str]) -> int:
     else:
         parser = build_parser()
         options, work = parser.parse_words(argv), _research
-        match [] if "--" in argv else options.question:  # perhaps not a question to pay for
+        words: list[str] = [] if "--" in argv else options.question
+        match words:  # perhaps not a question to pay for
             case ["list" as action] | ["show" | "cancel" as action, _]:
                 parser.error(f"put {action} first: {NAME} research {action} …; to ask it, put -- before it")
             case [word, run_id] if run_id.startswith("run_"):
@@ -144,7 +145,9 @@ def _call(settings: Settings, work: Callable[[Research, Watch], Any]) -> Any:
 
 def _names(given: Sequence[str] | None) -> list[str] | None:
     """Return what an option that may be repeated names, with commas or blanks between."""
-    return None if given is None else " ".join(given).replace(",", " ").split()
+    if given is None:
+        return None
+    return [name for each in given for name in each.replace(",", " ").split() or [each]]  # a blank one is refused
 
 
 def _research(options: argparse.Namespace, settings: Settings) -> int:

@@ -422,10 +422,12 @@ class Run:
 
     async def _ended_or(self, trigger: Trigger) -> Trigger:
         """Return whether the response has ended, for which its cancel may have been refused; `trigger` if not."""
+        before = self._response
         with suppress(UpstreamError), trio.move_on_after(CANCEL_TRY):
             self._response = await self._api.look_up_run(self.row.response_id or "", seconds=CANCEL_TRY)
             if (seen := self._seen()) is Trigger.FINISHED:
                 return seen
+        self._response = before
         return trigger
 
     async def _sending(self) -> None:

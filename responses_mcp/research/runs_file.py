@@ -179,12 +179,15 @@ class RunsFile:
             if done.rowcount:
                 return row.cancel_asked
             # Whoever took it over ended it knowing nothing; its owner had only been stopped, and may have the answer.
-            blind = "id = ? AND response_id IS NULL AND maybe_paid AND NOT confirmed"
-            back = f"UPDATE run SET {names}, owner = ? WHERE {blind} AND status = 'failed'"  # noqa: S608
-            if connection.execute(back, (*new, row.owner, row.id)).rowcount:
-                return bool(row.cancel_asked)
-            connection.execute(f"UPDATE run SET response_id = ? WHERE {blind}", (row.response_id, row.id))  # noqa: S608
-            return None
+            ended = connection.execute(
+                f"UPDATE run SET {names}, owner = ? WHERE id = ? AND response_id IS NULL AND maybe_paid "  # noqa: S608
+                "AND NOT confirmed AND status IN ('failed', 'cancelled')",
+                (*new, row.owner, row.id),
+            )
+            if not ended.rowcount:
+                return None
+            (asked,) = connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()
+            return bool(asked)
 
     def correct(self, row: Row) -> None:
         """Write what was found of a run that was given up: that it has an answer after all, or how it ended."""
@@ -240,7 +243,7 @@ class RunsFile:
                 yield connection
         except OSError as error:
             raise self._unusable(error.strerror or type(error).__name__) from error
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self._file.failed(error)
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             raise self._unusable(_WHY.get(code, str(error))) from error

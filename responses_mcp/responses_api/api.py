@@ -125,13 +125,13 @@ class ResponsesApi:
             "/responses", body, answer, on_phase=on_phase, on_text=on_text, policy=policy, room=room, bill=bill
         )
 
-    async def post(
-        self, path: str, body: JsonObject, read: Callable[[JsonObject], T], *, policy: RetryPolicy | None = None
-    ) -> T:
+    async def post(self, path: str, body: JsonObject, read: Callable[[JsonObject], T], *, once: bool = False) -> T:
         """Ask another endpoint of the same server and return what `read` makes of the JSON object that it answers.
 
-        Connections, time limit, retries and errors are those of `create`.
+        Connections, time limit, retries and errors are those of `create`. With `once` only a request with a parameter
+        that is refused is repeated, without that.
         """
+        policy = RetryPolicy(max_retries=1, wait=backoff, repeats=lambda _: False) if once else None
 
         def answer(reader: ReplyReader) -> T:
             found = reader.json_object()

@@ -598,6 +598,28 @@ async def test_an_owner_that_was_stopped_while_another_server_gave_its_run_up_go
                 assert await two.result(run) == found
 
 
+async def test_an_owner_that_was_stopped_while_its_run_was_cancelled_elsewhere_cancels_it_at_the_api(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async def stopped_for_a_while(work: Callable[[], Any]) -> Any:
+        if trio.current_time() > 1:
+            await trio.sleep_until(50)
+        return await at_once(work)
+
+    upstream = slow(30.0)
+    upstream.latency = 45.0
+    async with researching(upstream, tmp_path, in_thread=stopped_for_a_while) as one:
+        run = await one.start("why?")
+        await trio.sleep(1.5)
+        upstream.latency = 0.0
+        async with researching(upstream, tmp_path) as two:
+            view = await two.cancel(run)
+            assert (view.status, view.confirmed) == ("cancelled", False)
+            await trio.sleep_until(80)
+            view = await two.result(run)
+            assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
+
+
 async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for_now(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

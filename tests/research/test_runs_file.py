@@ -5,7 +5,7 @@ import sqlite3
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +239,21 @@ def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
     assert file.get("run_1", "mine") == row()
     assert len(list(file.path.parent.glob(f"{FILE}.broken-*"))) == 1
     assert "was broken" in caplog.text
+
+
+def test_a_name_in_the_file_that_is_no_text_is_a_broken_file_too(file: RunsFile) -> None:
+    file.add(row(), join=True)
+    with closing(sqlite3.connect(file.path)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = bytearray(file.path.read_bytes())
+    at = data.find(b"run_created")
+    data[at] = 0x86
+    data[data.find(b"CREATE") + 1] = 0x86
+    file.path.write_bytes(data)
+    with suppress(RunsFileUnusable):
+        file.recent("mine", 1)
+    file.add(row("run_2"), join=True)
+    assert file.get("run_2", "mine") is not None
 
 
 def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> None:

@@ -183,11 +183,14 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("バルブの電極を閉める", None),
         ("相続税のバルブ", "相続税"),
         ("漢方薬 バルブ", "漢方薬"),
+        ("庭のバルブ", "庭"),
         ("毎晩決まったバルブ", None),
         ("open FileHandle", None),
         ("error E104", None),
         ("valves treat", None),
         ("treat 1,000 cats", "1,000"),
+        ("cats,ringworm/xyzzy,treat", "xyzzy"),
+        ("treat cats with plugh/xyzzy", "plugh/xyzzy"),
         ("treat cats at https://vet.example/cats?page=1", "https://vet.example/cat…"),
         ("treat cats.md", None),
         ("openness of the file", None),
@@ -222,6 +225,26 @@ async def test_a_word_that_nobody_has_is_found_by_another_of_its_family(tmp_path
         found = await searched(here, "timeout management")
         assert found["results"][0]["path"] == "clock.md"
         assert "note" not in found
+
+
+@pytest.mark.parametrize("query", ["unscrew", "grease", "締める", "torque", "a/b"])
+async def test_a_word_behind_an_escape_of_json_is_found_as_such(tmp_path: Path, query: str) -> None:
+    steps = "Open the valve.\nunscrew the cap.\n\tgrease it.\r\nボルトを締める。 \\torque a/b"
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/a.json").write_text(json.dumps({"steps": steps}).replace("a/b", "a\\/b"), encoding="utf-8")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, query)
+        assert "note" not in found
+        assert found["results"][0]["score"] > 0.3
+        assert "\\n" not in found["results"][0]["snippet"]
+
+
+async def test_a_word_that_one_manual_has_is_not_looked_for_by_its_family_in_the_others(tmp_path: Path) -> None:
+    write(tmp_path, "keyboard/keys.md", "# Control keys\n\nHold Control.\n")
+    write(tmp_path, "cluster/ingress.md", "# Ingress\n\nThe controller watches it, and others do as well.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, "controller")
+        assert [each["path"] for each in found["results"]] == ["ingress.md"]
 
 
 @pytest.mark.parametrize("query", ["SHA-256", "SHA256"])

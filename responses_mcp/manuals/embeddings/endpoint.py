@@ -21,13 +21,12 @@ from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.manuals.embeddings.embedder import USED, EmbeddingFailed, TextsRefused
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.retry import RetryPolicy, backoff
 from responses_mcp.settings.model import EmbeddingsSettings
 
 _LONGEST: Final = 8192  # numbers of a vector
 _MOST_TOKENS: Final = 100_000_000  # of one reply; more is no count
 _HURRY: Final = 5.0  # seconds, as a search has them, in which nothing is waited for to be asked again
-_OF_ENCODING: Final = re.compile("encoding_format|base64")
+_OF_ENCODING: Final = re.compile("encoding.?format|base64|float", re.IGNORECASE)
 _OF_THE_TEXTS: Final = (400, 413, 422)  # statuses: one is too long, for example
 _WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
 _OF_ANSWERS: Final = re.compile(
@@ -83,10 +82,9 @@ class EmbeddingsEndpoint:
     async def _post(self, body: JsonObject, count: int) -> Sequence[Sequence[float]]:
         # Who has no time to wait is told why it failed, and not that there was no time.
         left = trio.current_effective_deadline() - trio.current_time()
-        once = RetryPolicy(max_retries=1, wait=backoff, repeats=lambda _: False) if left <= _HURRY else None
         wanted = self._settings.dimensions
         return await self._api.post(
-            "/embeddings", body, lambda reply: _vectors(_counted(reply), count, wanted), policy=once
+            "/embeddings", body, lambda reply: _vectors(_counted(reply), count, wanted), once=left <= _HURRY
         )
 
     def _told(self, error: UpstreamError) -> str:

@@ -21,7 +21,7 @@ from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.pages import Text, steadily
 from responses_mcp.manuals.files.sections import LEADS, Heading, Outline
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
-from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, visible
+from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, visible, without_short_escapes
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import LETTER, normalise, stem
@@ -248,8 +248,9 @@ def _best(
         check()
         raw = kept + span.text
         line = line or span.start.line
-        if not json or _at_most(raw, weights) > most:
-            folded, lengths = _folded(raw, json=json)
+        plain = without_short_escapes(raw) if json else raw
+        if not json or _at_most(plain, weights) > most:
+            folded, lengths = _folded(plain, json=json)
             window = _window(folded, weights, most)
             if window is not None:
                 most, first, last = window
@@ -389,7 +390,8 @@ def _raw(place: int, lengths: list[tuple[int, int]] | None) -> int:
 
 
 def _unescaped(text: str) -> str:
-    """Return a text with the characters that JSON writes as numbers; halves of characters are replaced."""
+    """Return a text with the characters that JSON writes as numbers, halves replaced, and blanks for its own."""
+    text = without_short_escapes(text)
     if "\\u" not in text:
         return text
     found = _ESCAPE.sub(lambda escape: visible(chr(int(escape[1], 16))), text)

@@ -34,6 +34,7 @@ _NO_TEXT: Final = re.compile("\0|\x1b\\$[@B]")
 # Also what Python makes of bytes that stand for nothing.
 _NO_JAPANESE: Final = re.compile(f"{_NO_TEXT.pattern}|[\x80-\x9f\ue000-\uf8ff]")
 _NOT_ASCII: Final = re.compile("[^\0-\x7f]+")
+_SHORT_ESCAPE: Final = re.compile(r"\\(u|[\\\"/bfnrt])")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes
 
@@ -110,6 +111,16 @@ def _decoded(handle: BinaryIO, encoding: str, errors: str, check: CancellationCh
 def visible(text: str) -> str:
     """Return text with each control character, but tabs and newlines, as the character that depicts it."""
     return _CONTROL.sub(_depicted, text) if _CONTROL.search(text) else text
+
+
+def without_short_escapes(text: str) -> str:
+    """Return a text of JSON, as long as before, in which escapes of two characters are blanks, and no part of a word."""
+    return _SHORT_ESCAPE.sub(_blank, text) if "\\" in text else text
+
+
+def _blank(found: re.Match[str]) -> str:
+    escaped = found[1]
+    return found[0] if escaped == "u" else f" {escaped}" if escaped in '"/' else "  "
 
 
 def _depicted(found: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, NamedTuple, cast
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.files.sections import sections
-from responses_mcp.manuals.files.texts import Lines, spans, visible
+from responses_mcp.manuals.files.texts import Lines, spans, visible, without_short_escapes
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import foldable, normalise, parts_of_names, spaced
 
@@ -93,15 +93,23 @@ def _whole(text: str) -> str:
 
 
 def _unescaped(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the text of a JSON file with the characters that it writes as numbers; some are halves of characters."""
+    """Yield the text of a JSON file with the characters that it writes as numbers, some halves of them, and blanks."""
     kept = ""
     for piece in pieces:
         text = kept + piece
-        cut = _CUT_ESCAPE.search(text, max(len(text) - 5, 0))
-        end = cut.start() if cut else len(text)
+        end = _end_of_whole(text)
         kept = text[end:]
-        yield _ESCAPE.sub(lambda found: visible(chr(int(found[1], 16))), text[:end])
+        yield _ESCAPE.sub(lambda found: visible(chr(int(found[1], 16))), without_short_escapes(text[:end]))
     yield kept
+
+
+def _end_of_whole(text: str) -> int:
+    """Return where the escape begins that the end of a text cuts off; else its end. Of two backslashes one is a text."""
+    cut = _CUT_ESCAPE.search(text, max(len(text) - 5, 0))
+    if cut is None:
+        return len(text)
+    before = text[: cut.start()]
+    return len(text) if (len(before) - len(before.rstrip("\\"))) % 2 else cut.start()
 
 
 class Hashed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple
@@ -26,6 +27,7 @@ _AT_ONCE: Final = 100  # of them, because each may be a page of the disk
 _MOST_REMEMBERED: Final = 50_000  # counts, of all manuals: a search asks twice for those of each
 _MOST_PHRASES: Final = 1_024  # words of which the phrases are kept: each manual is asked for the same
 _FORMS: Final = -1  # in place of the most that is counted, for the forms of a word
+_RELATIVES: Final = -2  # and for the others of its family
 EVERY: Final = 2**62
 """A count without a limit."""
 Counts = OrderedDict[tuple[Manual, str, int, str], int]
@@ -77,30 +79,34 @@ class Reader:
             self._remember(key, count)
         return count
 
-    def match(self, term: Term) -> str:
-        """Return what asks the index for a term as its `match` does, of forms those that the manual has."""
+    def match(self, term: Term, *, related: bool = False) -> str:
+        """Return what asks the index for a term as its `match` does, of forms those that the manual has.
+
+        With `related` it is asked for the words of its family.
+        """
         if term.compound is not None:
             return self._there(term.text, [phrase(asked(each)) for each in spellings(term.text)])
-        return self.any_form(term.text) if term.tokens == (term.text,) else term.match
+        return self.any_form(term.text, related=related) if term.tokens == (term.text,) else term.match
 
-    def any_form(self, word: str) -> str:
-        """Return what asks the index for a word in those of its forms that the manual has; without any, its relatives.
+    def any_form(self, word: str, *, related: bool = False) -> str:
+        """Return what asks the index for a word, or with `related` for its family, in forms that the manual has.
 
-        A word has up to thirty forms, and the index ranks by all that it is asked for, whether it has them or not.
+        A word has up to thirty, and the index ranks by all that it is asked for, whether it has them or not.
         """
-        phrases, others = _phrases(word)
-        return phrases[0] if len(phrases) == 1 else self._there(word, phrases, others)
+        phrases = _phrases(word, related=related)
+        if related:
+            return self._there(word, phrases, _RELATIVES) if phrases else phrase([word])
+        return phrases[0] if len(phrases) == 1 else self._there(word, phrases)
 
-    def _there(self, word: str, phrases: Sequence[str], others: Sequence[str] = ()) -> str:
-        """Return what asks the index for a word by those of some phrases that the manual has, or else of others."""
-        key = (self.manual, word, _FORMS, "")
+    def _there(self, word: str, phrases: Sequence[str], kind: int = _FORMS) -> str:
+        """Return what asks the index for a word by those of some phrases that the manual has."""
+        key = (self.manual, word, kind, "")
         there = self._counts.get(key)  # a bit for each
         if there is None:
-            there = self._which(phrases)
-            if not there and others and self._which([" OR ".join(others)]):
-                there = self._which(others) << len(phrases)
+            some = kind == _FORMS or self._which([" OR ".join(phrases)])  # of a hundred relatives mostly none
+            there = self._which(phrases) if some else 0
             self._remember(key, there)
-        found = [each for at, each in enumerate((*phrases, *others)) if there >> at & 1] or [phrase([word])]
+        found = [each for at, each in enumerate(phrases) if there >> at & 1] or [phrase([word])]
         return found[0] if len(found) == 1 else f"({' OR '.join(found)})"
 
     def _which(self, phrases: Sequence[str]) -> int:
@@ -163,11 +169,9 @@ class Reader:
 
 
 @lru_cache(_MOST_PHRASES)
-def _phrases(word: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what asks the index for each form of a word, and for each of its relatives."""
-    return tuple(phrase([form]) for form in sorted(forms(word))), tuple(
-        phrase([each]) for each in sorted(relatives(word))
-    )
+def _phrases(word: str, *, related: bool = False) -> tuple[str, ...]:
+    """Return what asks the index for each form of a word, or for each of its relatives."""
+    return tuple(phrase([each]) for each in sorted(relatives(word) if related else forms(word)))
 
 
 def _holds(literal: str) -> str:
@@ -177,21 +181,30 @@ def _holds(literal: str) -> str:
 class Frequencies(NamedTuple):
     """How many of so many `sections` have a term, by its `match`: in all manuals that one question is asked of.
 
-    `average` is the average length of those sections, in characters; `manuals` is the number of manuals.
+    Of terms that are `related`, by their texts, none has it, and some have another word of its family. `average` is the
+    average length of those sections, in characters; `manuals` is the number of manuals.
     """
 
     sections: int
     having: dict[str, int]
     average: float
     manuals: int
+    related: frozenset[str]
 
 
 def frequencies(readers: Sequence[Reader], terms: Iterable[Term]) -> Frequencies:
     """Count the terms in manuals that are searched together."""
-    having = {term.match: sum(reader.having(reader.match(term)) for reader in readers) for term in terms}
+    having: dict[str, int] = {}
+    related: set[str] = set()
+    for term in terms:
+        count = sum(reader.having(reader.match(term)) for reader in readers)
+        if not count and term.relatives:
+            count = sum(reader.having(reader.match(term, related=True)) for reader in readers)
+            related |= {term.text} if count else set()
+        having[term.match] = count
     sections = sum(reader.manual.sections for reader in readers)
     average = sum(reader.manual.characters for reader in readers) / max(sections, 1)
-    return Frequencies(sections, having, average, len(readers))
+    return Frequencies(sections, having, average, len(readers), frozenset(related))
 
 
 def frequency(reader: Reader, term: RequiredTerm) -> int:
@@ -218,9 +231,13 @@ class Candidates(NamedTuple):
 
 
 def candidates(
-    reader: Reader, terms: Sequence[Term], required: Sequence[RequiredTerm], most: int = ANY_WORD
+    reader: Reader,
+    terms: Sequence[Term],
+    required: Sequence[RequiredTerm],
+    most: int = ANY_WORD,
+    related: AbstractSet[str] = frozenset(),
 ) -> Candidates:
-    """Return the rows to score.
+    """Return the rows to score; for terms that are `related`, by their texts, those with words of their families.
 
     For the words of the question the index is asked for all of them if one is rare enough, for all of the rarer ones,
     and for `most` rows with any of the rarest, each of these as many words as a budget of postings allows. For required
@@ -228,7 +245,7 @@ def candidates(
     written: a rare word may have a form that is everywhere. The answers to each kind are interleaved, so that the first
     few ids have some of each.
     """
-    words = {token: reader.any_form(token) for term in terms for token in term.tokens}
+    words = {token: reader.any_form(token, related=token in related) for term in terms for token in term.tokens}
     words |= {term.text: reader.match(term) for term in terms if term.compound is not None}
     counted = sorted((reader.having(word), word) for word in words.values())
     there = [(count, word) for count, word in counted if count]

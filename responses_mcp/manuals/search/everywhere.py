@@ -6,6 +6,7 @@ import re
 import sqlite3
 import unicodedata
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,7 @@ from responses_mcp.manuals.search.query import Term, counted, is_whole, terms, w
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
-from responses_mcp.manuals.words import KATAKANA_WORD, normalise
+from responses_mcp.manuals.words import KATAKANA_WORD, normalise, runs
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
@@ -32,6 +33,7 @@ _MOST_OF_A_MANUAL: Final = 60  # rows that take part in the ranking of all; more
 _LOWEST_SHARE: Final = 0.25  # of the best score; what has so much is shown, however little that is
 # What is written together, such as 1,000, v3.11, an address or a path.
 _WRITTEN: Final = re.compile(r"[0-9a-z_]+(?:[!-/:-@\[-^`{-~]+[0-9a-z_]+)*")
+_ONE: Final = re.compile(r"[a-z]?[0-9]+(?:[.,:][0-9]+)*|\S*(?:://|@)\S*")
 _FILE_NAME: Final = re.compile(r"\w\.(md|json)(?!\w)")
 _FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
@@ -130,15 +132,20 @@ class Everywhere:
         missing = sum(weight for weight, each in weights if not having[each.match] and each.text not in of_names)
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
         unknown = [each for each in self._words if each.text not in of_names and self._is_unknown(each, having)]
-        self.unknown = tuple(dict.fromkeys(map(self._shown, unknown)))
+        known_words = {each.text for each in self._words if each not in unknown}
+        self.unknown = tuple(dict.fromkeys(self._shown(each, known_words) for each in unknown))
 
-    def _shown(self, word: Term) -> str:
-        """Return a word as the question has it, with what is written together with it: all of 1,000, and of v3.11."""
-        if word.text.isascii():
-            whole = re.compile(rf"(?<![0-9a-z_]){re.escape(word.text)}(?![0-9a-z_])")
-            written: list[str] = _WRITTEN.findall(normalise(self._query))
-            return next(filter(whole.search, written), word.text)
-        return word.shown(self._query)
+    def _shown(self, word: Term, known: AbstractSet[str]) -> str:
+        """Return a word as the question has it: all of a number such as 1,000, of v3.11 and of an address.
+
+        The same goes for other words that are written together, where none of them is `known`.
+        """
+        if not word.text.isascii():
+            return word.shown(self._query)
+        written: list[str] = _WRITTEN.findall(normalise(self._query))
+        whole = next((each for each in written if word.text in runs(each)), word.text)
+        as_one = _ONE.fullmatch(whole) or known.isdisjoint(runs(whole))
+        return whole if as_one else word.text
 
     def _is_unknown(self, word: Term, having: Mapping[str, int]) -> bool:
         """Tell whether no manual has a word, nor a part of it.

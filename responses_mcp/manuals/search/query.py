@@ -60,7 +60,8 @@ _VAGUE: Final = "何方事時物者等為様際私今"
 # Where a word of kanji ends: before a particle, or what is no kana; 使う goes on.
 _WORD_ENDS: Final = rf"(?=[をはがのにとでもやへ]|(?!{_KANA}|[\u3005-\u3007\u3400-\u9fff]))"
 _ALONE: Final = re.compile(f"(?<![\u3005-\u3007\u3400-\u9fff]){_KANJI}{_WORD_ENDS}")
-_OF_KANJI: Final = re.compile(f"{_KANJI}{{2,}}")
+_ENDED: Final = re.compile(_WORD_ENDS)
+_OF_KANJI: Final = re.compile(f"{_KANJI}+")
 _APART: Final = re.compile(f"(?=({_KANJI})[{_BETWEEN}]({_KANJI}))")
 _COMPOUND: Final = re.compile(f"({_KANJI})[{_BETWEEN}]?({_KANJI})(?:わせ|[{_BETWEEN}])?")
 _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as one word, or as pairs of a run
@@ -197,7 +198,8 @@ def spellings(text: str) -> list[str]:
 
 def term(text: str, weight: float = 1.0, family: frozenset[str] = frozenset()) -> Term:
     """Make a term of a folded text. The words of its `family` are found where it is looked for in texts, too."""
-    tokens = tuple(asked(text))[:_MOST_TOKENS]
+    # The index has each part of a name as a word, and would look for a thousand of them behind each other.
+    tokens = tuple("_".join(each.split("_")[:_MOST_TOKENS]) for each in asked(text))[:_MOST_TOKENS]
     every = forms(text)
     match = any_of(sorted(every)) if tokens == (text,) else phrase(tokens)
     every |= family
@@ -312,8 +314,10 @@ def counted(asked: Sequence[Term], having: Mapping[str, int]) -> list[Term]:
 
 
 def is_whole(word: str, query: str) -> bool:
-    """Tell whether kanji of a query are sure to be a word of two or more, as before a particle; 決 of 決まり is not."""
-    return _OF_KANJI.fullmatch(word) is not None and re.search(f"{word}{_WORD_ENDS}", normalise(query)) is not None
+    """Tell whether kanji of a query are sure to be a word, as before a particle; 決 of 決まり is none."""
+    text = normalise(query)
+    ends = (match.end() for match in _OF_KANJI.finditer(text) if match[0] == word)
+    return any(_ENDED.match(text, end) for end in ends)
 
 
 def _has_letter_and_digit(code: str) -> bool:

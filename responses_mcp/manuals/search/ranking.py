@@ -225,7 +225,7 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
             manual_id=search.manual_id,
         )
         most = ANY_WORD_COMPARED if search.compared else ANY_WORD
-        found = candidates(reader, asked, search.required, most)
+        found = candidates(reader, asked, search.required, most, known.related)
         if not found.of_words and any(each.hits(in_name(search.manual_id)) for each in asked):
             found = found._replace(of_words=reader.first(most))
         ids = [each for each in dict.fromkeys(chain(*zip_longest(found.of_words, found.required))) if each is not None]

@@ -125,10 +125,15 @@ def read_domains(
     words = [each for each in listed if each is not None]
     if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
         raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
-    if only and isinstance(value, list | tuple) and not all(isinstance(each, str) and each.strip() for each in listed):
+    if only and isinstance(value, list | tuple) and not all(map(_names, listed)):
         raise BadArgument(f"{name} has a name that is empty; pass it like {like}, or leave it out.")
     domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
+
+
+def _names(listed: object) -> list[str]:
+    """Return the names in a member of a list, which may hold several."""
+    return listed.replace(",", " ").split() if isinstance(listed, str) else []
 
 
 def read_word(name: str, value: object) -> str | None:

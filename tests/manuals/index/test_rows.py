@@ -51,7 +51,7 @@ def test_a_row_has_the_parts_of_the_names_in_its_title_and_text() -> None:
 @pytest.mark.parametrize("text", ["設定", "😀 ok", "a\\u", "é"])
 def test_json_is_searched_for_the_characters_that_it_writes_as_numbers(text) -> None:
     [row] = rows("a.json", json.dumps({"a": text}))
-    assert foldable(normalise(text)).replace("\\", "") in row.body.replace("\\", "")
+    assert foldable(normalise(text.replace("\\", " "))) in row.body
 
 
 def test_half_a_character_in_json_does_no_harm() -> None:
