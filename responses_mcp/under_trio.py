@@ -93,9 +93,9 @@ async def opened(resource: T) -> AsyncGenerator[T]:
 def interrupts_alone(failures: Sequence[BaseException]) -> Generator[None]:
     """Have Ctrl-C, which may strike in a task of ours, come out of our nursery as it is, and in no group.
 
-    `failures` has what the block of a host in it has raised, which the nursery is not told. That comes out in one group
-    with what tasks of ours have raised, the cause of Ctrl-C. Where there is only a cancel from without, it is left to
-    be raised behind this.
+    `failures` has what the block of a host in it has raised, which the nursery is not told. That and what tasks of
+    ours have raised come out in one group; where Ctrl-C is among them, it comes out, with the group as its cause. Where
+    there is only a cancel from without, it is left to be raised behind this.
     """
     try:
         yield

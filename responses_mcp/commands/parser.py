@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
         self._given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the options, and the words that are none, which it remembers."""
+        """Return the options, and the words that are none; all that was given is remembered, for `error`."""
         self._given = args or ()
         return super().parse_known_args(args, namespace)
 
@@ -34,7 +34,6 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("-") and word != "-" and word.partition("=")[0] not in self._option_string_actions
         ]
         if unknown and message.startswith(_MISSING):
-            self._given = ()
             self.refuse(unknown)
         super().error(message)
 

@@ -165,7 +165,8 @@ class RunsFile:
         None if it has another owner by now, or has ended. A row that has gone, with its file, is added again.
         """
         row = replace(row, leased_until=self._clock() + LEASE_SECONDS)
-        names = ", ".join(f"{name} = ?" for name in _KEPT)
+        # An id is kept: it may have come to an owner that had lost the run before.
+        names = ", ".join(f"{name} = {'coalesce(?, response_id)' if name == 'response_id' else '?'}" for name in _KEPT)
         new = [_value(getattr(row, name)) for name in _KEPT]
         with self._writing() as connection:
             done = connection.execute(
@@ -185,6 +186,8 @@ class RunsFile:
                 (*new, row.owner, row.id),
             )
             if not ended.rowcount:
+                late = "UPDATE run SET response_id = ? WHERE id = ? AND response_id IS NULL"
+                connection.execute(late, (row.response_id, row.id))
                 return None
             (asked,) = connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()
             return bool(asked)

@@ -77,7 +77,7 @@ _LONGEST_ID: Final = 64
 _MOST_LISTED: Final = 100
 _USUALLY_LISTED: Final = 20
 _without_interrupts: Final = trio.lowlevel.enable_ki_protection
-"""Ctrl-C strikes whatever task is running; in one of ours it would lose an answer. So the host's own task is struck."""
+"""Ctrl-C strikes whatever task is running; in one of ours it would lose an answer. So Trio's main task is struck."""
 
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
 
@@ -602,9 +602,9 @@ class Research:
             with suppress(UpstreamError):  # it has none, or none yet
                 return await self._found(row, keeper)
         told = self._given_up.get(run_id)  # which has the words of the API
-        if told is not None and (told.status, told.confirmed) == (row.status, row.confirmed):
-            return told
-        return view_of_row(row, self._clock())
+        view = view_of_row(row, self._clock())
+        same = told is not None and replace(told, error=view.error, phase=view.phase) == view
+        return told if told is not None and same else view  # its owner may have ended it in another way since
 
     async def _row_in_file(self, run_id: str, keeper: Keeper) -> Row:
         row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None

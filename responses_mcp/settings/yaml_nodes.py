@@ -17,6 +17,9 @@ from responses_mcp.settings.findings import Findings, Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
 from responses_mcp.settings.setting import SINGLE_QUOTES, Given, Kind, Odd, described
 
+_ABOUT_THE_ADDRESS: Final = [
+    f"did you mean {name}?" for name in ("openai", "openai.base_url", "openai.api_key_env", "openai.headers_env")
+]
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
 _MOST_NODES: Final = 2_000  # of a setting that is a tree
@@ -167,6 +170,10 @@ class _Walk:
             what, cure = "v0.9 dropped this key", "remove it"
         else:
             what, cure = "unknown key", self._suggestion(key) or "remove it"
+        says_something = value is not None or isinstance(node, yaml.MappingNode)
+        if cure in _ABOUT_THE_ADDRESS and says_something:  # or the key would go where it is not meant to go
+            self._problem(shown, ": unknown key, and perhaps the address that the API key is for", line=line, cure=cure)
+            return
         self._findings.warning(shown, f": {what}, so it does nothing", where=place(self._path, line), cure=cure)
 
     def _suggestion(self, key: str) -> str:
@@ -182,7 +189,7 @@ class _Walk:
         within = key.rpartition(".")[0]
         near = [name for name in names if name.rpartition(".")[2] == last]
         near += [name for name in names if name.rpartition(".")[0] == within and name.endswith(f"_{last}")]
-        near += get_close_matches(key, names, n=1, cutoff=0.6)
+        near += get_close_matches(key.lower(), names, n=1, cutoff=0.6)
         return f"did you mean {near[0]}?" if near else ""
 
     def _pairs(self, node: yaml.MappingNode, prefix: str) -> Iterator[tuple[str, yaml.Node, int]]:

@@ -265,3 +265,14 @@ def test_a_time_zone_that_nobody_knows_is_a_problem(zone: str, tmp_path: Path) -
         "locale.time_zone: expected the name of a time zone, such as Europe/Berlin or UTC"
     )
     assert loaded.settings.locale.time_zone == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    "text", ["openai: {base_ulr: %s}", "openai: {baseUrl: %s}", "OpenAI: {base_url: %s}", "base_url: %s"]
+)
+def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would_go_to_another(
+    text: str, tmp_path: Path
+) -> None:
+    loaded = load(tmp_path, text % "https://gateway.example/v1" + "\n")
+    assert "perhaps the address that the API key is for" in problem(loaded)
+    assert problem(loaded).count("did you mean openai") == 1

@@ -80,7 +80,7 @@ class EmbeddingsEndpoint:
             raise failed(f"The embeddings endpoint failed: {self._told(error)}") from error
 
     async def _post(self, body: JsonObject, count: int) -> Sequence[Sequence[float]]:
-        # Who has no time to wait is told why it failed, and not that there was no time.
+        # Who has no time to wait is told why it failed, and not that there was no time; what is learnt is still tried.
         left = trio.current_effective_deadline() - trio.current_time()
         wanted = self._settings.dimensions
         return await self._api.post(

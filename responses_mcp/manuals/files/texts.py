@@ -114,7 +114,7 @@ def visible(text: str) -> str:
 
 
 def without_short_escapes(text: str) -> str:
-    """Return a text of JSON, as long as before, in which escapes of two characters are blanks, and no part of a word."""
+    """Return a text of JSON, as long as before, in which escapes of two characters are blanks, not parts of words."""
     return _SHORT_ESCAPE.sub(_blank, text) if "\\" in text else text
 
 

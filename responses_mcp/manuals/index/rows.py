@@ -104,7 +104,7 @@ def _unescaped(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _end_of_whole(text: str) -> int:
-    """Return where the escape begins that the end of a text cuts off; else its end. Of two backslashes one is a text."""
+    """Return where the escape begins that the end of a text cuts off; else its end. Two backslashes are none."""
     cut = _CUT_ESCAPE.search(text, max(len(text) - 5, 0))
     if cut is None:
         return len(text)

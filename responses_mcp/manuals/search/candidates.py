@@ -31,7 +31,7 @@ _RELATIVES: Final = -2  # and for the others of its family
 EVERY: Final = 2**62
 """A count without a limit."""
 Counts = OrderedDict[tuple[Manual, str, int, str], int]
-"""How many sections have a word, and which of its forms there are, remembered for states of manuals."""
+"""How many sections have a word, and which of its forms, or its family, there are, remembered for states of manuals."""
 _COUNT: Final = "SELECT count(*) FROM (SELECT 1 FROM {0}{1} WHERE {0} MATCH :match LIMIT :most)"
 _HAS: Final = "SELECT {1} WHERE EXISTS (SELECT 1 FROM {0} WHERE {0} MATCH ?)"
 # Rows that fit alike come in the order in which they were indexed: the same each time.

@@ -15,7 +15,7 @@ from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
-from responses_mcp.manuals.search.query import Term, counted, is_whole, terms, words
+from responses_mcp.manuals.search.query import RELATED, Term, counted, is_whole, terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
@@ -127,11 +127,15 @@ class Everywhere:
             having[each.match] = having[each.match] or sum(reader.manual.sections for reader in named)
         of_question = counted(terms(self._query), having)
         weights = [(each.weight * idf(known.sections, having[each.match]), each) for each in of_question]
-        there = sum(weight for weight, each in weights if having[each.match])
+        # A word of which only others of its family are there is half there.
+        shares = {each.text: (RELATED if each.text in known.related else bool(having[each.match])) for each in asked}
+        there = sum(weight * shares[each.text] for weight, each in weights)
         of_names = _FILE_NAME.findall(normalise(self._query))  # which say nothing if no manual has them
-        missing = sum(weight for weight, each in weights if not having[each.match] and each.text not in of_names)
+        missing = sum(weight * (1 - shares[each.text]) for weight, each in weights if each.text not in of_names)
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
-        unknown = [each for each in self._words if each.text not in of_names and self._is_unknown(each, having)]
+        unknown = [
+            each for each in self._words if each.text not in of_names and self._is_unknown(each, having, known.related)
+        ]
         known_words = {each.text for each in self._words if each not in unknown}
         self.unknown = tuple(dict.fromkeys(self._shown(each, known_words) for each in unknown))
 
@@ -147,15 +151,15 @@ class Everywhere:
         as_one = _ONE.fullmatch(whole) or known.isdisjoint(runs(whole))
         return whole if as_one else word.text
 
-    def _is_unknown(self, word: Term, having: Mapping[str, int]) -> bool:
+    def _is_unknown(self, word: Term, having: Mapping[str, int], related: AbstractSet[str]) -> bool:
         """Tell whether no manual has a word, nor a part of it.
 
         Katakana is sure to be cut as meant, so a pair of characters that is missing tells. Of kanji before a particle
-        or at the end of the words, all pairs are.
+        or at the end of the words, all pairs must be missing.
         """
         of_it = [each for each in terms(self._query) if word.text in (each.text, each.part_of)]
         if word.text.isascii():
-            return bool(of_it) and not any(having[each.match] for each in of_it)
+            return bool(of_it) and not any(having[each.match] and each.text not in related for each in of_it)
         pairs = [each for each in terms(self._query) if each.text in word.tokens]
         if not pairs:  # too far back in a long question to be counted
             return False

@@ -61,6 +61,8 @@ _VAGUE: Final = "何方事時物者等為様際私今"
 _WORD_ENDS: Final = rf"(?=[をはがのにとでもやへ]|(?!{_KANA}|[\u3005-\u3007\u3400-\u9fff]))"
 _ALONE: Final = re.compile(f"(?<![\u3005-\u3007\u3400-\u9fff]){_KANJI}{_WORD_ENDS}")
 _ENDED: Final = re.compile(_WORD_ENDS)
+# Not behind a number, as in 1,000円, nor behind kana of the same word, as in 引き出物.
+_BEGINS: Final = re.compile(rf"(?<![0-9])(?:(?<=[をはがのにとでもやへ])|(?<!{_KANA}))")
 _OF_KANJI: Final = re.compile(f"{_KANJI}+")
 _APART: Final = re.compile(f"(?=({_KANJI})[{_BETWEEN}]({_KANJI}))")
 _COMPOUND: Final = re.compile(f"({_KANJI})[{_BETWEEN}]?({_KANJI})(?:わせ|[{_BETWEEN}])?")
@@ -73,7 +75,9 @@ _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
 _TOGETHER: Final = 0.3  # the power of the number of its pairs by which each of them weighs less
-_RELATIVE: Final = 0.5  # of a word, where another of its family stands
+RELATED: Final = 0.5
+"""What a word counts where another of its family stands."""
+
 _MIXED: Final = 0.3  # the weight of a pair that is half grammar
 _LONE: Final = 0.6  # of a word of one kanji, which stands in others, too
 _PART_OF_NAME: Final = 0.5
@@ -119,7 +123,7 @@ class Term:
         found = self.words(text)
         if not (found and self.relatives):
             return len(found)
-        return len(found) - (1 - _RELATIVE) * sum(map(self.relatives.__contains__, found))
+        return len(found) - (1 - RELATED) * sum(map(self.relatives.__contains__, found))
 
     def words(self, text: str) -> list[str]:
         """Return it as it stands in a normalised text, once for each place."""
@@ -316,8 +320,8 @@ def counted(asked: Sequence[Term], having: Mapping[str, int]) -> list[Term]:
 def is_whole(word: str, query: str) -> bool:
     """Tell whether kanji of a query are sure to be a word, as before a particle; 決 of 決まり is none."""
     text = normalise(query)
-    ends = (match.end() for match in _OF_KANJI.finditer(text) if match[0] == word)
-    return any(_ENDED.match(text, end) for end in ends)
+    places = (match.span() for match in _OF_KANJI.finditer(text) if match[0] == word)
+    return any(_BEGINS.match(text, begin) and _ENDED.match(text, end) for begin, end in places)
 
 
 def _has_letter_and_digit(code: str) -> bool:

@@ -28,7 +28,7 @@ from responses_mcp.manuals.search.candidates import (
     frequency,
 )
 from responses_mcp.manuals.search.expansion import MOST_SECTIONS, related
-from responses_mcp.manuals.search.query import RequiredTerm, Term, counted, is_grammar, phrase, terms, words
+from responses_mcp.manuals.search.query import RELATED, RequiredTerm, Term, counted, is_grammar, phrase, terms, words
 from responses_mcp.manuals.search.scoring import Scored, Scorer, idf, in_name, lift_files
 from responses_mcp.manuals.words import foldable, normalise, runs
 from responses_mcp.settings.model import LexicalSettings
@@ -44,7 +44,7 @@ _MOST_OF_A_FILE: Final = 8  # candidates
 _REFINED: Final = 30  # rows whose phrases and distances are looked at
 _BOTH: Final = 0.10  # for a row with both required terms, in parts of the top score
 _PASS_WEIGHTS: Final = (1.0, 1.0, 1.1)
-_COMMON: Final = 3.0  # the power of how rare a required term is beside the words of the question
+_RARE: Final = 3.0  # the power of how rare a required term is beside the words of the question
 _SAID_RANKS: Final = 0.25  # what the ranks of g_req weigh where the question has its terms anyway
 
 # What a row's own score weighs beside its ranks, from 0 to 1.
@@ -211,10 +211,10 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
     try:
         asked = terms(query)
         known = search.frequencies or frequencies([reader], asked)
-        weighed = [_weighed(known, each) for each in counted(asked, known.having)]
+        weighed = [each for term in counted(asked, known.having) for each in _weighed(known, term)]
         beside = [_weight_beside(reader, each, query) for each in search.required]
         most_telling = max((weight for _, weight, there in weighed if there), default=0.0)
-        telling = [min(weight / most_telling, 1.0) ** _COMMON if most_telling else 1.0 for weight in beside]
+        telling = [min(weight / most_telling, 1.0) ** _RARE if most_telling else 1.0 for weight in beside]
         scorer = Scorer(
             query,
             words(query),
@@ -272,13 +272,17 @@ def _related(reader: Reader, asked: Sequence[Term], scored: Sequence[Scored]) ->
     return related(texts, said, lambda word: idf(reader.manual.sections, reader.having(phrase([word]))))
 
 
-def _weighed(known: Frequencies, term: Term) -> tuple[Term, float, bool]:
+def _weighed(known: Frequencies, term: Term) -> list[tuple[Term, float, bool]]:
     """Return a term with what it is worth where the question is asked, and whether it is there at all.
 
-    A word that only another manual has tells that the question is about that one.
+    A word that only another manual has tells that the question is about that one. One of which only others of its
+    family are there is so for a half.
     """
     having = known.having[term.match]
-    return term, term.weight * idf(known.sections, having), having > 0
+    weight = term.weight * idf(known.sections, having)
+    if term.text in known.related:
+        return [(term, weight * RELATED, True), (term, weight * (1 - RELATED), False)]
+    return [(term, weight, having > 0)]
 
 
 def _is_said(required: RequiredTerm, query: str) -> bool:
