@@ -59,6 +59,7 @@ CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get thr
 CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API asks for a wait
 CANCEL_TRY: Final = 5.0  # seconds
 
+_UNWATCHED: Final = 5.0  # seconds after its end, in which whoever follows it has heard of that
 _LONGEST_PHASE: Final = 200  # characters
 _LONGEST_REST: Final = 60.0  # seconds between two tries to write the end of a run
 
@@ -258,6 +259,8 @@ class Run:
                 trigger = await self._do(action)
                 if trigger is Trigger.FINISHED and self._lacks_output:
                     trigger = await self._ended_or(trigger)  # whose answer is still to be had
+                elif trigger is Trigger.FINISHED and action is Action.ASK and self._says_nothing_of_keeping:
+                    await self._find_whether_it_is_kept()
                 if self._overtaken is None:
                     action = self._happens(trigger)
             if (instead := self._instead()) is not None:
@@ -270,6 +273,21 @@ class Run:
     def _lacks_output(self) -> bool:
         known = self.row.durable and self.row.response_id is not None
         return known and self._response.get("status") in WITH_ANSWER and not self._response.get("output")
+
+    @property
+    def _says_nothing_of_keeping(self) -> bool:
+        known = self.row.durable and self.row.response_id is not None
+        return known and not {"background", "store"} & self._response.keys()
+
+    async def _find_whether_it_is_kept(self) -> None:
+        """Look an answer up once that came from a server that names neither background mode nor storage."""
+        try:
+            with trio.move_on_after(CANCEL_TRY):
+                await self._api.look_up_run(self.row.response_id or "", seconds=CANCEL_TRY)
+        except UpstreamError as error:
+            if error.status in (404, 405):
+                self.row = replace(self.row, durable=False)
+                self.announce()
 
     async def _do(self, action: Action | None) -> Trigger:
         match action:
@@ -610,7 +628,7 @@ class Run:
     async def _end(self, row: Row) -> None:
         """Write how it ended, and let it be told; where that cannot be written, it is told, and written later."""
         now = self._keeper.clock()
-        row = replace(row, state=State.ENDED, ended=now)
+        row = replace(row, state=State.ENDED, ended=self._ended_at(row, now))
         view = self._read(row) if row.status in WITH_ANSWER else view_of_row(row, now)
         if row.status == "failed":
             view = replace(view, failure=self._failure(row))
@@ -627,6 +645,13 @@ class Run:
         if self.owned:
             self.done = view
         self.announce()
+
+    def _ended_at(self, row: Row, now: float) -> float:
+        """Return when it ended: as the API tells it, where nobody was there; its seconds are whole, and of its clock."""
+        told = self._response.get("completed_at")
+        if isinstance(told, int | float) and row.created <= told < now - _UNWATCHED:
+            return told
+        return now
 
     def _failure(self, row: Row) -> ResponsesMcpError | None:
         """Return why it failed, by its type. Its error is of one request, and the run is more than that."""

@@ -129,6 +129,9 @@ class StoredResponses:
             "store": True,
             "tools": wanted.get("tools", []),
         }
+        takes = self.interval * (len(_queued(stream_events(finished))) - 1)
+        if finished["completed_at"] is not None:
+            finished["completed_at"] = finished["created_at"] + int(takes)
         response = StoredResponse(
             request=wanted,
             finished=finished,

@@ -1164,6 +1164,46 @@ async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled
             assert scope.cancelled_caught
 
 
+async def test_a_run_that_nobody_followed_took_as_long_as_the_api_says(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(2.0)
+    compose = upstream.stored.compose
+    upstream.stored.compose = lambda wanted: {**compose(wanted), "created_at": int(1e9 + trio.current_time())}
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.sleep(3)
+    (response,) = upstream.stored.responses.values()
+    took = response.finished["completed_at"] - response.finished["created_at"]
+    await trio.sleep(600)
+    async with researching(upstream, tmp_path) as research:
+        view = await ended(research, run)
+        assert took - 1 <= view.seconds <= took + 1
+        assert await research.result(run) == view
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up_once(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow()
+    bare = {key: value for key, value in bodies.response([]).items() if key not in ("background", "store")}
+
+    def reply(asked: Any) -> Reply:
+        if asked.kind != "ask":
+            return Error(status)
+        given = {**upstream.stored.compose(asked.json), **dict.fromkeys(("background", "store"))}
+        return as_stream({key: value for key, value in given.items() if key in bare})
+
+    upstream._reply = reply  # type: ignore[method-assign]
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        view = await ended(research, run)
+        assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look"])
+        await ended(research, await research.start("and then?", continue_from=run))
+        assert len(upstream.asked[-1 - (upstream.kinds[-1] == "look")].json["input"]) == 3
+
+
 async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
