@@ -44,6 +44,13 @@ def texts_in(value: object) -> list[str]:
     return [each for each in cast("list[object]", value) if isinstance(each, str)] if isinstance(value, list) else []
 
 
+def as_variable(value: object) -> object:
+    """Return a number, or true or false, as the text that a variable can have; other values as they are."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
 def check_entry(entry: object) -> None:
     """Raise Unmergeable for an entry that cannot be written anew: no client has such, but a file may."""
     level = [entry]

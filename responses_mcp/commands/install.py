@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
-from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table, texts_in
+from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table, as_variable, texts_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Server, this_machine
 from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
 from responses_mcp.commands.example_profiles import offer_profiles
@@ -355,7 +355,7 @@ def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: 
         return dict(entry)
     merged = {**before, **entry}
     if (given := as_table(before.get(variables))) is not None:
-        stays = {name: value for name, value in given.items() if name not in replaced}
+        stays = {name: as_variable(value) for name, value in given.items() if name not in replaced}
         merged[variables] = {**stays, **entry.get(variables, {})}
         if given and not merged[variables]:
             del merged[variables]

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, texts_in
+from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, as_variable, texts_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.terminal import NAME
@@ -84,7 +84,8 @@ class Installed(NamedTuple):
             always = _ON_WINDOWS if self.machine.system == "windows" else _ALWAYS
             named = (*always, *texts_in(self.entry.get(client.members.names or "")))
             own = {name: around[name] for name in named if name in around}
-        given = {name: value for name, value in self.given.items() if isinstance(value, str)}
+        values = {name: as_variable(value) for name, value in self.given.items()}
+        given = {name: value for name, value in values.items() if isinstance(value, str)}
         return own | {name: _filled(value, client, around) for name, value in given.items()}
 
 

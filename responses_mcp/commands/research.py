@@ -52,7 +52,7 @@ examples:
 _FOREVER: Final = 7 * 86_400.0  # seconds; runs end before that by themselves
 _SECOND_THOUGHT: Final = 3.0  # seconds in which a second Ctrl-C cancels the run
 _ID_COMES: Final = 10.0  # seconds for which leaving waits for the id of a run that has just been asked for
-_LOOK: Final = 3.0  # seconds for which a list waits to be told how runs have ended
+_LOOK: Final = 3.0  # seconds for which a list waits to hear how runs have ended that nobody followed
 _LARGEST_SCHEMA: Final = 64 * 1024  # bytes
 _MOST_LISTED: Final = 100
 
@@ -323,15 +323,7 @@ _COUNTS: Final = (("total_tokens", ("token", "s")), ("web_searches", ("search", 
 
 def _list(options: argparse.Namespace, settings: Settings) -> int:
     async def listed(research: Research, _: Watch) -> Any:
-        runs = await research.list(_MOST_LISTED)
-        going_on = [each["run_id"] for each in runs if each["status"] == "running"]
-        if not going_on:
-            return runs
-        # One that nobody follows may have ended long ago; it is taken over, and looked up, meanwhile.
-        with trio.move_on_after(_LOOK):
-            async with trio.open_nursery() as nursery:
-                for run_id in going_on:
-                    nursery.start_soon(_looked_at, research, run_id)
+        await research.take_over(_LOOK)  # one that nobody follows may have ended long ago
         return await research.list(_MOST_LISTED)
 
     runs = _call(settings, listed)
@@ -349,11 +341,6 @@ def _list(options: argparse.Namespace, settings: Settings) -> int:
     elif on_terminal(sys.stderr) and not all("question" in each for each in runs):
         remark("Questions are kept, and shown here, with research.keep_questions.")
     return OK
-
-
-async def _looked_at(research: Research, run_id: str) -> None:
-    with suppress(ResponsesMcpError):
-        await research.result(run_id, wait_seconds=_LOOK)
 
 
 def _show_run(options: argparse.Namespace, settings: Settings) -> int:

@@ -170,7 +170,8 @@ class Run:
             return self.done
         place = self._place() if self._place is not None else None
         view = view_of_row(self.row, self._keeper.clock())
-        return replace(view, status="running", phase=self._phase, place=place)
+        going_on = replace(view, error=None, maybe_paid=False, confirmed=False)  # its end may be being written
+        return replace(going_on, status="running", phase=self._phase, place=place)
 
     @property
     def said(self) -> Conversation | None:
@@ -647,7 +648,7 @@ class Run:
         self.announce()
 
     def _ended_at(self, row: Row, now: float) -> float:
-        """Return when it ended: as the API tells it, where nobody was there; its seconds are whole, and of its clock."""
+        """Return when it ended: as the API tells it, in whole seconds of its clock, where nobody was there."""
         told = self._response.get("completed_at")
         if isinstance(told, int | float) and row.created <= told < now - _UNWATCHED:
             return told

@@ -441,6 +441,17 @@ class Research:
             shown.append(entry | ({"question": question} if question else {}) | used(row.usage))
         return shown
 
+    async def take_over(self, seconds: float) -> None:
+        """Take over the runs that nobody owns, and wait, so many seconds at most, until they have ended."""
+        keeper = self._ready()
+        end = trio.current_time() + read_seconds("seconds", seconds)
+        for row in await keeper.use(lambda file: file.orphans(self._account)):
+            await self._take_over(row, keeper)
+        with trio.move_on_at(end):
+            for run in [each for each in self._runs.values() if not each.is_begun_here]:
+                while run.done is None and run.owned:
+                    await run.news()
+
     async def wait_for_id(self, run_id: str, seconds: float) -> bool:
         """Wait, so many seconds at most, until a run of this process has an id at the API, or will have none.
 

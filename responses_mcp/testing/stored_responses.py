@@ -131,7 +131,7 @@ class StoredResponses:
         }
         takes = self.interval * (len(_queued(stream_events(finished))) - 1)
         if finished["completed_at"] is not None:
-            finished["completed_at"] = finished["created_at"] + int(takes)
+            finished["completed_at"] = cast("int", finished["created_at"]) + int(takes)
         response = StoredResponse(
             request=wanted,
             finished=finished,

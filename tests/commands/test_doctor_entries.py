@@ -491,3 +491,12 @@ async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(e
     put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("ok", "start", "the server answered")
+
+
+@posix_only
+async def test_a_number_where_clients_want_a_text_is_told_with_the_command_that_puts_it_right(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    put("codex", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_TIMEOUT": 600000}})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("FAIL", "clients", "refuses the value of OPENAI_API_TIMEOUT, which is no text", "install codex --write")

@@ -478,6 +478,19 @@ def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
     assert "last" in after
 
 
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+def test_a_number_in_the_variables_of_an_entry_becomes_the_text_that_clients_want(
+    client: str, install: Install, machine: Machine
+) -> None:
+    if client == "codex":
+        text = '[mcp_servers.openai-responses]\ncommand = "x"\nenv = { OPENAI_API_TIMEOUT = 600000 }\n'
+        path = put(file_of(client, machine), text)
+    else:
+        path = put_entry(client, machine, {"command": "x", "env": {"OPENAI_API_TIMEOUT": 600000}})
+    assert install(client, "--write").code == 0
+    assert entry_in(client, path.read_text(encoding="utf-8"))["env"]["OPENAI_API_TIMEOUT"] == "600000"
+
+
 def test_what_its_owner_added_to_an_entry_stays(install: Install, machine: Machine) -> None:
     old = {"command": "old", "trust": True, "env": {"MODEL_ANSWER": "gpt-5", "OPENAI_API_KEY": "sk-of-the-owner"}}
     for client in ("claude-desktop", "gemini"):

@@ -61,6 +61,9 @@ def check_entries(
             verdict = warn if client is None else fail
             gone = f"{title} is told to start {each.command[0]}, which is not there, {where}"
             yield verdict("clients", gone, f'{again}, or "{program()} install --remove {each.client}"')
+        elif wrong := [name for name, value in each.given.items() if not isinstance(value, str)]:
+            verdict = warn if client is None else fail
+            yield verdict("clients", f"{title} refuses the value of {wrong[0]}, which is no text, {where}", again)
         elif CLIENTS[each.client].turns_off(each.entry):
             off = f"{title} has it turned off, {where}"
             yield warn(
