@@ -114,9 +114,9 @@ def run(argv: Sequence[str]) -> int:
         match words:  # perhaps not a question to pay for
             case ["list" as action] | ["show" | "cancel" as action, _]:
                 parser.error(f"put {action} first: {NAME} research {action} …; to ask it, put -- before it")
-            case [word, run_id] if run_id.startswith("run_"):
+            case [word, run_id] if word.isalpha() and run_id.startswith("run_"):
                 parser.error(no_command(word, _RUNS))
-            case [word] if get_close_matches(word, _RUNS, 1):
+            case [word] if word.isascii() and word.isalpha() and get_close_matches(word, _RUNS, 1):
                 parser.error(f"{no_command(word, _RUNS)} To ask it, put -- before it")
             case _:
                 pass

@@ -114,6 +114,15 @@ async def test_a_schema_that_is_none_is_refused(api: FakeApi, command: Command, 
     assert "schema.json" in err
 
 
+@pytest.mark.parametrize("words", [["cancel me"], ["--json", "list all of them"]])
+async def test_a_question_that_begins_as_a_command_does_is_asked(
+    api: FakeApi, command: Command, words: list[str]
+) -> None:
+    code, out, err = await command("research", *words)
+    assert (code, err) == (0, ""), err
+    assert "The answer to: " in out
+
+
 async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None:
     code, out, err = await command("research", "list")
     assert (code, out) == (0, "")
