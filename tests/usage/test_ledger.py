@@ -175,3 +175,25 @@ def test_more_than_can_wait_is_left_out_with_a_warning(
         ledger.settle(entry(str(number)), USED, 0.0)
     assert len(ledger._jobs) == 3
     assert [record.getMessage() for record in caplog.records if "too slow" in record.getMessage()]
+
+
+async def test_a_ledger_that_is_broken_within_is_moved_aside_and_a_new_one_begun(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(str(tmp_path))
+    for number in range(300):
+        ledger.settle(entry(str(number)), USED, 0.0)
+    await written()
+    path = tmp_path / FILE
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = other.execute("PRAGMA page_size").fetchone()
+    data = path.read_bytes()
+    path.write_bytes(data[:size] + b"\xff" * (len(data) - size))
+    ledger = Ledger(str(tmp_path))
+    for name in ("a", "b"):
+        ledger.settle(entry(name), USED, 0.0)
+        await written()
+    assert len(list(tmp_path.glob(f"{FILE}.broken-*"))) == 1
+    with closing(sqlite3.connect(path)) as database:
+        assert [row[0] for row in database.execute("SELECT id FROM calls")] == ["b"]

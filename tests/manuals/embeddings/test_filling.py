@@ -34,8 +34,8 @@ class Shelf:
         self.kept += [each.id for each, _ in found]
         return len(found)
 
-    async def fill(self, embedder: StubEmbedder) -> Filled:
-        return await fill(embedder, self.following, self.keep, self.reports.append)
+    async def fill(self, embedder: StubEmbedder, most: int | None = None) -> Filled:
+        return await fill(embedder, self.following, self.keep, self.reports.append, most)
 
 
 async def test_every_section_is_embedded_once_and_each_batch_reported(autojump_clock: MockClock) -> None:
@@ -44,6 +44,12 @@ async def test_every_section_is_embedded_once_and_each_batch_reported(autojump_c
     assert sorted(shelf.kept) == list(range(200))
     assert sorted(stub.texts) == sorted(text for each in shelf.sections for text in each.texts)
     assert shelf.reports[-1] == max(shelf.reports) == 200
+
+
+@pytest.mark.parametrize("most", [0, 1, 33, 70, 200])
+async def test_no_more_sections_are_sent_than_were_agreed_to(autojump_clock: MockClock, most: int) -> None:
+    shelf, stub = Shelf(100), StubEmbedder()
+    assert (await shelf.fill(stub, most)).kept == len(stub.texts) == min(most, 100)
 
 
 async def test_some_requests_are_under_way_at_once_and_not_more(autojump_clock: MockClock) -> None:

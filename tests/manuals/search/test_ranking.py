@@ -86,6 +86,24 @@ def test_a_required_word_of_grammar_that_the_question_has_changes_no_order(requi
     assert ranked(question, required).order == ranked(question).order
 
 
+COMMON = manual(
+    {
+        "stripes.md": "# Zebra\nIts stripes.",
+        "feeding.md": "# Feeding\nA zebra eats; a function of the season.",
+        "rare.md": "# Rare\nA zebra that limps.",
+        **{f"{number}.md": f"# Part {number}\nA function of the zoo." for number in range(60)},
+    }
+)
+
+
+@pytest.mark.parametrize("required", ["function", "the", "of"])
+def test_a_required_word_that_most_sections_have_and_the_question_lacks_asks_for_nothing(required: str) -> None:
+    plain, asked = ranked("zebra", reader=COMMON), ranked("zebra", required, reader=COMMON)
+    assert asked.g_req.weight < 0.05
+    assert [key for key in asked.order if key in plain.order] == plain.order
+    assert ranked("zebra", "limps", reader=COMMON).g_req.weight > 0.5
+
+
 def test_a_manual_is_found_by_another_word_of_the_family() -> None:
     reader = manual({"a.md": "# A\nThe management of a lamp.", "b.md": "# B\nThe colour of a lamp, managers."})
     assert files(ranked("lamp manager", reader=reader).order) == ["b", "a"]
