@@ -143,13 +143,6 @@ def _call(settings: Settings, work: Callable[[Research, Watch], Any]) -> Any:
     return call(settings, opened)
 
 
-def _names(given: Sequence[str] | None) -> list[str] | None:
-    """Return what an option that may be repeated names, with commas or blanks between."""
-    if given is None:
-        return None
-    return [name for each in given for name in each.replace(",", " ").split() or [each]]  # a blank one is refused
-
-
 def _research(options: argparse.Namespace, settings: Settings) -> int:
     query = question(options.question)
     schema = None if options.schema is None else _schema(options.schema)
@@ -160,8 +153,8 @@ def _research(options: argparse.Namespace, settings: Settings) -> int:
         run_id = await research.start(
             query,
             effort=options.effort,
-            domains=_names(options.domains),
-            stores=_names(options.stores),
+            domains=options.domains,
+            stores=options.stores,
             continue_from=options.continue_from,
             output_schema=schema,
             client=COMMAND_LINE,

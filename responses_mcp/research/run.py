@@ -272,13 +272,12 @@ class Run:
 
     @property
     def _lacks_output(self) -> bool:
-        known = self.row.durable and self.row.response_id is not None
-        return known and self._response.get("status") in WITH_ANSWER and not self._response.get("output")
+        answered = self._response.get("status") in WITH_ANSWER
+        return self.row.is_kept and answered and not self._response.get("output")
 
     @property
     def _says_nothing_of_keeping(self) -> bool:
-        known = self.row.durable and self.row.response_id is not None
-        return known and not {"background", "store"} & self._response.keys()
+        return self.row.is_kept and not {"background", "store"} & self._response.keys()
 
     async def _find_whether_it_is_kept(self) -> None:
         """Look an answer up once that came from a server that names neither background mode nor storage."""
@@ -461,8 +460,7 @@ class Run:
 
     def _heard(self) -> None:
         """Count silence anew, where the stream can be taken up again; elsewhere, to hang up would lose the answer."""
-        known = self.row.durable and self.row.response_id is not None
-        self._idle.deadline = trio.current_time() + IDLE if known else math.inf
+        self._idle.deadline = trio.current_time() + IDLE if self.row.is_kept else math.inf
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         self._sent = self._asked = not is_unpaid(error)
@@ -554,7 +552,7 @@ class Run:
         match action:
             case Action.CLOSE:
                 # Without an id that can be used, it cannot be had again.
-                row = replace(row, usage=self._taken(), durable=row.durable and row.response_id is not None)
+                row = replace(row, usage=self._taken(), durable=row.is_kept)
                 view = self._read(row)
                 why = self._why_cancelled() if view.status == "cancelled" else view.error
                 self._error = view.failure

@@ -81,6 +81,11 @@ class Row:
     leased_until: float = 0.0
 
     @property
+    def is_kept(self) -> bool:
+        """Tell whether the API keeps its response, under an id that is known."""
+        return self.durable and self.response_id is not None
+
+    @property
     def may_go_on(self) -> bool:
         """Tell whether it was given up, and the API may work on it, or have its answer, all the same."""
         given_up = self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
@@ -173,24 +178,21 @@ class RunsFile:
                 f"UPDATE run SET {names} WHERE id = ? AND owner = ? AND status IS NULL",  # noqa: S608
                 (*new, row.id, row.owner),
             )
+            if not done.rowcount:
+                if connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row)).rowcount:
+                    return row.cancel_asked
+                # Whoever took it over ended it knowing nothing; its owner was only stopped, and may have the answer.
+                done = connection.execute(
+                    f"UPDATE run SET {names}, owner = ? WHERE id = ? AND response_id IS NULL AND maybe_paid "  # noqa: S608
+                    "AND NOT confirmed AND status IN ('failed', 'cancelled')",
+                    (*new, row.owner, row.id),
+                )
             if done.rowcount:
                 (asked,) = connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()
                 return bool(asked)
-            done = connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row))
-            if done.rowcount:
-                return row.cancel_asked
-            # Whoever took it over ended it knowing nothing; its owner had only been stopped, and may have the answer.
-            ended = connection.execute(
-                f"UPDATE run SET {names}, owner = ? WHERE id = ? AND response_id IS NULL AND maybe_paid "  # noqa: S608
-                "AND NOT confirmed AND status IN ('failed', 'cancelled')",
-                (*new, row.owner, row.id),
-            )
-            if not ended.rowcount:
-                late = "UPDATE run SET response_id = ? WHERE id = ? AND response_id IS NULL"
-                connection.execute(late, (row.response_id, row.id))
-                return None
-            (asked,) = connection.execute("SELECT cancel_asked FROM run WHERE id = ?", (row.id,)).fetchone()
-            return bool(asked)
+            late = "UPDATE run SET response_id = ? WHERE id = ? AND response_id IS NULL"
+            connection.execute(late, (row.response_id, row.id))
+            return None
 
     def correct(self, row: Row) -> None:
         """Write what was found of a run that was given up: that it has an answer after all, or how it ended."""

@@ -55,7 +55,7 @@ from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.under_trio import OneRun, interrupts_alone, require_trio
-from responses_mcp.usage.bill import Bill, Usage, usage_from
+from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.prices import PriceList
 
@@ -76,9 +76,6 @@ _MOST_DONE: Final = 32  # ended runs whose answers are remembered; others are lo
 _LONGEST_ID: Final = 64
 _MOST_LISTED: Final = 100
 _USUALLY_LISTED: Final = 20
-_without_interrupts: Final = trio.lowlevel.enable_ki_protection
-"""Ctrl-C strikes whatever task is running; in one of ours it would lose an answer. So Trio's main task is struck."""
-
 _CLOSED: Final = "This Research is closed; use it within the block of open_research."
 
 
@@ -327,7 +324,7 @@ class Research:
         failed: list[Exception] = []
         over = trio.Event()
 
-        @_without_interrupts
+        @trio.lowlevel.enable_ki_protection
         async def see_through() -> None:
             try:
                 done.append(await work())
@@ -518,7 +515,7 @@ class Research:
             run.stop()
         self._nursery.start_soon(self._work, run)
 
-    @_without_interrupts
+    @trio.lowlevel.enable_ki_protection  # as all our tasks: Ctrl-C in one would lose an answer; it strikes Trio's own
     async def _work(self, run: Run) -> None:
         run_id = run.row.id
         try:
@@ -552,7 +549,7 @@ class Research:
     def _place_of(self, run_id: str) -> int | None:
         return next((place for place, waiting in enumerate(self._line) if waiting == run_id), None)
 
-    @_without_interrupts
+    @trio.lowlevel.enable_ki_protection
     async def _look_after(self, keeper: Keeper) -> None:
         """Take over runs that nobody owns, now and then, and forget old ones."""
         while True:
@@ -607,7 +604,7 @@ class Research:
         if row.status is None and await self._take_over(row, keeper):
             run = self._runs.get(run_id)
             return run.view if run is not None else await self._elsewhere(run_id, keeper, look=look)
-        if row.status in WITH_ANSWER and row.durable and row.response_id is not None:
+        if row.status in WITH_ANSWER and row.is_kept:
             return await self._answered(row)
         if look and row.may_go_on:
             with suppress(UpstreamError):  # it has none, or none yet
@@ -791,7 +788,6 @@ async def answer_by_run(
     except RunsFileUnusable as error:
         log.warning("research: a call cannot be handed off: %s", error)
         return None
-    usage = None if view.usage is None else usage_from(view.usage)
     if view.running:
         text = (
             f"There is no answer yet: this takes longer than {seconds:g} s. It goes on as run {view.run_id}; call "
@@ -799,7 +795,7 @@ async def answer_by_run(
         )
         return Answer(text, used_search=False, citations=(), model=view.model)
     if view.answer is not None:
-        return replace(view.answer, usage=usage)
+        return view.answer
     failure = UpstreamError(view.error or NEVER_ASKED, maybe_paid=view.maybe_paid)
     failure.usage = view.usage
     raise failure

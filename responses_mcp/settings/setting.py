@@ -220,11 +220,8 @@ def from_text(setting: Setting, text: str, findings: Findings) -> object:
     if setting.kind == "boolean":
         word = text.lower()
         return word in ON if word in ON | OFF else _bad(text, findings)
-    if setting.kind in {"toolsets", "domains", "names", "stores"}:
-        parts = names_in(text)
-        if setting.kind == "stores":
-            return _stores(parts, findings)
-        return _toolsets(parts, findings) if setting.kind == "toolsets" else _domains(parts, findings)
+    if (read := _LISTS.get(setting.kind)) is not None:
+        return read(names_in(text), findings)
     return _text(setting, text, findings)
 
 
@@ -250,18 +247,14 @@ def from_yaml(setting: Setting, value: object, findings: Findings) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return _number(setting, float(value), value)
         return _bad(value, findings)
-    if setting.kind in {"domains", "names"}:
-        return _domains(value, findings)
-    if setting.kind == "stores":
-        return _stores(value, findings)
     if setting.kind == "json":
         return _tree(value, findings)
     if setting.kind == "prices":
         return _prices(value)
-    if setting.kind == "toolsets":
-        if isinstance(value, str):
+    if (read := _LISTS.get(setting.kind)) is not None:
+        if setting.kind == "toolsets" and isinstance(value, str):
             return from_text(setting, value, findings)
-        return _toolsets(value, findings) if isinstance(value, list) else _bad(value, findings)  # pyright: ignore[reportUnknownArgumentType]
+        return read(cast("list[object]", value), findings) if isinstance(value, list) else _bad(value, findings)
     if setting.kind == "headers":
         return value if isinstance(value, dict) else _bad(value, findings)  # pyright: ignore[reportUnknownVariableType]
     if setting.kind in {"path", "folder"} and isinstance(value, str) and _has_control(value):
@@ -335,10 +328,7 @@ def _plain_word(text: str) -> bool:
     return len(text) <= _LONGEST_TEXT and text.isprintable() and " " not in text
 
 
-def _domains(value: object, findings: Findings) -> tuple[str, ...] | BadValue:
-    if not isinstance(value, list):
-        return _bad(value, findings)
-    items = cast("list[object]", value)
+def _domains(items: Sequence[object], findings: Findings) -> tuple[str, ...] | BadValue:
     if len(items) > MAX_DOMAINS:
         return BadValue((f"{len(items)} of them",))
     for item in items:
@@ -349,8 +339,8 @@ def _domains(value: object, findings: Findings) -> tuple[str, ...] | BadValue:
     return tuple(item for item in items if isinstance(item, str))
 
 
-def _stores(value: object, findings: Findings) -> tuple[str, ...] | BadValue:
-    stores = _domains(value, findings)
+def _stores(items: Sequence[object], findings: Findings) -> tuple[str, ...] | BadValue:
+    stores = _domains(items, findings)
     if isinstance(stores, BadValue):
         return stores
     names = [name if id_ else "" for name, _, id_ in (each.partition("=") for each in stores)]
@@ -402,6 +392,9 @@ def _toolsets(value: Sequence[object], findings: Findings) -> tuple[str, ...] | 
             return _inside(item, findings)
         chosen[item] = None
     return tuple(chosen)
+
+
+_LISTS: Final = {"toolsets": _toolsets, "domains": _domains, "names": _domains, "stores": _stores}
 
 
 def _inside(item: object, findings: Findings) -> BadValue:

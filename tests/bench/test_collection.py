@@ -19,7 +19,7 @@ WAIT = 60  # seconds; a bound for a stuck machine, not an expectation
 @pytest.mark.parametrize(
     ("path", "text", "said"),
     [
-        ("one/root/m/a.md", "# A", "holds no collection: a folder with root and queries.jsonl."),
+        ("one/guide/a.md", "# A", "holds no collection: a folder with root and queries.jsonl."),
         ("one/queries.jsonl", "{}", "one is no collection: it needs a folder root and a file queries.jsonl."),
         ("root/.git/a.md", "# A", "root has no manuals: put the files into a folder in it."),
         ("queries.jsonl", "\n", "queries.jsonl has no questions."),

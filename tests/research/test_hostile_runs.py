@@ -573,15 +573,17 @@ async def test_a_question_with_half_a_surrogate_pair_is_kept_as_far_as_it_can_be
         assert [run["question"] for run in await research.list()] == ["why \ufffd?"]
 
 
+async def stopped_for_a_while(work: Callable[[], Any]) -> Any:
+    """Do what belongs into a thread as a process does that is stopped from the first second to the fiftieth."""
+    if trio.current_time() > 1:
+        await trio.sleep_until(50)
+    return await at_once(work)
+
+
 @pytest.mark.parametrize(("comes", "store"), [(45.0, True), (50.0, True), (45.0, False)])
 async def test_an_owner_that_was_stopped_while_another_server_gave_its_run_up_goes_on_with_it(
     autojump_clock: MockClock, *, comes: float, store: bool, tmp_path: Path
 ) -> None:
-    async def stopped_for_a_while(work: Callable[[], Any]) -> Any:
-        if trio.current_time() > 1:
-            await trio.sleep_until(50)
-        return await at_once(work)
-
     upstream = slow()
     upstream.latency = comes
     async with researching(upstream, tmp_path, in_thread=stopped_for_a_while, store=store) as one:
@@ -601,11 +603,6 @@ async def test_an_owner_that_was_stopped_while_another_server_gave_its_run_up_go
 async def test_an_owner_that_was_stopped_while_its_run_was_cancelled_elsewhere_cancels_it_at_the_api(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    async def stopped_for_a_while(work: Callable[[], Any]) -> Any:
-        if trio.current_time() > 1:
-            await trio.sleep_until(50)
-        return await at_once(work)
-
     upstream = slow(30.0)
     upstream.latency = 45.0
     async with researching(upstream, tmp_path, in_thread=stopped_for_a_while) as one:
@@ -955,20 +952,25 @@ async def test_an_api_that_ignores_background_mode_keeps_nothing_and_that_is_tol
     assert [item["role"] for item in upstream.asked[1].json["input"] if "role" in item] == ["user", "assistant", "user"]
 
 
+GONE: dict[str, Any] = {
+    "message": "Previous response with id 'resp_1' not found.",
+    "code": "previous_response_not_found",
+}
+
+
 async def test_a_follow_up_of_what_the_api_has_lost_is_asked_with_what_was_said(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow()
-    gone = {"message": "Previous response with id 'resp_1' not found.", "code": "previous_response_not_found"}
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
         await ended(research, run)
-        upstream.script = [Json({"error": gone}, status=400)]
+        upstream.script = [Json({"error": GONE}, status=400)]
         view = await ended(research, await research.start("and then?", continue_from=run))
         assert view.status == "completed"
     assert upstream.asked[-1].json["input"][0]["content"].startswith("why?")
     async with researching(upstream, tmp_path) as research:  # which has not heard what was said
-        upstream.script = [Json({"error": gone}, status=400)]
+        upstream.script = [Json({"error": GONE}, status=400)]
         view = await ended(research, await research.start("and so?", continue_from=run))
     assert "say in the question what it needs" in str(view.error)
     assert not view.maybe_paid
@@ -978,20 +980,19 @@ async def test_a_follow_up_of_a_follow_up_that_the_api_has_lost_is_asked_with_al
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow()
-    gone = {"message": "Previous response with id 'resp_1' not found.", "code": "previous_response_not_found"}
     async with researching(upstream, tmp_path) as research:
         first = await research.start("why?")
         await ended(research, first)
         second = await research.start("and then?", continue_from=first)
         await ended(research, second)
-        upstream.script = [Json({"error": gone}, status=400)]
+        upstream.script = [Json({"error": GONE}, status=400)]
         await ended(research, await research.start("and so?", continue_from=second))
         said = [item["content"] for item in upstream.asked[-1].json["input"] if item.get("role") == "user"]
         assert [text.partition("?")[0] for text in said] == ["why", "and then", "and so"]
     async with researching(upstream, tmp_path) as research:  # which has heard the second part alone
         third = await research.start("and what?", continue_from=second)
         await ended(research, third)
-        upstream.script = [Json({"error": gone}, status=400)]
+        upstream.script = [Json({"error": GONE}, status=400)]
         view = await ended(research, await research.start("and so?", continue_from=third))
     assert "say in the question what it needs" in str(view.error)
 

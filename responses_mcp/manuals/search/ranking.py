@@ -215,11 +215,15 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         beside = [_weight_beside(reader, each, query) for each in search.required]
         most_telling = max((weight for _, weight, there in weighed if there), default=0.0)
         telling = [min(weight / most_telling, 1.0) ** _RARE if most_telling else 1.0 for weight in beside]
+        counting = [
+            share if weight else float(not all(map(is_grammar, runs(each.text))))
+            for each, weight, share in zip(search.required, beside, telling, strict=True)
+        ]
         scorer = Scorer(
             query,
             words(query),
             weighed,
-            list(zip(search.required, beside, telling, strict=True)),
+            list(zip(search.required, beside, counting, strict=True)),
             search.lexical,
             average=known.average,
             manual_id=search.manual_id,

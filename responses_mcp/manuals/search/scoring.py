@@ -129,9 +129,9 @@ class Scorer:
     """Scores rows for one query.
 
     `words` are those that a reader sees in it, `terms` what is counted, with what each is worth and whether the manual
-    has it at all. A required term that is among them already has the weight 0; each comes with how much it tells beside
-    them, from 0 to 1. `average` is the length of a body, in
-    characters. The words of `manual_id` count as those of every path.
+    has it at all. Each `required` term has a weight beside them, 0 if it is among them already, and how far it counts
+    that a row has it, from 0 to 1. `average` is the length of a body, in characters. The words of `manual_id` count as
+    those of every path.
     """
 
     def __init__(
@@ -214,14 +214,12 @@ class Scorer:
 
     def _look_for_required(self, found: Scored, around: str, length: float) -> None:
         counts: list[int] = []
-        for required, weight, telling in self._required:
+        for required, weight, counting in self._required:
             hits, more = required.hits(found.row.body), required.hits(found.title) + required.hits(around)
             counts.append(hits + more)
             first = required.spellings[0].text if required.spellings else None
             as_written = first is not None and (first in found.title or first in found.row.body)
-            if weight or not all(map(is_grammar, runs(required.text))):
-                has = bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM)
-                found.has_required += has * (telling if weight else 1.0)
+            found.has_required += counting * (bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM))
             if weight:
                 count = min(hits, _MOST_HITS) / length + min(more, 1)
                 found.asked_for += weight * count / (count + _K1)

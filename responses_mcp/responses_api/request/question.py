@@ -127,7 +127,7 @@ def read_domains(
         raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
     if only and isinstance(value, list | tuple) and not all(map(_names, listed)):
         raise BadArgument(f"{name} has a name that is empty; pass it like {like}, or leave it out.")
-    domains = " ".join(cast("list[str]", words)).replace(",", " ").split()
+    domains = [name for each in words for name in _names(each)]
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
 
 
