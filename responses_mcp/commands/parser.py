@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn, cast
 OF_SERVER: Final = ("--stdio", "--show-config", "--toolsets")
 """Options of the server alone, before any command."""
 
+_DASHES: Final = "\u2013\u2014\u2212"  # what word processors and web pages make of the hyphens of an option
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
@@ -23,19 +24,26 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the options, and the words that are none; all that was given is remembered, for `error`."""
         self._given = args or ()
+        for word in self._before_end():
+            if is_disguised(word, self._option_string_actions):
+                self.error(no_option(word, self._option_string_actions))
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2; an option that is not known is named before the words that are missing beside it."""
-        given = [*self._given, "--"]
         unknown = [
             word
-            for word in given[: given.index("--")]
+            for word in self._before_end()
             if word.startswith("-") and word != "-" and word.partition("=")[0] not in self._option_string_actions
         ]
         if unknown and message.startswith(_MISSING):
             self.refuse(unknown)
-        super().error(message)
+        argument, ignored, _ = message.partition(" ignored explicit argument")
+        super().error(f"{argument} takes no value" if ignored else message)
+
+    def _before_end(self) -> Sequence[str]:
+        given = [*self._given, "--"]
+        return given[: given.index("--")]
 
     def parse_options(self, argv: Sequence[str]) -> argparse.Namespace:
         """Return the options; exits with 2 for a wrong command line."""
@@ -91,10 +99,13 @@ class Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             choices = [*map(str, cast("Iterable[object]", action.choices or ()))]
-            within = [each for each in choices if str(value) in each]
-            if len(within) > 1 and value:
+            text = str(value).lower()
+            within = [each for each in choices if text in each]
+            if len(within) > 1 and text and text not in choices:
                 error.message += f"; did you mean one of {', '.join(within)}?"
-            elif near := get_close_matches(str(value), choices, 1):
+            elif f"--{text}" in self._option_string_actions:
+                error.message += f"; did you mean --{text}?"
+            elif near := get_close_matches(text, choices, 1):
                 error.message += f"; did you mean {near[0]}?"
             raise
 
@@ -106,6 +117,15 @@ def no_command(word: str, commands: Collection[str]) -> str:
     return f"there is no command {word or repr(word)}; {cure}"
 
 
+def _bare(option: str) -> str:
+    return option.partition("=")[0].lstrip(f"-{_DASHES}").lower()
+
+
+def is_disguised(word: str, options: Collection[str]) -> bool:
+    """Tell whether a word is an option but for its hyphens, and nothing that a question would have."""
+    return word[:1] in tuple(_DASHES) and f"--{_bare(word)}" in options
+
+
 def no_option(word: str, options: Collection[str], cure: str | None = None) -> str:
     """Return what is wrong with a word that is none of the options, and which may have been meant; else `cure`."""
     if word in {"-V", "--version"}:
@@ -115,7 +135,7 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
         return f"leave {name} out, which is for a server"
     longer = [each for each in options if each.startswith(f"-{word}" if len(word) == 2 else name)]
     bare = {each.lstrip("-"): each for each in options}
-    near = longer or [bare[each] for each in get_close_matches(name.lstrip("-"), bare, 1)]
+    near = longer or [bare[each] for each in get_close_matches(_bare(name), bare, 1)]
     meant = f"one of {', '.join(near)}" if len(near) > 1 else "".join(near)
     advice = f"did you mean {meant}?" if near else cure
     return f"there is no option {word}" + (f"; {advice}" if advice else "")

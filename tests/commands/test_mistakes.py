@@ -91,6 +91,17 @@ from responses_mcp import cli
         ("search hi --limit --json", "argument --limit: N is missing: pages to list, 1 to 50 (default 10)"),
         ("日本の首都は？", 'to ask a question, write: openai-responses-mcp ask "日本の首都は？"'),
         ("weather?", 'to ask a question, write: openai-responses-mcp ask "weather?"'),
+        ("ask --effort HIGH why", "; did you mean high?"),
+        ("ask --JSON why", "there is no option --JSON; did you mean --json?"),
+        ("ask --json=true why", "argument --json: takes no value"),
+        ("ask —json why", "there is no option —json; did you mean --json?"),
+        ("ask why –effort=high", "there is no option –effort=high; did you mean --effort?"),
+        ("doctor —json", "there is no option —json; did you mean --json?"),
+        ("manuals find oil —path a", "there is no option —path; did you mean --path?"),
+        ("—stdio", "there is no option —stdio; did you mean --stdio?"),
+        ("--STDIO", "there is no option --STDIO; did you mean --stdio?"),
+        ("install list", "; did you mean --list?"),
+        ("install remove codex", "; did you mean --remove?"),
     ],
 )
 def test_a_wrong_argument_is_told_with_what_was_meant(capsys: pytest.CaptureFixture[str], line: str, told: str) -> None:
@@ -100,6 +111,22 @@ def test_a_wrong_argument_is_told_with_what_was_meant(capsys: pytest.CaptureFixt
     assert shown.out == ""
     assert shown.err.startswith("usage: openai-responses-mcp ")
     assert shown.err.endswith(f"{told}\n")
+
+
+def test_a_command_in_quotation_marks_is_told_without_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.run(["ask why is the sky blue"])
+    told = 'to ask a question, write: openai-responses-mcp ask "why is the sky blue"\n'
+    assert capsys.readouterr().err.endswith(told)
+
+
+@pytest.mark.parametrize("word", ["–", "—", "—so-what", "–5", "−273.15"])
+def test_a_dash_that_no_option_follows_is_part_of_the_question(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert cli.run(["ask", "why", word, "now"]) == 2
+    assert "There is no API key" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("line", "told"), [("help", "commands:"), ("help ask", "usage: openai-responses-mcp ask ")])

@@ -14,10 +14,12 @@ from responses_mcp.settings.model import OpenAISettings
 # As pages and files write a key that is to be replaced. No key of OpenAI's has any of it; a gateway's may be any word.
 _EXAMPLE: Final = re.compile(
     r"^(sk-)?(your|insert|paste)[-_ ]|^(sk-)?my[-_](openai[-_])?(api[-_])?key$|^<.*>$|\.{3}|…|\*{3}|^(sk-)?x{4,}|"
-    r"^sk-?$|^change[-_]?me$|^(openai[-_])?api[-_]?key$",
+    r"^sk-?$|^change[-_]?me$|^todo$|^(openai[-_])?api[-_]?key$",
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]*KEY=.")  # a line of a file, pasted as a whole
+
+_REFERENCE: Final = re.compile(r"[a-z]+://")  # of a program that keeps secrets
 
 
 def credential_headers(openai: OpenAISettings) -> dict[str, str]:
@@ -61,6 +63,9 @@ def _check(key: str, name: str) -> None:
         )
     if _NAMED.match(key):
         problem, remedy = "begins with the name of a variable", "Take that away, and the = behind it."
+    elif _REFERENCE.match(key):
+        problem = "tells where a secret lies, and is none"
+        remedy = "Start this through the program that puts the secret in its place, such as `op run`."
     elif key.startswith("Bearer "):
         problem, remedy = "begins with Bearer", "Take that word away; it is added."
     elif any(character.isspace() for character in key):

@@ -59,6 +59,7 @@ def test_no_key_is_told_with_the_name_of_the_variable_and_where_a_program_sets_i
         (f'OPENAI_API_KEY="{KEY}"', "begins with the name of a variable. Take that away, and the ="),
         (f'"{KEY}"', "quotation marks"),
         (f"'{KEY}'", "quotation marks"),
+        ("op://Private/OpenAI/credential", "such as `op run`"),
         (f"{KEY}é", "Copy the key again"),
         (f"{KEY}\u200b", "Copy the key again"),
         (f"{KEY}\x00", "Copy the key again"),
@@ -79,7 +80,16 @@ def test_what_is_around_a_key_that_a_program_has_read_from_a_file_is_left_out(ar
 
 @pytest.mark.parametrize(
     "key",
-    ["sk-...", "...", "YOUR_KEY", "your-api-key", "sk-your-key-here", "<your-openai-api-key>", "<OPENAI_API_KEY>"],
+    [
+        "sk-...",
+        "...",
+        "YOUR_KEY",
+        "your-api-key",
+        "sk-your-key-here",
+        "<your-openai-api-key>",
+        "<OPENAI_API_KEY>",
+        "TODO",
+    ],
 )
 def test_the_example_of_a_page_is_told_and_sent_to_a_server_on_this_machine_alone(key: str) -> None:
     assert "MY_KEY holds an example, not a key. Put" in complaint(api_key=key, api_key_env="MY_KEY")
