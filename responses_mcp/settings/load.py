@@ -7,6 +7,7 @@ here raises for what a user may write: a wrong value is a problem, and its defau
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -245,6 +246,12 @@ def _decide_toolsets(layers: Layers, option: str | None) -> None:
         layers.accept(key, rootless, origin)
 
 
+def _cure_of_folder(path: str) -> str:
+    if re.search(r"(^|[/\\\\])(\$[A-Za-z_]|%\w+%)", path):  # as a shell would fill in
+        return "write the path out, since variables in it are not filled in"
+    return "create it or correct the path"
+
+
 def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
     """Build the section of manuals; with a root, an index folder that nobody named is in the user's caches."""
     _check_base_url(layers, "manuals.embeddings.base_url")
@@ -257,7 +264,7 @@ def _manuals(layers: Layers, caches: Path | None) -> model.ManualsSettings:
             layers.findings.warning(
                 f"manuals.root: {what}, so there are no manuals",
                 where=(Raw(root, quoted=False, limit=300), ", ", *layers.where(origin)),
-                cure="correct the path" if is_file else "create it or correct the path",
+                cure="correct the path" if is_file else _cure_of_folder(root),
             )
         if values["index_dir"] is None and caches is not None:
             values["index_dir"] = str(absolute(caches / FOLDER))

@@ -305,7 +305,7 @@ def _text(setting: Setting, text: str, findings: Findings) -> str | BadValue:
     else:
         fits = _plain_word(text)
         if fits and setting.kind == "time_zone" and not _is_time_zone(text):
-            return BadValue((Raw(text),), cure=f"correct it or leave it out{_ZONES_OF_WINDOWS}")
+            return BadValue((Raw(text),), cure=_cure_of_time_zone(text))
     return text if fits else _bad(text, findings)
 
 
@@ -317,6 +317,15 @@ def _is_time_zone(text: str) -> bool:
     from responses_mcp.settings.time_zone import zone_of  # noqa: PLC0415 - few have one
 
     return zone_of(text) is not None
+
+
+def _cure_of_time_zone(text: str) -> str:
+    from responses_mcp.settings.time_zone import near_zone  # noqa: PLC0415 - few have one
+
+    near = near_zone(text)
+    return (
+        f"did you mean {near}? Correct it or leave it out" if near else f"correct it or leave it out{_ZONES_OF_WINDOWS}"
+    )
 
 
 def _unfilled(text: str) -> bool:

@@ -31,6 +31,20 @@ def zone_of(name: str) -> tzinfo | None:
         return None
 
 
+def near_zone(name: str) -> str | None:
+    """Return the time zone that may be meant by a name that is none, such as that of a city, or None."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
+    from zoneinfo import available_timezones  # noqa: PLC0415 - few need another zone
+
+    zones = {zone.lower(): zone for zone in sorted(available_timezones() | set(_FIXED))}
+    cities = {zone.rpartition("/")[2]: zones[zone] for zone in zones}
+    said = name.lower()
+    if meant := zones.get(said) or cities.get(said):
+        return meant
+    near = get_close_matches(said, zones, 1, 0.9)
+    return zones[near[0]] if near else None
+
+
 def today_in(name: str) -> str:
     """Return today's date in that time zone as YYYY-MM-DD.
 

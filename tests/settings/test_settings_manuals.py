@@ -140,6 +140,9 @@ def test_quotation_marks_around_a_path_are_told_to_be_left_out(
         ("absent", "there is no such folder", "create it or correct the path"),
         ("a-file", "it is a file, not a folder", "correct the path"),
         ("a-file/below", "there is no such folder", "create it or correct the path"),
+        ("$DOCS/books", "there is no such folder", "write the path out, since variables in it are not filled in"),
+        ("%DOCS%", "there is no such folder", "write the path out, since variables in it are not filled in"),
+        ("cost$s", "there is no such folder", "create it or correct the path"),
     ],
 )
 def test_a_root_that_is_no_folder_is_a_warning_and_keeps_the_toolset(

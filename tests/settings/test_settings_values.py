@@ -268,6 +268,24 @@ def test_a_time_zone_that_nobody_knows_is_a_problem(zone: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("zone", "meant"),
+    [
+        ("tokyo", "Asia/Tokyo"),
+        ("asia/tokyo", "Asia/Tokyo"),
+        ("Europe/Berln", "Europe/Berlin"),
+        ("new_york", "America/New_York"),
+    ],
+)
+def test_a_time_zone_that_is_nearly_right_is_told_with_the_one_that_may_be_meant(
+    zone: str, meant: str, tmp_path: Path
+) -> None:
+    if zone_of(meant) is None:
+        pytest.skip("this system has no time zone data")
+    told = problem(load(tmp_path, f"locale: {{time_zone: {zone}}}\n"))
+    assert f"; did you mean {meant}? Correct it or leave it out" in told
+
+
+@pytest.mark.parametrize(
     "text", ["openai: {base_ulr: %s}", "openai: {baseUrl: %s}", "OpenAI: {base_url: %s}", "base_url: %s"]
 )
 def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would_go_to_another(
