@@ -115,7 +115,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         options.toolsets += ",manuals"
     path = Path(_file(options, client, machine))
     there = _there(options, machine, path)
-    kept = {} if there is None else there.options
+    kept = {} if there is None else {name: said for name, said in there.options.items() if name not in there.unknown}
     if options.toolsets is None:
         options.toolsets = kept.get("--toolsets")
     if options.config is None:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, as_variable, texts_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine
 from responses_mcp.commands.json_merge import JsonDocument
+from responses_mcp.commands.parser import SERVER
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.commands.yaml_merge import YamlDocument
@@ -60,6 +61,11 @@ class Installed(NamedTuple):
             elif found.get(last, "") is None:
                 found[last] = word
         return found
+
+    @property
+    def unknown(self) -> list[str]:
+        """Which of `options` the server does not have, for which it does not start."""
+        return [option for option in self.options if option not in SERVER]
 
     @property
     def given(self) -> Mapping[str, Any]:

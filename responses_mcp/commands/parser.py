@@ -9,6 +9,8 @@ from typing import Any, Final, NoReturn, cast
 
 OF_SERVER: Final = ("--stdio", "--show-config", "--toolsets")
 """Options of the server alone, before any command."""
+SERVER: Final = (*OF_SERVER, "--config", "--debug")
+"""Options that an entry of a client may give to the server."""
 
 _DASHES: Final = "\u2013\u2014\u2212"  # what word processors and web pages make of the hyphens of an option
 _MISSING: Final = "the following arguments are required"  # as argparse says it

@@ -156,7 +156,7 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
 ) -> None:
     record = tmp_path / "seen"
     says = f'printf "%s" "$OPENAI_API_KEY, $MODEL_ANSWER, $ELSE" > {record}; printf " %s" "$*" >> {record}'
-    program, arguments = small_server(tmp_path, says), ["--stdio", "-x"]
+    program, arguments = small_server(tmp_path, says), ["--stdio", "--debug"]
     joined = CLIENTS[client].members.arguments is None
     starts = {CLIENTS[client].members.command: [program, *arguments] if joined else program}
     starts |= {} if joined else {"args": arguments}
@@ -164,7 +164,7 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
     report = await examine("--offline", "--client", client, start=None, ELSE="x")
     report.line("ok", "start", "lists the tools answer.")
     report.line("ok", "clients")
-    assert record.read_text(encoding="utf-8") == f"{seen} --stdio -x"
+    assert record.read_text(encoding="utf-8") == f"{seen} --stdio --debug"
 
 
 @posix_only
@@ -500,3 +500,12 @@ async def test_a_number_where_clients_want_a_text_is_told_with_the_command_that_
     put("codex", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_TIMEOUT": 600000}})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("FAIL", "clients", "refuses the value of OPENAI_API_TIMEOUT, which is no text", "install codex --write")
+
+
+@posix_only
+async def test_an_option_that_the_server_does_not_have_is_told_with_the_command_that_puts_it_right(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    put("codex", tmp_path, {"command": small_server(tmp_path), "args": ["--stdoi", "--toolsets=answer"]})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("FAIL", "clients", "gives it --stdoi, which is none of its options", "install codex --write")

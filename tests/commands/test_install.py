@@ -711,6 +711,15 @@ def test_what_an_entry_with_a_mistyped_command_says_to_this_server_is_kept_too(
     assert entry["args"] == ["--stdio", *(["--toolsets", "answer,search"] if kept else [])]
 
 
+def test_an_option_in_an_entry_that_the_server_does_not_have_is_left_out(install: Install, machine: Machine) -> None:
+    config = str(put(machine.folder / "c.yaml", "{}"))
+    words = ["--stdoi", "--debug", "/var/log/x", "--toolset", "search", f"--config={config}"]
+    put_entry("cursor", machine, {"command": "/opt/bin/openai-responses-mcp", "args": words})
+    install("cursor", "--write")
+    entry = entry_in("cursor", file_of("cursor", machine).read_text("utf-8"))
+    assert entry["args"] == ["--debug", "/var/log/x", "--config", config, "--stdio"]
+
+
 @pytest.mark.parametrize("client", ["claude-desktop", "zed"])
 def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
     client: str, install: Install, machine: Machine

@@ -64,6 +64,10 @@ def check_entries(
         elif wrong := [name for name, value in each.given.items() if not isinstance(value, str)]:
             verdict = warn if client is None else fail
             yield verdict("clients", f"{title} refuses the value of {wrong[0]}, which is no text, {where}", again)
+        elif each.unknown:
+            verdict = warn if client is None else fail
+            wrong_option = f"{title} gives it {each.unknown[0]}, which is none of its options, {where}"
+            yield verdict("clients", wrong_option, again)
         elif CLIENTS[each.client].turns_off(each.entry):
             off = f"{title} has it turned off, {where}"
             yield warn(
