@@ -712,7 +712,7 @@ def test_what_an_entry_with_a_mistyped_command_says_to_this_server_is_kept_too(
 
 
 def test_an_option_in_an_entry_that_the_server_does_not_have_is_left_out(install: Install, machine: Machine) -> None:
-    config = str(put(machine.folder / "c.yaml", "{}"))
+    config = str(put(Path(machine.folder / "c.yaml"), "{}"))
     words = ["--stdoi", "--debug", "/var/log/x", "--toolset", "search", f"--config={config}"]
     put_entry("cursor", machine, {"command": "/opt/bin/openai-responses-mcp", "args": words})
     install("cursor", "--write")
