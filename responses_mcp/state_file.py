@@ -69,7 +69,9 @@ class StateFile:
             return
         before = _identity(self.path)
         try:
-            with closing(sqlite3.connect(self.path, timeout=self.patience)) as connection:
+            # Another process may have moved it aside by now: none is made here, where others could read it.
+            there = f"{self.path.absolute().as_uri()}?mode=rw"
+            with closing(sqlite3.connect(there, timeout=self.patience, uri=True)) as connection:
                 is_broken = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as worse:
             is_broken = _is_broken(worse)

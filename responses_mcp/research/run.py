@@ -58,6 +58,7 @@ WITHDRAW: Final = 5.0  # seconds in which the id of a cancelled run may still co
 CANCELS_FOR: Final = 20.0  # seconds, after which a cancel that does not get through is given up,
 CANCELS_LATER: Final[float] = LONGEST_WAIT  # and after which, where the API asks for a wait
 CANCEL_TRY: Final = 5.0  # seconds
+_CHECK: Final = 1.0  # seconds in which it is to be found whether an answer is kept
 
 _UNWATCHED: Final = 5.0  # seconds after its end, in which whoever follows it has heard of that
 _LONGEST_PHASE: Final = 200  # characters
@@ -143,6 +144,7 @@ class Run:
         self._life = trio.CancelScope(shield=True)  # whatever ends its owner: it settles before it is stopped
         self._doing = trio.CancelScope()
         self._idle = trio.CancelScope()
+        self._checking = trio.CancelScope()  # whether its answer is kept
         self._overtaken: Action | None = None  # what is to be done instead of what is being done
         self._asked = body is None  # the request is about to be sent, or was and has not been refused: so says its row
         self._sent = body is None  # it is on its way, or was and has not been refused
@@ -192,6 +194,7 @@ class Run:
     def cancel(self) -> None:
         """Have it cancelled; that it is, shows in its end."""
         self.cancelled = True
+        self._checking.cancel(reason="there is no time for it")
         action = self._happens(Trigger.CANCEL)
         if action is Action.WAIT_FOR_ID and not self._sent:
             action = self._happens(Trigger.REFUSED)
@@ -205,6 +208,7 @@ class Run:
     def leave(self) -> None:
         """Have nothing sent that is not about to be: its id may not come in time, and it would be paid for and lost."""
         self._leaving = True
+        self._checking.cancel(reason="there is no time for it")
         if self.is_unasked and not self._asked:
             self.stop()
 
@@ -255,19 +259,21 @@ class Run:
 
     async def _live(self) -> None:
         action = self._instead()  # found, or cancelled before this first step
+        is_looked_up = False
         while self.row.state is not State.ENDED:
             with trio.CancelScope() as self._doing:
                 trigger = await self._do(action)
                 if trigger is Trigger.FINISHED and self._lacks_output:
                     trigger = await self._ended_or(trigger)  # whose answer is still to be had
-                elif trigger is Trigger.FINISHED and action is Action.ASK and self._says_nothing_of_keeping:
-                    await self._find_whether_it_is_kept()
+                is_looked_up = action is not Action.ASK
                 if self._overtaken is None:
                     action = self._happens(trigger)
             if (instead := self._instead()) is not None:
                 action = instead
             elif self._doing.cancelled_caught:  # the time for an id to come is over
                 action = self._happens(Trigger.LOST)
+        if action is Action.CLOSE and not is_looked_up and self._says_nothing_of_keeping:
+            await self._find_whether_it_is_kept()
         await self._close(action)
 
     @property
@@ -280,14 +286,21 @@ class Run:
         return self.row.is_kept and not {"background", "store"} & self._response.keys()
 
     async def _find_whether_it_is_kept(self) -> None:
-        """Look an answer up once that came from a server that names neither background mode nor storage."""
-        try:
-            with trio.move_on_after(CANCEL_TRY):
-                await self._api.look_up_run(self.row.response_id or "", seconds=CANCEL_TRY)
-        except UpstreamError as error:
-            if error.status in (404, 405):
-                self.row = replace(self.row, durable=False)
-                self.announce()
+        """Look an answer up that came from a server that names neither background mode nor storage.
+
+        Once for all runs of this process. The run has ended by then: no cancel that comes now takes its answer away.
+        """
+        keeps = self._api.keeps_unsaid
+        if keeps is None:
+            keeps = True  # for all that is known where no word comes
+            self._checking.deadline = trio.current_time() + _CHECK
+            with self._checking:
+                try:
+                    await self._api.look_up_run(self.row.response_id or "", seconds=_CHECK)
+                except UpstreamError as error:
+                    keeps = error.status not in (404, 405)
+            self._api.keeps_unsaid = keeps
+        self.row = replace(self.row, durable=keeps)
 
     async def _do(self, action: Action | None) -> Trigger:
         match action:

@@ -97,6 +97,8 @@ _KEPT: Final = (
     *("state", "response_id", "cursor", "status", "reason", "maybe_paid", "confirmed"),
     *("durable", "usage", "ended", "leased_until"),
 )
+# By who took it over knowing nothing of it.
+_ENDED_BLINDLY: Final = "(response_id IS NULL AND maybe_paid AND NOT confirmed AND status IN ('failed', 'cancelled'))"
 _VALUES: Final = f"run ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
@@ -181,10 +183,9 @@ class RunsFile:
             if not done.rowcount:
                 if connection.execute(f"INSERT OR IGNORE INTO {_VALUES}", _written(row)).rowcount:
                     return row.cancel_asked
-                # Whoever took it over ended it knowing nothing; its owner was only stopped, and may have the answer.
+                # Its owner was only stopped, and may have the answer.
                 done = connection.execute(
-                    f"UPDATE run SET {names}, owner = ? WHERE id = ? AND response_id IS NULL AND maybe_paid "  # noqa: S608
-                    "AND NOT confirmed AND status IN ('failed', 'cancelled')",
+                    f"UPDATE run SET {names}, owner = ? WHERE id = ? AND {_ENDED_BLINDLY}",  # noqa: S608
                     (*new, row.owner, row.id),
                 )
             if done.rowcount:
@@ -214,9 +215,12 @@ class RunsFile:
             )
 
     def ask_cancel(self, run_id: str) -> None:
-        """Tell the owner of a run, wherever it is, that it should be cancelled."""
+        """Tell the owner of a run, wherever it is, that it should be cancelled; also one that may take it back."""
         with self._writing() as connection:
-            connection.execute("UPDATE run SET cancel_asked = 1 WHERE id = ? AND status IS NULL", (run_id,))
+            connection.execute(
+                f"UPDATE run SET cancel_asked = 1 WHERE id = ? AND (status IS NULL OR {_ENDED_BLINDLY})",  # noqa: S608
+                (run_id,),
+            )
 
     def release(self, owner: str) -> None:
         """Give up all runs of an owner, so that others may take them over at once."""

@@ -43,6 +43,7 @@ from responses_mcp.research.run import (
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.background import ENDED
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.question import (
     read_flag,
@@ -400,7 +401,7 @@ class Research:
         if view.may_go_on:
             await keeper.use(lambda file: file.reopen(run_id, cancel=True))
             view = await self._waited_for(run_id, 0.0, look=False)
-        if not view.running:
+        if not view.running and not (view.maybe_paid and not view.confirmed):
             return view
         run = self._runs.get(run_id)
         if run is not None:
@@ -435,16 +436,22 @@ class Research:
                 "model": row.model,
             }
             question = row.question or self._questions.get(row.id)
-            shown.append(entry | ({"question": question} if question else {}) | used(row.usage))
+            usage = row.usage if row.usage is not None or ended is None else ended.usage
+            shown.append(entry | ({"question": question} if question else {}) | used(usage))
         return shown
 
     async def take_over(self, seconds: float) -> None:
-        """Take over the runs that nobody owns, and wait, so many seconds at most, until they have ended."""
+        """Take over the runs that nobody owns, and wait, so many seconds at most, until they have ended.
+
+        Those whose owner may still show itself are only looked up.
+        """
         keeper = self._ready()
         end = trio.current_time() + read_seconds("seconds", seconds)
-        for row in await keeper.use(lambda file: file.orphans(self._account)):
-            await self._take_over(row, keeper)
+        orphans = await keeper.use(lambda file: file.orphans(self._account))
+        unsure = [row for row in orphans if not await self._take_over(row, keeper) and row.is_kept]
         with trio.move_on_at(end):
+            for row in unsure:
+                await self._look_whether_ended(row)
             for run in [each for each in self._runs.values() if not each.is_begun_here]:
                 while run.done is None and run.owned:
                     await run.news()
@@ -465,8 +472,8 @@ class Research:
                     return True
                 await run.news()
         if (run := self._runs.get(run_id)) is not None:
-            return run.id_is_kept
-        return (await self._row_in_file(run_id, keeper)).response_id is not None
+            return run.id_is_kept and run.row.durable
+        return (await self._row_in_file(run_id, keeper)).is_kept
 
     def waits_for_id(self, run_id: str) -> bool:
         """Tell whether a run of this process is asked for, and the API has not told an id of it."""
@@ -634,6 +641,13 @@ class Research:
             raise
         self._done[row.id] = view = self._answer_in(response, row)
         return view
+
+    async def _look_whether_ended(self, row: Row) -> None:
+        with suppress(UpstreamError):
+            response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
+            if response.get("status") in ENDED:
+                row = replace(row, usage=self._terms.used(row.model, response).as_json())
+                self._done[row.id] = self._terms.read(row, response, self._api.redact.known)
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
         """Look up what became of a run that was given up; have file and ledger know of it, or the run go on."""

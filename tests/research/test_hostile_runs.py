@@ -617,6 +617,25 @@ async def test_an_owner_that_was_stopped_while_its_run_was_cancelled_elsewhere_c
             assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
 
 
+@pytest.mark.parametrize("comes", [45.0, 53.0])
+async def test_the_cancel_of_a_run_that_was_given_up_reaches_the_owner_that_was_stopped(
+    autojump_clock: MockClock, comes: float, tmp_path: Path
+) -> None:
+    upstream = slow(30.0)
+    upstream.latency = comes
+    async with researching(upstream, tmp_path, in_thread=stopped_for_a_while) as one:
+        run = await one.start("why?")
+        await trio.sleep(1.5)
+        upstream.latency = 0.0
+        async with researching(upstream, tmp_path) as two:
+            view = await two.result(run, wait_seconds=45)
+            assert (view.status, view.maybe_paid) == ("failed", True)
+            assert (await two.cancel(run)).status == "failed"
+            await trio.sleep_until(80)
+            view = await two.result(run)
+            assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
+
+
 async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for_now(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

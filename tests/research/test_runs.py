@@ -1182,26 +1182,92 @@ async def test_a_run_that_nobody_followed_took_as_long_as_the_api_says(
         assert await research.result(run) == view
 
 
-@pytest.mark.parametrize("status", [404, 405])
-async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up_once(
-    autojump_clock: MockClock, status: int, tmp_path: Path
+async def test_a_list_after_a_look_tells_how_a_run_has_ended_whose_server_was_killed(
+    autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow()
-    bare = {key: value for key, value in bodies.response([]).items() if key not in ("background", "store")}
+    run = await left_going_on(upstream, tmp_path, seconds=1.5)
+    in_file(tmp_path, "UPDATE run SET owner = 'gone', leased_until = ?", 1e9 + trio.current_time() + 10)
+    await trio.sleep(60)
+    async with researching(upstream, tmp_path) as research:
+        await research.take_over(3)
+        (listed,) = await research.list()
+        assert (listed["status"], "cost" in listed, upstream.kinds[-1]) == ("completed", True, "look")
+        assert (await research.result(run)).answer is not None
+        await trio.sleep(20)
+        assert (await research.list()) == [listed | {"seconds_ago": listed["seconds_ago"] + 20}]
+    ((status, usage),) = in_file(tmp_path, "SELECT status, usage FROM run")
+    assert (status, usage is not None, len(upstream.of("ask"))) == ("completed", True, 1)
+
+
+def unsaid(upstream: Upstream, look: Reply) -> Upstream:
+    """Have it say neither whether a response is in background mode nor whether it is stored; answer looks so."""
 
     def reply(asked: Any) -> Reply:
         if asked.kind != "ask":
-            return Error(status)
-        given = {**upstream.stored.compose(asked.json), **dict.fromkeys(("background", "store"))}
-        return as_stream({key: value for key, value in given.items() if key in bare})
+            return look
+        given = upstream.stored.compose(asked.json)
+        return as_stream({key: value for key, value in given.items() if key not in ("background", "store")})
 
     upstream._reply = reply  # type: ignore[method-assign]
+    return upstream
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up_once_for_all_runs(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = unsaid(slow(), Error(status))
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
         view = await ended(research, run)
         assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look"])
-        await ended(research, await research.start("and then?", continue_from=run))
-        assert len(upstream.asked[-1 - (upstream.kinds[-1] == "look")].json["input"]) == 3
+        assert not await research.wait_for_id(run, 1)
+        view = await ended(research, await research.start("and then?", continue_from=run))
+        assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look", "ask"])
+        assert len(upstream.asked[-1].json["input"]) == 3
+
+
+@pytest.mark.parametrize("look", [Json(bodies.response([])), Hang(), Error(500)])
+async def test_an_answer_of_such_a_server_may_be_kept_where_a_look_does_not_say_otherwise(
+    autojump_clock: MockClock, look: Reply, tmp_path: Path
+) -> None:
+    upstream = unsaid(slow(), look)
+    async with researching(upstream, tmp_path) as research:
+        for _ in range(2):
+            began = trio.current_time()
+            view = await ended(research, await research.start("why?"))
+            assert (view.status, view.durable) == ("completed", True)
+        assert trio.current_time() == began  # nobody waits for the same word again
+    assert (upstream.kinds[:2], upstream.kinds[-1]) == (["ask", "look"], "ask")
+
+
+async def test_a_cancel_or_a_time_limit_while_an_answer_is_looked_up_so_comes_too_late(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = unsaid(slow(), Hang())
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await trio.testing.wait_all_tasks_blocked()
+        assert upstream.kinds == ["ask", "look"]
+        view = await research.cancel(run)
+        assert (view.status, view.answer is not None) == ("completed", True)
+    upstream = unsaid(slow(), Hang())
+    async with researching(upstream, tmp_path, timeout_ms=1500) as research:
+        upstream.latency = 1.0
+        assert (await ended(research, await research.start("why?"))).status == "completed"
+
+
+@pytest.mark.parametrize("on_exit", ["keep", "cancel"])
+async def test_a_run_whose_answer_is_looked_up_so_has_it_when_its_server_is_left(
+    autojump_clock: MockClock, on_exit: str, tmp_path: Path
+) -> None:
+    upstream = unsaid(slow(), Hang())
+    async with researching(upstream, tmp_path, on_exit=on_exit) as research:
+        run = await research.start("why?")
+        await trio.sleep(0.5)
+    (row,) = RunsFile(tmp_path)._select("id = ?", (run,))
+    assert (row.status, row.usage is not None, upstream.kinds) == ("completed", True, ["ask", "look"])
 
 
 async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(

@@ -241,6 +241,16 @@ def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
     assert "was broken" in caplog.text
 
 
+def test_no_file_that_others_may_read_takes_the_place_of_one_that_another_process_has_moved_aside(
+    file: RunsFile,
+) -> None:
+    file.path.parent.mkdir(parents=True)
+    broken = sqlite3.DatabaseError("malformed")
+    broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    file._file.failed(broken)
+    assert not file.path.exists()
+
+
 def test_a_name_in_the_file_that_is_no_text_is_a_broken_file_too(file: RunsFile) -> None:
     file.add(row(), join=True)
     with closing(sqlite3.connect(file.path)) as other:
