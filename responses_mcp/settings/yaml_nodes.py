@@ -17,12 +17,11 @@ from responses_mcp.settings.findings import Findings, Raw, place
 from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PROFILES, SECTIONS
 from responses_mcp.settings.setting import SINGLE_QUOTES, Given, Kind, Odd, described
 
-_ABOUT_THE_ADDRESS: Final = [
-    f"did you mean {name}?" for name in ("openai", "openai.base_url", "openai.api_key_env", "openai.headers_env")
-]
+_MEANS_ADDRESS: Final = "did you mean openai.base_url?"
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
 _MOST_NODES: Final = 2_000  # of a setting that is a tree
+_MOST_UNKNOWN: Final = 100_000  # nodes below keys that are not known
 _MOST_LEVELS: Final = 8
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -93,6 +92,7 @@ class _Walk:
         self._findings = findings
         self._suggestions_left = _MOST_SUGGESTIONS
         self._nodes_left = 0
+        self._unknown_left = _MOST_UNKNOWN
 
     def mapping(self, node: yaml.MappingNode, prefix: str) -> None:
         """Take the values below one section."""
@@ -170,11 +170,22 @@ class _Walk:
             what, cure = "v0.9 dropped this key", "remove it"
         else:
             what, cure = "unknown key", self._suggestion(key) or "remove it"
-        says_something = value is not None or isinstance(node, yaml.MappingNode)
-        if cure in _ABOUT_THE_ADDRESS and says_something:  # or the key would go where it is not meant to go
+        # Or the key would go where it is not meant to go.
+        if (cure == _MEANS_ADDRESS and value is not None) or self._holds_url(node):
+            is_section = isinstance(node, yaml.MappingNode) and "openai" in cure
+            cure = cure if is_section else f"{_MEANS_ADDRESS} If not, remove it"
             self._problem(shown, ": unknown key, and perhaps the address that the API key is for", line=line, cure=cure)
             return
         self._findings.warning(shown, f": {what}, so it does nothing", where=place(self._path, line), cure=cure)
+
+    def _holds_url(self, node: yaml.Node, depth: int = 0) -> bool:
+        self._unknown_left -= 1
+        if isinstance(node, yaml.ScalarNode):
+            return "://" in node.value
+        if depth > _MOST_LEVELS or self._unknown_left < 0:  # aliases within aliases come to an end
+            return False
+        within: list[Any] = node.value
+        return any(self._holds_url(each[1] if isinstance(each, tuple) else each, depth + 1) for each in within)
 
     def _suggestion(self, key: str) -> str:
         if key in BY_KEY or key in SECTIONS:

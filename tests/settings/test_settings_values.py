@@ -286,7 +286,18 @@ def test_a_time_zone_that_is_nearly_right_is_told_with_the_one_that_may_be_meant
 
 
 @pytest.mark.parametrize(
-    "text", ["openai: {base_ulr: %s}", "openai: {baseUrl: %s}", "OpenAI: {base_url: %s}", "base_url: %s"]
+    "text",
+    [
+        "openai: {base_ulr: %s}",
+        "openai: {baseUrl: %s}",
+        "OpenAI: {base_url: %s}",
+        "base_url: %s",
+        "openai: {endpoint: %s}",
+        "openai: {server: %s}",
+        "open_api: {address: %s}",
+        "gateway: {openai: [{at: %s}]}",
+        "search: {base_url: %s}",
+    ],
 )
 def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would_go_to_another(
     text: str, tmp_path: Path
@@ -294,3 +305,13 @@ def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would
     loaded = load(tmp_path, text % "https://gateway.example/v1" + "\n")
     assert "perhaps the address that the API key is for" in problem(loaded)
     assert problem(loaded).count("did you mean openai") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["openai: {base: gateway.example}", "openai: {project: p}", "openapi: {paths: {}}", "openai: {headers: {a: b}}"],
+)
+def test_an_unknown_key_without_an_address_is_a_warning(text: str, tmp_path: Path) -> None:
+    loaded = load(tmp_path, f"{text}\n")
+    assert (loaded.problems != ()) == ("gateway" in text)
+    assert "unknown key" in (*loaded.problems, *loaded.warnings)[0]
