@@ -20,7 +20,7 @@ from responses_mcp.runtime.stdio import send_stream as writing_to
 from responses_mcp.runtime.stdio import wait_reader_gone
 from responses_mcp.settings.model import ServerSettings, Settings
 from responses_mcp.toolsets.base import Toolset
-from responses_mcp.under_trio import require_trio
+from responses_mcp.under_trio import interrupts_alone, require_trio
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,8 @@ async def serve(  # started() is called by serve_conversation
 
     Raises:
       NotUnderTrio: It was called outside of Trio.
-      Exception: What a toolset raises when it is asked for its tools. Nothing for what the peer does.
+      Exception: What a toolset raises when it is asked for its tools. Nothing for what the peer does. Ctrl-C that
+          strikes a task of the server comes out as it is, in no group.
     """
     require_trio()
     owned = configured_toolsets(settings) if toolsets is None else list(toolsets)
@@ -68,9 +69,10 @@ async def serve(  # started() is called by serve_conversation
     except Exception:
         await release(owned, receive_stream, send_stream)  # noqa: ASYNC120  # shielded within
         raise
-    await serve_conversation(
-        receive_stream, send_stream, conversation, settings=settings.server, task_status=task_status
-    )
+    with interrupts_alone(()):
+        await serve_conversation(
+            receive_stream, send_stream, conversation, settings=settings.server, task_status=task_status
+        )
 
 
 async def serve_descriptors(

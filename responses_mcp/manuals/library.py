@@ -80,7 +80,7 @@ class Library:
     """The manuals below `settings.root`. The index is opened by the first search."""
 
     def __init__(self, settings: ManualsSettings) -> None:
-        if settings.root is None:
+        if not settings.root:  # "" would be the working directory
             raise ManualsError("conflict", "There is no folder of manuals; set manuals.root or MANUALS_ROOT.")
         self._settings = settings
         self._root = Path(settings.root)

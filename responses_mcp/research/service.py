@@ -104,7 +104,7 @@ class Research:
         self._nursery = nursery
         self._clock = clock
         folder = settings.research.state_dir
-        file = RunsFile(Path(folder), clock) if folder is not None else None
+        file = RunsFile(Path(folder), clock) if folder else None  # "" would be the working directory
         self._keeper = None if file is None else Keeper(file, secrets.token_hex(8), in_thread, clock)
         self._terms = Terms(
             max_retries=settings.request.max_retries,

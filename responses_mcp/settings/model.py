@@ -343,4 +343,4 @@ class Settings:
     def toolsets(self) -> tuple[str, ...]:
         """The toolsets to offer: those of `server.toolsets`, else `answer`, and `manuals` where there is a root."""
         asked = self.server.toolsets if self.server.toolsets is not None else ("answer", "manuals")
-        return tuple(name for name in asked if name != "manuals" or self.manuals.root is not None)
+        return tuple(name for name in asked if name != "manuals" or self.manuals.root)

@@ -61,7 +61,7 @@ class Meter:
         self._waiting = trio.lowlevel.ParkingLot()
         self._today = (0, 0.0)  # the day, and what this process has spent in it, in US dollars
         self._ledger: Ledger | None = None
-        if settings.usage.ledger and settings.research.state_dir is not None:
+        if settings.usage.ledger and settings.research.state_dir:
             from responses_mcp.usage.ledger import Ledger  # noqa: PLC0415  # imports sqlite3, which few servers need
 
             self._ledger = Ledger(settings.research.state_dir)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +18,16 @@ import trio
 import trio.testing
 
 from responses_mcp.answers import Answers, open_answers
-from responses_mcp.errors import ConnectionFailed
+from responses_mcp.errors import ConfigError, ConnectionFailed
+from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.requests import SearchRequest
+from responses_mcp.manuals.service import open_manuals
+from responses_mcp.research.service import open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.runtime.server import Server
 from responses_mcp.serving import configured_toolsets, serve
 from responses_mcp.settings import RequestSettings, Settings
+from responses_mcp.settings.model import ManualsSettings, OpenAISettings, ResearchSettings, UsageSettings
 from responses_mcp.testing import Hang, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
@@ -195,6 +201,50 @@ async def test_a_host_that_cancels_closes_the_sockets_upstream() -> None:
             await api.wait_hang_ups(2)
             with pytest.raises(trio.BrokenResourceError):  # our end is closed as well
                 await ours[1].send_all(b"more")
+
+
+async def test_ctrl_c_in_a_task_of_the_server_comes_out_as_such_and_in_no_group() -> None:
+    async def struck(context: CallContext, arguments: object) -> ToolSuccess:
+        await trio.lowlevel.checkpoint()
+        raise KeyboardInterrupt
+
+    tool = OneTool(struck)
+    with trio.fail_after(WAIT):
+        async with memory() as (ours, theirs):
+            client = McpClient(*ours)
+            await ours[1].send_all(HELLO + b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+            await client.start_call("work", {})
+            with pytest.raises(KeyboardInterrupt):
+                await serve(*theirs, settings=Settings(), toolsets=[tool])
+    assert tool.closed == 1
+
+
+@pytest.mark.parametrize("base_url", ["htps://api.example/v1", "ftp://api.example/v1", "api.example"])
+async def test_an_address_of_another_kind_was_not_asked_and_cost_nothing(base_url: str) -> None:
+    settings = Settings(openai=OpenAISettings(base_url=base_url, api_key="test-key-0123456789"))
+    async with open_answers(settings) as answers:
+        with trio.fail_after(WAIT), pytest.raises(ConnectionFailed, match=r"openai\.base_url.* correct it") as failure:
+            await answers.answer("Why?")
+    assert not failure.value.maybe_paid
+
+
+async def test_an_empty_text_as_a_folder_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guide").mkdir()
+    settings = Settings(
+        openai=OpenAISettings(api_key="test-key-0123456789"),
+        manuals=ManualsSettings(root=""),
+        research=ResearchSettings(state_dir=""),
+        usage=UsageSettings(ledger=True),
+    )
+    assert settings.toolsets == ("answer",)
+    with pytest.raises(ManualsError, match="There is no folder of manuals"):
+        async with open_manuals(settings.manuals) as manuals:
+            await manuals.search(SearchRequest("why"))
+    async with open_research(settings) as research:
+        with pytest.raises(ConfigError, match="state_dir is not set"):
+            await research.start("why?")
+    assert os.listdir(tmp_path) == ["guide"]
 
 
 class Sleeper(OneTool):

@@ -158,12 +158,12 @@ def _connection_failed(error: Exception, route: Route) -> ConnectionFailed:
             "reach directly.",
             retryable=str(error).startswith("5"),
         )
-    if isinstance(error, httpx.TransportError):
+    if isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol):
         why = "what came is no HTTP, or was cut off" if isinstance(error, httpx.ProtocolError) else "it was closed"
         return ConnectionFailed(
             f"The connection broke before the answer was complete ({why}); ask again.", maybe_paid=True
         )
-    return ConnectionFailed("The host name in openai.base_url or in the proxy's address cannot be used; correct it.")
+    return ConnectionFailed("The address in openai.base_url, or that of the proxy, cannot be used; correct it.")
 
 
 async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom) -> bool:

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -21,9 +22,17 @@ async def ask(query: str, take: Callable[[Callable[[], None]], None]) -> str | N
 async def asked(query: str) -> str | None:
     """Run under asyncio. What cancels this, such as Ctrl-C, ends the question, too."""
     ends: list[Callable[[], None]] = []
+    over = threading.Event()
+
+    def take(end: Callable[[], None]) -> None:
+        ends.append(end)
+        if over.is_set():  # it was cancelled before Trio ran
+            end()
+
     try:
-        return await asyncio.to_thread(trio.run, ask, query, ends.append)
+        return await asyncio.to_thread(trio.run, ask, query, take)
     finally:
+        over.set()
         for end in ends:
             with suppress(trio.RunFinishedError):
                 end()
