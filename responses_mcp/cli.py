@@ -147,14 +147,16 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
     """Return what is wrong with words that are neither a command nor an option, and what may have been meant."""
     from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
 
-    from responses_mcp.commands.parser import is_disguised, no_command, no_option  # noqa: PLC0415
+    from responses_mcp.commands.parser import hidden_option, no_command, no_option  # noqa: PLC0415
 
     word = words[0]
     # A command, and perhaps a client; of manuals any number of words, and they cost nothing, which `ask` does.
     is_question = sum(not each.startswith("-") for each in words) > 2 and word not in _OF_MANUALS
     if not is_question and (meant := _MEANT.get(word.removeprefix("--"))):
         return f"there is no {'option' if word.startswith('-') else 'command'} {word}; did you mean {meant}?"
-    if word.startswith("-") or is_disguised(word, options):
+    if said := hidden_option(word, options):
+        return said
+    if word.startswith("-"):
         return no_option(word, options)
     if " " not in word and get_close_matches(word, COMMANDS, 1):
         return no_command(word, COMMANDS)

@@ -12,7 +12,8 @@ OF_SERVER: Final = ("--stdio", "--show-config", "--toolsets")
 SERVER: Final = (*OF_SERVER, "--config", "--debug")
 """Options that an entry of a client may give to the server."""
 
-_DASHES: Final = "\u2013\u2014\u2212"  # what word processors and web pages make of the hyphens of an option
+_DASHES: Final = "\u2013\u2014\u2212\uff0d"  # what word processors, web pages and input methods make of hyphens
+_WIDE_BLANK: Final = "\u3000"
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
@@ -27,8 +28,8 @@ class Parser(argparse.ArgumentParser):
         """Return the options, and the words that are none; all that was given is remembered, for `error`."""
         self._given = args or ()
         for word in self._before_end():
-            if is_disguised(word, self._option_string_actions):
-                self.error(no_option(word, self._option_string_actions))
+            if said := hidden_option(word, self._option_string_actions):
+                self.error(said)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -123,9 +124,15 @@ def _bare(option: str) -> str:
     return option.partition("=")[0].lstrip(f"-{_DASHES}").lower()
 
 
-def is_disguised(word: str, options: Collection[str]) -> bool:
-    """Tell whether a word is an option but for its hyphens, and nothing that a question would have."""
-    return word[:1] in tuple(_DASHES) and f"--{_bare(word)}" in options
+def hidden_option(word: str, options: Collection[str]) -> str | None:
+    """Return what is wrong with a word in which an option hides: with other dashes, or behind a wide blank."""
+    for part in word.split(_WIDE_BLANK):
+        name = f"--{_bare(part)}"
+        if name in options and part.startswith(tuple(_DASHES)):
+            return no_option(part, options)
+        if name in options and part.startswith("-") and part != word:
+            return f"put a blank that is not wide before {name}"
+    return None
 
 
 def no_option(word: str, options: Collection[str], cure: str | None = None) -> str:
