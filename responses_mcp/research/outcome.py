@@ -155,7 +155,9 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
         why = _NO_DATA if row.has_schema and data is None else None
         return replace(plain, status=status, answer=answer, data=data, error=why)
     except UpstreamError as error:
-        return replace(plain, status="failed", error=str(error), maybe_paid=True, confirmed=True, failure=error)
+        # Some say that it has ended before its answer is there: then it is asked for again.
+        sure = status not in WITH_ANSWER or bool(response.get("output"))
+        return replace(plain, status="failed", error=str(error), maybe_paid=True, confirmed=sure, failure=error)
 
 
 def view_of_row(row: Row, now: float) -> RunView:

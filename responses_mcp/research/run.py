@@ -298,7 +298,7 @@ class Run:
                 try:
                     await self._api.look_up_run(self.row.response_id or "", seconds=_CHECK)
                 except UpstreamError as error:
-                    keeps = error.status not in (404, 405)
+                    keeps = error.status not in (400, 404, 405, 410)
             self._api.keeps_unsaid = keeps
         self.row = replace(self.row, durable=keeps)
 

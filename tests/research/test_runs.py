@@ -355,6 +355,23 @@ async def test_a_response_that_ends_otherwise_is_told_as_what_it_is(
     assert said in (view.answer.text if view.answer is not None else str(view.error))
 
 
+@pytest.mark.parametrize("look", [Error(404), Json({**bodies.response([]), "status": "in_progress"})])
+async def test_an_answer_that_the_api_has_only_after_it_said_that_it_had_ended_is_had_when_asked_for_again(
+    autojump_clock: MockClock, look: Reply, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        upstream.script = [as_stream(bodies.response([], background=True, store=True)), look]
+        run = await research.start("why?")
+        view = await ended(research, run)
+        assert (view.status, view.maybe_paid) == ("failed", True)
+        await trio.testing.wait_all_tasks_blocked()  # until its task is over
+        upstream.script = [Json({**bodies.searched(), "background": True, "store": True})]
+        view = await ended(research, run)
+        assert (view.status, view.answer is not None, upstream.kinds.count("ask")) == ("completed", True, 1)
+        assert await research.result(run) == view
+
+
 async def test_a_schema_is_sent_along_and_the_data_is_part_of_the_result(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
@@ -1213,7 +1230,7 @@ def unsaid(upstream: Upstream, look: Reply) -> Upstream:
     return upstream
 
 
-@pytest.mark.parametrize("status", [404, 405])
+@pytest.mark.parametrize("status", [400, 404, 405, 410])
 async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up_once_for_all_runs(
     autojump_clock: MockClock, status: int, tmp_path: Path
 ) -> None:
