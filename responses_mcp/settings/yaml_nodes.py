@@ -184,8 +184,10 @@ class _Walk:
             return "://" in node.value
         if depth > _MOST_LEVELS or self._unknown_left < 0:  # aliases within aliases come to an end
             return False
-        within: list[Any] = node.value
-        return any(self._holds_url(each[1] if isinstance(each, tuple) else each, depth + 1) for each in within)
+        within: list[yaml.Node] = node.value
+        if isinstance(node, yaml.MappingNode):
+            within = [value for _, value in node.value]
+        return any(self._holds_url(each, depth + 1) for each in within)
 
     def _suggestion(self, key: str) -> str:
         if key in BY_KEY or key in SECTIONS:
