@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import trio
 
 from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, for_reading, question
-from responses_mcp.commands.parser import Parser, no_command
+from responses_mcp.commands.parser import Parser, no_command, not_blank
 from responses_mcp.commands.terminal import (
     FAILED,
     INTERRUPTED,
@@ -71,7 +71,9 @@ def build_parser() -> Parser:
     parser.add_argument("--domains", metavar="A,B", action="append", help="search only these sites")
     parser.add_argument("--stores", metavar="A,B", action="append", help="search these of research.stores, too")
     parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the answer, which is JSON then")
-    parser.add_argument("--continue", dest="continue_from", metavar="RUN", help="follow up a run that has an answer")
+    parser.add_argument(
+        "--continue", dest="continue_from", metavar="RUN", type=not_blank, help="follow up a run that has an answer"
+    )
     parser.add_argument("--fresh", action="store_true", help="ask anew though a run about the same is going on")
     _common(parser)
     return parser

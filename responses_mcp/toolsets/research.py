@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST_DAYS = 36_500
+_LOOK = 1.0  # seconds between two looks at the deadline of a call
+_LAST_WORDS = 0.5  # seconds in which a call is answered before its deadline
 _ASKED = (
     *("query", "effort", "domains", "blocked_domains"),
     *("location", "continue_from", "output_schema", "stores"),
@@ -153,17 +155,37 @@ class ResearchToolset:
             fresh=arguments.get("fresh", False),
             client=context.client,
         )
-        return await research.result(run_id, wait_seconds=wait, on_phase=context.report)
+        return await _waited_for(research, context, run_id, wait)
 
     async def _result(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
         wait = _wait(arguments)
-        return await research.result(_run_id(arguments), wait_seconds=wait, on_phase=context.report)
+        return await _waited_for(research, context, _run_id(arguments), wait)
 
     async def _cancel(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:  # noqa: ARG002
         return await research.cancel(_run_id(arguments))
 
     async def _list(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG002
         return {"runs": list(await research.list(arguments.get("limit", USUAL_LIST)))}
+
+
+async def _waited_for(research: Research, context: CallContext, run_id: str, seconds: int) -> RunView:
+    """Wait for a run; where the server ends before that, tell how far it is while there is time to."""
+    import trio  # noqa: PLC0415
+
+    end = trio.current_time() + seconds
+    told = ""
+
+    def tell(phase: str) -> None:
+        nonlocal told
+        if phase != told and context.report is not None:
+            context.report(phase)
+        told = phase
+
+    while True:
+        left = min(end, context.deadline() - _LAST_WORDS) - trio.current_time()  # the deadline may come nearer
+        view = await research.result(run_id, wait_seconds=max(0.0, min(left, _LOOK)), on_phase=tell)
+        if not view.running or left <= _LOOK:
+            return view
 
 
 def _wait(arguments: Mapping[str, Any]) -> int:

@@ -99,7 +99,7 @@ DEFINITIONS: Final = (
         "Research",
         "Research a question thoroughly on the web, which may take minutes, and return an answer with citations. If "
         "the result has status running, call research_result with its run_id until the status is another; the run goes "
-        "on meanwhile, also when a call is cancelled or times out, and asking again would pay again.",
+        "on meanwhile, also when a call is cancelled or times out: then research_list has its run_id.",
         _object(
             "query",
             query=_told(_STRING, "one self-contained question"),

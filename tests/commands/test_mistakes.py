@@ -67,6 +67,7 @@ from responses_mcp import cli
         ("remove codex --write", "there is no command remove; did you mean install --remove CLIENT?"),
         ("config", "there is no command config; did you mean --show-config?"),
         ("install code", "; did you mean one of claude-code, vscode, codex, opencode?"),
+        ("research why --continue ", "argument --continue: is empty; is a variable in it not set?"),
         ("install codex --manuals ", "argument --manuals: is empty; is a variable in it not set?"),
         ("install cursor codex", "install: error: unrecognized arguments: codex; CLIENT is one at a time"),
         ("install cursor --toolsets answer, search", "unrecognized arguments: search; put no blanks behind commas"),

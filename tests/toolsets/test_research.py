@@ -100,6 +100,23 @@ async def test_a_long_run_is_answered_by_the_loop_that_the_results_teach(
     assert upstream.kinds == ["ask"]
 
 
+@pytest.mark.parametrize("tool", ["research", "research_result"])
+async def test_a_call_that_waits_when_the_input_ends_tells_how_far_the_run_is(
+    autojump_clock: MockClock, tool: str, tmp_path: Path
+) -> None:
+    async with client_of(slow(30.0), tmp_path) as client:
+        wait = 0 if tool == "research_result" else 280
+        arguments: dict[str, Any] = {"query": "why?", "wait_seconds": wait}
+        if tool == "research_result":
+            run = await called(client, "research", **arguments)
+            arguments = {"run_id": run["run_id"], "wait_seconds": 280}
+        call = await client.start_call(tool, arguments)
+        await trio.sleep(3)
+        await client.end_input()
+        found = (await client.response(call))["result"]["structuredContent"]
+        assert (found["status"], found["run_id"][:4], found["phase"] != "") == ("running", "run_", True)
+
+
 async def test_a_call_that_the_client_cancels_ends_at_once_and_its_run_goes_on(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
