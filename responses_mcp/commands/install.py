@@ -128,6 +128,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     entry = client.entry(replace(server, secrets=tuple(name for name in server.secrets if name not in working)))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     replaced = [name for name in in_entry if name not in working]
+    if there is not None and client.members.names is not None:  # it fills in nothing, and these would win
+        replaced += _unfilled_in(there.given, server.secrets)
     put = (_write if options.write else _show)(client, options.name, entry, path, redact, replaced=replaced)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
@@ -246,8 +248,16 @@ def _keys_in(variables: Mapping[str, Any], secrets: Iterable[str]) -> tuple[str,
     """Return the names of those secrets whose values stand in an entry, and no references to them."""
     values = {name: variables.get(name) for name in secrets}
     return tuple(
-        name for name, value in values.items() if isinstance(value, str) and value and not is_placeholder(value)
+        name for name, value in values.items() if isinstance(value, str) and value.strip() and not is_placeholder(value)
     )
+
+
+def _unfilled_in(variables: Mapping[str, Any], secrets: Collection[str]) -> Iterator[str]:
+    """Yield those of the server's variables that an entry sets to a placeholder, and keys that it leaves empty."""
+    for name in (*secrets, *READ_BY_SERVER):
+        value = variables.get(name)
+        if isinstance(value, str) and (is_placeholder(value) or (name in secrets and not value.strip())):
+            yield name
 
 
 def _file(options: argparse.Namespace, client: Client, machine: Machine) -> PurePath:
@@ -311,7 +321,8 @@ def _write(
                 say(redact(line))
         say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
         _say_kept(change, kept)
-        if kept is not None and replaced:
+        given = as_table((as_table(old) or {}).get(client.members.variables)) or {}
+        if kept is not None and _keys_in(given, replaced):
             say(_STILL_THERE)
     return new
 

@@ -565,6 +565,27 @@ def test_a_key_that_is_the_only_variable_of_an_entry_leaves_no_empty_table_and_i
 
 
 @pytest.mark.parametrize(
+    "value", ["${OPENAI_API_KEY}", "$OPENAI_API_KEY", "{env:OPENAI_API_KEY}", "%OPENAI_API_KEY%", "", " "]
+)
+@pytest.mark.parametrize("client", ["codex", "goose"])
+def test_a_variable_that_a_client_passes_on_by_name_is_not_left_as_a_placeholder_that_would_win(
+    client: str, value: str, install: Install, machine: Machine
+) -> None:
+    variables, names = CLIENTS[client].members.variables, CLIENTS[client].members.names
+    install(client, "--write")
+    path = file_of(client, machine)
+    given = {"OPENAI_API_KEY": value, "MODEL_ANSWER": "${MODEL_ANSWER}", "HTTPS_PROXY": "", "MINE": "$MINE"}
+    entry = {**entry_in(client, path.read_text(encoding="utf-8")), variables: given}
+    put(path, document_of("", CLIENTS[client], "openai-responses").changed(entry).text)
+    passed = {"MODEL_ANSWER": "gpt-5", "HTTPS_PROXY": "http://x.example"}
+    done = install(client, "--write", OPENAI_API_KEY=KEY, **passed)
+    entry = entry_in(client, path.read_text(encoding="utf-8"))
+    assert entry[variables] == {"HTTPS_PROXY": "", "MINE": "$MINE"}  # the one on purpose, the other not of this server
+    assert {"OPENAI_API_KEY", *(passed if client == "codex" else ())} == {*entry[str(names)]}
+    assert "still there" not in done.text
+
+
+@pytest.mark.parametrize(
     "old",
     [
         {"url": "https://mcp.example/sse?key=hidden-key"},
