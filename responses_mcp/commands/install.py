@@ -68,7 +68,7 @@ def build_parser() -> Parser:
     what.add_argument("--remove", action="store_true", help="take the entry out of the file, with a backup")
     what.add_argument("--list", action="store_true", help="say which clients have an entry, and what it starts")
     parser.add_argument("--profiles", action="store_true", help="also write an example configuration, if there is none")
-    parser.add_argument("--name", metavar="NAME", type=_name, default=ENTRY, help=f"of the entry (default {ENTRY})")
+    parser.add_argument("--name", metavar="NAME", default=ENTRY, help=f"of the entry (default {ENTRY})")
     parser.add_argument(
         "--scope",
         metavar="SCOPE",
@@ -115,6 +115,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         options.toolsets += ",manuals"
     path = Path(_file(options, client, machine))
     there = _there(options, machine, path)
+    if there is None and not _NAME.fullmatch(options.name):
+        raise Stop(f"--name: a new entry needs 1 to 40 letters, digits, - or _, got {options.name!r}.", code=WRONG)
     kept = {} if there is None else {name: said for name, said in there.options.items() if name not in there.unknown}
     if options.toolsets is None:
         options.toolsets = kept.get("--toolsets")
@@ -144,6 +146,9 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
             f"{client.title} has the plugin {plugin[0]} too, so tools appear twice. "
             f"To have one of them: claude plugin disable {plugin[0]}"
         )
+    for other in _others(options, machine, path):
+        first = ", which comes before this one" if other.scope == "local" and other.name == options.name else ""
+        remark(f"{client.title} also has {other.place}{first}. To take it out: {other.removal}")
     _say_next_steps(options, machine, settings, path, put)
 
 
@@ -162,9 +167,17 @@ def _remove(options: argparse.Namespace, machine: Machine) -> None:
             _say_kept(change, kept)
             if client.writes_values and kept is not None:
                 say(_STILL_THERE)
-    for other in find_installed(machine):
-        if isinstance(other, Installed) and other.client == options.client:
-            remark(f"{client.title} still has {other.name}, in {other.file}.")
+    for other in _others(options, machine, path):
+        remark(f"{client.title} still has {other.place}. To take it out: {other.removal}")
+
+
+def _others(options: argparse.Namespace, machine: Machine, path: Path) -> Iterator[Installed]:
+    """Yield the entries of this server that a client has besides the one that the command is about."""
+    for found in find_installed(machine):
+        if isinstance(found, Installed) and found.client == options.client:
+            here = os.path.realpath(found.file) == os.path.realpath(path)
+            if not here or found.name != options.name or found.scope == "local":
+                yield found
 
 
 def _list(_: argparse.Namespace, machine: Machine) -> None:
@@ -177,10 +190,15 @@ def _list(_: argparse.Namespace, machine: Machine) -> None:
         if isinstance(found, Unreadable):
             say(f"{found.client:<15} {found.file} was not read: {found.why}")
             continue
-        say(f"{found.client:<15} {found.name} in {found.file}")
-        there = "is there" if found.program() else "is gone; write the entry again, or remove it"
+        say(f"{found.client:<15} {found.place}")
+        gone = "write the entry again, or remove it"
+        if found.scope == "local":
+            gone = f"to take it out: {found.removal}"
+        there = "is there" if found.program() else f"is gone; {gone}"
         if CLIENTS[found.client].turns_off(found.entry):
             there += "; it is turned off in the entry"
+        if found.hidden:
+            there += "; that of its name for this project alone comes first"
         say(f"{'':<15} starts {found.command[0]}, which {there}")
     if len(having) < len(CLIENTS):
         say(f"{'no entry':<15} {', '.join(client for client in CLIENTS if client not in having)}")
@@ -192,7 +210,7 @@ def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Install
         client = CLIENTS[options.client]
         entry = as_table(document_of(ClientFile(path).text, client, options.name).entry)
         if entry is not None:
-            return Installed(options.client, path, options.name, entry, machine, options.scope == "project")
+            return Installed(options.client, path, options.name, entry, machine, options.scope)
     return None
 
 
@@ -491,9 +509,3 @@ def _is_installed() -> bool:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
-
-
-def _name(text: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"must be 1 to 40 letters, digits, - or _, got {text!r}")
-    return text

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, as_variable, texts_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine
@@ -17,10 +20,12 @@ from responses_mcp.commands.parser import SERVER
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.commands.yaml_merge import YamlDocument
+from responses_mcp.errors import program
 from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
+_WITH_LOCAL: Final = "claude-code"
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
@@ -32,7 +37,8 @@ _ON_WINDOWS: Final = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE
 class Installed(NamedTuple):
     """An entry of this server: whose it is, the file that it stands in, its name, what it says, and where that is.
 
-    `of_project` is true for a file of the working directory, which somebody else may have written.
+    `scope` is project for a file of the working directory, which somebody else may have written, and local for what
+    Claude Code keeps in the user's file for this project alone; that hides others of its name, which are `hidden`.
     """
 
     client: str
@@ -40,7 +46,32 @@ class Installed(NamedTuple):
     name: str
     entry: Mapping[str, Any]
     machine: Machine
-    of_project: bool
+    scope: Literal["user", "project", "local"]
+    hidden: bool = False
+
+    @property
+    def place(self) -> str:
+        """Its name and where it stands, in words."""
+        return f"{self.name} in {self.file}{', for this project alone' if self.scope == 'local' else ''}"
+
+    def install(self, *words: str) -> str:
+        """Return the command of `install` that is about this entry and no other."""
+        scope = ("--scope", "project") if self.scope == "project" else ()
+        name = () if self.name == ENTRY else ("--name", self.name)
+        return program("install", self.client, *scope, *name, *words)
+
+    @property
+    def removal(self) -> str:
+        """The command that takes it out."""
+        if self.scope == "local":
+            return f"claude mcp remove {shlex.quote(self.name)} -s local"
+        return self.install("--remove")
+
+    @property
+    def renewal(self) -> str:
+        """What puts it right, in words; a local one is not written, so that of the user takes its place."""
+        again = self.install("--write")
+        return f'run "{self.removal}", then "{again}"' if self.scope == "local" else f'run "{again}" again'
 
     @property
     def command(self) -> list[str]:
@@ -115,22 +146,52 @@ def document_of(text: str, client: Client, name: str) -> JsonDocument | TomlDocu
 def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
     """Yield the entries of this server in the files of all clients: those of the user, and of the working directory."""
     for key, client in CLIENTS.items():
-        files = {Path(client.user_file(machine)): False}
+        files: dict[Path, Literal["user", "project"]] = {Path(client.user_file(machine)): "user"}
         if client.project_file is not None:
-            files.setdefault(Path(machine.folder / client.project_file), True)
-        for file, of_project in files.items():
+            files.setdefault(Path(machine.folder / client.project_file), "project")
+        local: Mapping[str, Any] = {}
+        for file, scope in files.items():
             try:
-                entries = document_of(ClientFile(file).text, client, ENTRY).entries
+                text = ClientFile(file).text
+                entries = document_of(text, client, ENTRY).entries
             except Unmergeable as problem:
                 yield Unreadable(key, file, str(problem))
             except OSError as error:
                 yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
             else:
-                for name, each in entries.items():
-                    entry = as_table(each) or {}
-                    command = client.command_in(entry)
-                    if _is_ours(command) or (command and name == ENTRY):  # whose command may be mistyped
-                        yield Installed(key, file, name, entry, machine, of_project)
+                if key == _WITH_LOCAL and scope == "user":
+                    local = _local_in(text, Path(machine.folder))
+                    mine = (Installed(key, file, name, as_table(local[name]) or {}, machine, "local") for name in local)
+                    yield from _ours(mine)
+                found = (
+                    Installed(key, file, name, as_table(entries[name]) or {}, machine, scope, hidden=name in local)
+                    for name in entries
+                )
+                yield from _ours(found)
+
+
+def _ours(found: Iterable[Installed]) -> Iterator[Installed]:
+    """Yield those that start this server, or whose command may be mistyped."""
+    return (each for each in found if _is_ours(each.command) or (each.command and each.name == ENTRY))
+
+
+def _local_in(text: str, folder: Path) -> Mapping[str, Any]:
+    """Return the entries that Claude Code keeps for the project that a folder is in, by the text of its file."""
+    kept: Any = json.loads(text) if text.strip() else {}
+    for name in ("projects", _project_of(folder).as_posix(), "mcpServers"):
+        kept = (as_table(kept) or {}).get(name)
+    return as_table(kept) or {}
+
+
+def _project_of(folder: Path) -> Path:
+    """Return the root of the repository that a folder is in, of a worktree that of the main one; else the folder."""
+    root = next((each for each in (folder, *folder.parents) if os.path.exists(each / ".git")), folder)  # noqa: PTH110  # raises nothing
+    git = root / ".git"
+    with suppress(OSError, UnicodeDecodeError):
+        kept = root / git.read_text("utf-8").removeprefix("gitdir:").strip() if git.is_file() else git
+        if kept.parts[-3:-1] == (".git", "worktrees"):
+            return kept.parents[2]
+    return root
 
 
 def plugin_in(machine: Machine) -> tuple[str, Path] | None:

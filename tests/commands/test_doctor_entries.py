@@ -85,7 +85,7 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     report = await examine("--offline")
     report.line("ok", "clients", f"Cursor starts {tmp_path}/bin/openai-responses-mcp, by openai-responses in {cursor}.")
     gone = ("Gemini CLI is told to start /gone/openai-responses-mcp, which is not there", f"by mine in {gemini}.")
-    report.line("warn", "clients", *gone, 'Fix: run "openai-responses-mcp install gemini --write" again')
+    report.line("warn", "clients", *gone, 'Fix: run "openai-responses-mcp install gemini --name mine --write" again')
     assert report.code == 0
     report = await examine("--offline", "--client", "gemini")
     report.line("FAIL", "clients", *gone)
@@ -95,6 +95,48 @@ async def test_an_entry_whose_command_is_gone_is_told_and_fails_the_client_that_
     report.line("FAIL", "clients", "OpenCode is told to start /opt/bin/openai-response-mcp, which is not there")
     report = await examine("--offline", "--client", "codex")
     report.line("warn", "clients", "Codex has no entry for this server", 'Fix: run "openai-responses-mcp install codex')
+
+
+@posix_only
+async def test_the_cure_of_an_entry_is_about_that_entry_and_leaves_a_good_one_alone(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    put("claude-code", tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"]})
+    gone = {"mcpServers": {"old": {"command": "/gone/openai-responses-mcp"}}}
+    (tmp_path / "project/.mcp.json").write_text(json.dumps(gone), encoding="utf-8")
+    report = await examine("--offline", "--client", "claude-code")
+    command = "openai-responses-mcp install claude-code --scope project --name old"
+    report.line("FAIL", "clients", f'Fix: run "{command} --write" again, or "{command} --remove"')
+    report.line("ok", "clients", f"Claude Code starts {tmp_path}/bin/openai-responses-mcp, by openai-responses in ")
+
+
+@posix_only
+async def test_an_entry_that_claude_code_keeps_for_this_project_alone_is_judged_in_place_of_the_one_it_hides(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    good = {"command": small_server(tmp_path), "args": ["--stdio"]}
+    path = put("claude-code", tmp_path, good)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    gone = {"type": "stdio", "command": "/gone/openai-responses-mcp", "args": [], "env": {}}
+    removal = "claude mcp remove openai-responses -s local"
+    for entry in (gone, good):
+        content["projects"] = {str(project): {"mcpServers": {"openai-responses": entry}}}
+        path.write_text(json.dumps(content), encoding="utf-8")
+        report = await examine("--offline", "--client", "claude-code", start=None)
+        hidden = f"does not go by openai-responses in {path}: the one of that name for this project alone comes first"
+        report.line("warn", "clients", hidden, f'Fix: to have this one, run "{removal}"')
+        where = f"by openai-responses in {path}, for this project alone."
+        if entry is gone:
+            anew = f'Fix: run "{removal}", then "openai-responses-mcp install claude-code --write"'
+            report.line("FAIL", "clients", "/gone/openai-responses-mcp, which is not there, ", where, anew)
+        else:
+            report.line("ok", "clients", f"Claude Code starts {tmp_path}/bin/openai-responses-mcp, ", where)
+            report.line("ok", "start", "the server answered")
 
 
 @posix_only

@@ -48,7 +48,9 @@ Install = Callable[..., Done]
 
 @pytest.fixture
 def install(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Install:
-    def running(*argv: str, command: str | None = None, **environ: str) -> Done:
+    usual = machine
+
+    def running(*argv: str, command: str | None = None, machine: Machine = usual, **environ: str) -> Done:
         here = replace(machine, environ=environ, command=(command,) if command else machine.command)
         return Done(run(argv, machine=here), *capsys.readouterr())
 
@@ -355,9 +357,6 @@ def test_windows_paths_are_escaped(client: str, install: Install) -> None:
     ("argv", "words"),
     [
         (["emacs"], "invalid choice: 'emacs'"),
-        (["cursor", "--name", "a b"], "must be 1 to 40 letters"),
-        (["cursor", "--name", ""], "must be 1 to 40 letters"),
-        (["cursor", "--name", "__proto__"], "must be 1 to 40 letters"),
         ([], "CLIENT is missing"),
         (["--write"], "CLIENT is missing"),
         (["--remove"], "CLIENT is missing"),
@@ -370,6 +369,18 @@ def test_a_wrong_command_line_ends_with_2(
     with pytest.raises(SystemExit, match="2"):
         install(*argv)
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a b", "", "__proto__"])
+def test_a_name_that_not_every_client_takes_is_for_entries_alone_that_have_it(
+    name: str, install: Install, machine: Machine
+) -> None:
+    done = install("cursor", "--name", name, "--write")
+    assert (done.code, "a new entry needs 1 to 40 letters" in done.err) == (2, True)
+    path = put(file_of("cursor", machine), json.dumps({"mcpServers": {name: {"command": "/old/openai-responses-mcp"}}}))
+    assert install("cursor", "--name", name, "--write").code == 0
+    assert entry_in("cursor", path.read_text(encoding="utf-8"), name)["command"] == "/opt/x/bin/openai-responses-mcp"
+    assert install("cursor", "--name", name, "--remove").out.startswith(f"{name} was removed from {path}.")
 
 
 @pytest.mark.parametrize(("toolsets", "words"), [("manuals", "manuals.root"), ("nonsense", "nonsense")])
@@ -830,11 +841,52 @@ def test_removing_from_where_there_is_nothing_makes_no_file_and_a_broken_one_is_
     assert f"{path} was left alone: it is not valid JSON" in done.err
 
 
-def test_an_entry_that_remains_elsewhere_is_named(install: Install, machine: Machine) -> None:
-    install("cursor", "--write")
+def test_an_entry_that_is_elsewhere_too_is_named_with_the_command_that_takes_it_out(
+    install: Install, machine: Machine
+) -> None:
+    other = f"mine in {machine.folder / '.cursor/mcp.json'}. To take it out: "
+    other += "openai-responses-mcp install cursor --scope project --name mine --remove\n"
+    assert "To take it out" not in install("cursor", "--write").err
     install("cursor", "--write", "--scope", "project", "--name", "mine")
+    assert f"Cursor also has {other}" in install("cursor", "--write").err
     done = install("--remove", "cursor")
-    assert done.err == f"openai-responses-mcp: Cursor still has mine, in {machine.folder / '.cursor/mcp.json'}.\n"
+    assert done.err == f"openai-responses-mcp: Cursor still has {other}"
+    words = other.partition("openai-responses-mcp install ")[2].split()
+    assert install(*words).out.startswith("mine was removed from ")
+
+
+def local_entry(machine: Machine, folder: Path) -> Path:
+    """Put an entry where Claude Code's own command puts it."""
+    entry = {"type": "stdio", "command": "/gone/openai-responses-mcp", "args": [], "env": {"OPENAI_API_KEY": "sk-x"}}
+    projects = {folder.as_posix(): {"mcpServers": {"openai-responses": entry}}}
+    return put(file_of("claude-code", machine), json.dumps({"projects": projects}))
+
+
+@pytest.mark.parametrize("within", ["", "repository", "worktree"])
+def test_an_entry_that_claude_code_keeps_for_one_project_is_told_to_come_first(
+    within: str, install: Install, machine: Machine
+) -> None:
+    root = folder = Path(machine.folder)
+    if within == "repository":
+        (root / ".git").mkdir()
+        folder = root / "deep/down"
+    elif within == "worktree":
+        folder = Path(machine.home) / "worktree"
+        put(folder / ".git", f"gitdir: {root / '.git/worktrees/worktree'}\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = local_entry(machine, root)
+    here = replace(machine, folder=folder)
+    told = f"openai-responses in {path}, for this project alone"
+    removal = "claude mcp remove openai-responses -s local"
+    listed = install("--list", machine=here).out
+    assert f"claude-code     {told}\n" in listed
+    assert f"starts /gone/openai-responses-mcp, which is gone; to take it out: {removal}\n" in listed
+    written = install("claude-code", "--write", machine=here)
+    assert f"Claude Code also has {told}, which comes before this one. To take it out: {removal}\n" in written.err
+    assert "that of its name for this project alone comes first" in install("--list", machine=here).out
+    removed = install("claude-code", "--remove", machine=here)
+    assert f"Claude Code still has {told}. To take it out: {removal}\n" in removed.err
+    assert "for this project alone" not in install("--list", machine=replace(machine, folder=machine.home)).out
 
 
 def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_there(

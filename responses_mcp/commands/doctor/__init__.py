@@ -143,7 +143,9 @@ class _Start(NamedTuple):
         """
         if server is None and options.client is not None:
             for each in found:
-                if isinstance(each, Installed) and not each.of_project and each.program() is not None:
+                if not isinstance(each, Installed) or each.scope == "project" or each.hidden:
+                    continue
+                if each.program() is not None:
                     environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
                     return cls(each.command, _as_started(each, environ), environ, Path(each.machine.home))
         # What a client would start: the module would be looked for in the working directory first.
@@ -167,7 +169,7 @@ async def _check(  # noqa: PLR0917
     tell: Tell,
 ) -> None:
     loaded, settings = start.loaded, start.loaded.settings
-    entries = [each for each in found if isinstance(each, Installed)]
+    entries = [each for each in found if isinstance(each, Installed) and not each.hidden]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
     for finding in (*check_program(), *check_configuration(loaded, options.client)):

@@ -55,12 +55,16 @@ def check_entries(
             cure = "make that file readable for you" if why.startswith("it cannot be read") else "correct that file"
             yield verdict("clients", f"{each.file} of {title} was not read: {why}", cure)
             continue
-        where = f"by {each.name} in {each.file}"
-        again = f'run "{program()} install {each.client} --write" again'
-        if each.program() is None:
+        where, again = f"by {each.place}", each.renewal
+        if each.hidden:
+            comes_first = (
+                f"{title} does not go by {each.place}: the one of that name for this project alone comes first"
+            )
+            yield warn("clients", comes_first, f'to have this one, run "claude mcp remove {each.name} -s local"')
+        elif each.program() is None:
             verdict = warn if client is None else fail
             gone = f"{title} is told to start {each.command[0]}, which is not there, {where}"
-            yield verdict("clients", gone, f'{again}, or "{program()} install --remove {each.client}"')
+            yield verdict("clients", gone, again if each.scope == "local" else f'{again}, or "{each.removal}"')
         elif wrong := [name for name, value in each.given.items() if not isinstance(value, str)]:
             verdict = warn if client is None else fail
             yield verdict("clients", f"{title} refuses the value of {wrong[0]}, which is no text, {where}", again)
@@ -78,10 +82,12 @@ def check_entries(
             fix = f'add "{name}" with its value to "env" there' if CLIENTS[each.client].writes_values else again
             yield warn("clients", f"{title} does not pass {name} on, {where}", fix)
         else:
-            unstarted = "; it is not started here, because that file is of this folder" if each.of_project else ""
+            unstarted = (
+                "; it is not started here, because that file is of this folder" if each.scope == "project" else ""
+            )
             asks = ""
             if not each.entry.items() >= CLIENTS[each.client].trust.items():
-                asks = f'; it asks before each call, which "{program()} install {each.client} --trust --write" ends'
+                asks = f'; it asks before each call, which "{each.install("--trust", "--write")}" ends'
             yield ok("clients", f"{title} starts {each.command[0]}, {where}{unstarted}{asks}")
             yield from _surroundings(each, settings, where, again, root)
 
@@ -115,8 +121,8 @@ def _surroundings(
     if not root.strip() or root == settings.manuals.root:
         return
     if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
-        again = f'"{program()} install {entry.client} --write --manuals DIR"'
-        fix = f"run {again} with the folder in which your manuals are"
+        again = entry.install("--write", "--manuals", "DIR")
+        fix = f'run "{again}" with the folder in which your manuals are'
         yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", fix)
     else:
         yield from check_manuals(root)
@@ -142,25 +148,26 @@ def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: S
     if seconds < 1:
         fix = f"set it to milliseconds in which an answer comes, such as {_TIMEOUT}=300000"
         return warn("time-outs", f"{within}, too short for most answers", fix)
-    hasty = [(each, each.call, "CLIENT", seconds) for each in clients if each.call is not None and each.call <= seconds]
+    anew = f'run "{program()} install CLIENT --write" again'
+    hasty = [(each, each.call, anew, seconds) for each in clients if each.call is not None and each.call <= seconds]
     for each in entries:
         own, waits = _own_limit(each, seconds), CLIENTS[each.client].waits(each.entry)
         if waits is not None and waits <= own:
-            hasty.append((CLIENTS[each.client], waits, each.client, own))
+            hasty.append((CLIENTS[each.client], waits, each.renewal, own))
     if not hasty:
         return ok("time-outs", within)
     told: dict[float, list[str]] = {}
     for client, limit, _, own in hasty:
         told.setdefault(own, []).append(f"{client.title} ({limit:g} s)")
     cures = [
-        client.call_cure.format(limit=client_limit(round(own * 1000)))
-        if client.call_cure
-        else f'run "{program()} install {name} --write" again'
-        for client, _, name, own in hasty
+        client.call_cure.format(limit=client_limit(round(own * 1000))) if client.call_cure else again
+        for client, _, again, own in hasty
     ]
     return warn(
         "time-outs",
-        "; ".join(f"{_may_take(own)}, longer than some wait: {', '.join(those)}" for own, those in told.items()),
+        "; ".join(
+            f"{_may_take(own)}, longer than some wait: {', '.join(dict.fromkeys(those))}" for own, those in told.items()
+        ),
         "; ".join(dict.fromkeys(cures)),
     )
 
