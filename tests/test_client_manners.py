@@ -221,16 +221,17 @@ async def test_a_client_that_does_not_say_who_it_is_gets_the_error_of_the_contra
         assert (await call(client, {}))["error"]["message"] == "answer failed"
 
 
-EXPORTED = "OPENAI_API_KEY is not set where {0} was started. Set it there ("
+UNSET = "OPENAI_API_KEY is not set where {0} was started. Set it where {0} is started ("
+UNREACHED = "OPENAI_API_KEY does not reach this server. Set it where {0} is started ("
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("claude-code", EXPORTED.format("Claude Code")),
-        ("codex-mcp-client", EXPORTED.format("Codex")),
-        ("gemini-cli-mcp-client", EXPORTED.format("Gemini CLI")),
-        ("opencode", EXPORTED.format("OpenCode")),
+        ("claude-code", UNSET.format("Claude Code")),
+        ("codex-mcp-client", UNREACHED.format("Codex")),
+        ("gemini-cli-mcp-client", UNREACHED.format("Gemini CLI")),
+        ("opencode", UNSET.format("OpenCode")),
         ("another", None),
         (None, None),
     ],
@@ -261,9 +262,21 @@ async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(  # noq
         answer = await ask(client, "tools/call", params)
     text = answer["result"]["content"][0]["text"]
     assert (told or otherwise) in text
-    assert ("another client's form" in text) == (told is not None and key == "${OPENAI_API_KEY}")
+    again = f"If it is set there, this server's entry does not pass it on: run `openai-responses-mcp install {name}"
+    assert (again.replace("-mcp-client", "").replace("-cli", "") in text) == (told is not None)
     assert len(text) <= 400
     assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
+
+
+@pytest.mark.parametrize(("name", "title"), [("claude-ai", "Claude Desktop"), ("Zed", "Zed")])
+async def test_a_placeholder_where_the_client_fills_in_none_is_told_to_be_replaced_by_the_key(
+    name: str, title: str
+) -> None:
+    async with connected_client(Settings(openai=OpenAISettings(api_key="${OPENAI_API_KEY}"))) as client:
+        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
+        answer = json.dumps(await call(client, {"query": "q"}))
+    assert f"{title} fills in none: write the key itself in its place in the `env` of this server's entry" in answer
+    assert "export" not in answer
 
 
 @pytest.mark.parametrize("name", ["claude-code", "another"])

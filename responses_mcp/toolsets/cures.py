@@ -7,18 +7,29 @@ where that is depends on the client.
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
-from responses_mcp.errors import AuthenticationFailed, KeyUnusable, ResponsesMcpError
+from responses_mcp.errors import AuthenticationFailed, KeyUnusable, ResponsesMcpError, program
 
-# Clients that pass the variable on from where they were started, as `install` writes their entry: what they call
-# themselves in the handshake, and what people call them. An unset variable arrives there unset, empty or unexpanded.
+
+class _Client(NamedTuple):
+    """What people call a client, and what `install` does; `inherits` if its whole environment reaches the server."""
+
+    title: str
+    name: str
+    inherits: bool
+
+
+# Clients that pass the variable on from where they were started, as `install` writes their entry, by what they call
+# themselves in the handshake. An unset variable arrives there unset, empty or unexpanded.
 _PASS_IT_ON: Final = {
-    "claude-code": "Claude Code",
-    "codex-mcp-client": "Codex",
-    "gemini-cli-mcp-client": "Gemini CLI",
-    "opencode": "OpenCode",
+    "claude-code": _Client("Claude Code", "claude-code", inherits=True),
+    "codex-mcp-client": _Client("Codex", "codex", inherits=False),
+    "gemini-cli-mcp-client": _Client("Gemini CLI", "gemini", inherits=False),
+    "opencode": _Client("OpenCode", "opencode", inherits=True),
 }
+# Those in whose entries only values can stand.
+_FILL_IN_NOTHING: Final = {"claude-ai": "Claude Desktop", "Zed": "Zed"}
 
 
 def for_client(error: ResponsesMcpError, client: str | None) -> str:
@@ -26,7 +37,8 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
 
     Only errors about the key have a cure that depends on it; of all others the message is for everybody.
     """
-    title = _PASS_IT_ON.get(client or "")
+    known = _PASS_IT_ON.get(client or "")
+    title = None if known is None else known.title
     if isinstance(error, AuthenticationFailed) and error.status == HTTPStatus.UNAUTHORIZED:
         where = (
             "in this server's entry, or where the client is started"
@@ -39,17 +51,24 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
         return str(error)
     if error.remedy is not None:
         return f"{error.cause} {error.remedy} Then restart the client."
-    if title is None and error.unfilled:
+    if known is not None:
+        # Whether it is not set there or the entry does not pass it on cannot be told here where not all is passed on.
+        cause = f"is not set where {title} was started" if known.inherits else "does not reach this server"
+        return (
+            f"There is no API key: {error.variable} {cause}. Set it where {title} is started (`{error.command}`), then "
+            f"restart {title}. If it is set there, this server's entry does not pass it on: run "
+            f"`{program('install', known.name, '--write')}` and restart {title}."
+        )
+    if error.unfilled and client in _FILL_IN_NOTHING:
+        title = _FILL_IN_NOTHING[client]
+        return (
+            f"{error.cause} {title} fills in none: write the key itself in its place in the `env` of this server's "
+            f"entry, then restart {title}."
+        )
+    if error.unfilled:
         return (
             f"{error.cause} Set the variable where the client is started (`{error.command}`), then restart the client. "
-            "If it is set there, this client has another form of placeholder, which the command `install` knows."
-        )
-    if title is not None:
-        again = " If it is set there, the entry has another client's form of that: write it anew with `install`."
-        return (
-            f"There is no API key: {error.variable} is not set where {title} was started. Set it there "
-            f"(`{error.command}`), then restart {title}; its entry for this server passes it on by name."
-            f"{again if error.unfilled else ''}"
+            "If it is set there, this client has another form of placeholder, or none; the command `install` knows."
         )
     return (
         f"{error.cause} Set it in the `env` of this server's entry in your MCP client's configuration, then restart "

@@ -359,6 +359,16 @@ async def test_the_placeholder_of_another_client_is_told_with_the_command_that_w
 
 
 @posix_only
+async def test_a_key_that_is_set_here_and_that_the_entry_does_not_pass_on_is_told_with_the_command_that_mends_it(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    put("codex", tmp_path, {"command": small_server(tmp_path)}, "mine")
+    report = await examine("--offline", "--client", "codex", start=None)
+    again = 'If it is set there, run "openai-responses-mcp install codex --name mine --write" again.'
+    report.line("FAIL", "key", "OPENAI_API_KEY is not set", "restart the client.", again)
+
+
+@posix_only
 @pytest.mark.parametrize("given", ["${OPENAI_API_KEY}", ""])
 async def test_who_has_manuals_and_no_key_is_not_told_that_something_failed(
     examine: Doctor, given: str, tmp_path: Path

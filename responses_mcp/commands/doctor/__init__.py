@@ -121,12 +121,16 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
 
 
 class _Start(NamedTuple):
-    """What to shake hands with: its command, the settings it has, its environment and folder, None for ours."""
+    """What to shake hands with: its command, the settings it has, its environment and folder, None for ours.
+
+    `entry` is that of the client which says so.
+    """
 
     command: Sequence[str]
     loaded: LoadedSettings
     environ: Mapping[str, str] | None = None
     folder: Path | None = None
+    entry: Installed | None = None
 
     @classmethod
     def of(
@@ -147,7 +151,7 @@ class _Start(NamedTuple):
                     continue
                 if each.program() is not None:
                     environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
-                    return cls(each.command, _as_started(each, environ), environ, Path(each.machine.home))
+                    return cls(each.command, _as_started(each, environ), environ, Path(each.machine.home), each)
         # What a client would start: the module would be looked for in the working directory first.
         command = server or [*command_of(this_executable()), "--stdio"]
         return cls([*command, *([] if options.config is None else ["--config", options.config])], here)
@@ -172,7 +176,7 @@ async def _check(  # noqa: PLR0917
     entries = [each for each in found if isinstance(each, Installed) and not each.hidden]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
-    for finding in (*check_program(), *check_configuration(loaded, options.client)):
+    for finding in (*check_program(), *check_configuration(loaded, options.client, start.entry)):
         tell(finding)
     elsewhere = options.config is not None and loaded.settings is not here
     if elsewhere and not any(options.config in each.command for each in entries):

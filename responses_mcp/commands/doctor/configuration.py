@@ -18,6 +18,7 @@ from responses_mcp.commands.clients import CLIENTS, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import has_profiles
+from responses_mcp.commands.installed import Installed
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import KeyUnusable, program
 from responses_mcp.manuals.cancellation import unchecked
@@ -49,8 +50,13 @@ TO_KEEP: Final = f'install it permanently, with "uv tool install {_SOURCE}" or "
 _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
 
-def check_configuration(loaded: LoadedSettings, client: str | None = None) -> Iterator[Finding]:
-    """Say what was read and what is wrong with it, then check what needs no network, for one `client` or for all."""
+def check_configuration(
+    loaded: LoadedSettings, client: str | None = None, entry: Installed | None = None
+) -> Iterator[Finding]:
+    """Say what was read and what is wrong with it, then check what needs no network, for one `client` or for all.
+
+    `entry` is that of the client by which the settings were read.
+    """
     findings = [
         *(of_sentence(_section(text), "FAIL", text) for text in loaded.problems),
         *(of_sentence(_section(text), "warn", text) for text in loaded.warnings),
@@ -61,7 +67,7 @@ def check_configuration(loaded: LoadedSettings, client: str | None = None) -> It
         yield ok("config", _sources(files, variables))
     yield from findings
     openai = loaded.settings.openai
-    yield check_key(openai, client, manuals=loaded.settings.manuals.root is not None)
+    yield check_key(openai, client, entry, manuals=loaded.settings.manuals.root is not None)
     if not has_profiles(loaded.settings):
         yield ok(
             "profiles",
@@ -101,7 +107,9 @@ def _section(sentence: str) -> str:
     return next((check for start, check in _SECTIONS.items() if sentence.startswith(start)), "config")
 
 
-def check_key(openai: OpenAISettings, client: str | None = None, *, manuals: bool = False) -> Finding:
+def check_key(
+    openai: OpenAISettings, client: str | None = None, entry: Installed | None = None, *, manuals: bool = False
+) -> Finding:
     """Judge the form of the key, of which nothing is shown; where to set it depends on the client.
 
     Who has `manuals` may want nothing else, and do without a key.
@@ -115,8 +123,8 @@ def check_key(openai: OpenAISettings, client: str | None = None, *, manuals: boo
         known = CLIENTS.get(client or "")
         if error.remedy is None and known is not None and known.writes_values:
             fix = f'Add "{name}" with its value to "env" of its entry, and restart {known.title}.'
-        elif error.unfilled and known is not None:  # or its entry has the placeholder of another client
-            fix += f' If it is set there, run "{program()} install {client} --write" again.'
+        elif error.remedy is None and entry is not None:  # which may name no variable, or as another client has it
+            fix += f" If it is set there, {entry.renewal}."
         fix = fix[0].lower() + fix[1:].rstrip(".")
         if manuals and (openai.api_key is None or error.unfilled):
             return warn("key", f"{found}; the manuals work without it", fix)
