@@ -19,7 +19,7 @@ from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHER
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.network import tls_error
+from responses_mcp.responses_api.http.network import certificate_cure, tls_error
 from responses_mcp.responses_api.http.pool import Request, no_need
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
@@ -143,19 +143,16 @@ def _who(way: Way) -> str:
 def _broken(error: ConnectionFailed, way: Way) -> Finding:
     tls = tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
-        return fail("tls", f"the certificate is not trusted: {tls.verify_message}", _trust(tls.verify_message))
+        said = tls.verify_message.rstrip(".")
+        return fail("tls", f"the certificate is not trusted: {said}", certificate_cure(tls) or _trust())
     if tls is not None:
         return fail("tls", f"no TLS connection ({tls.reason or type(tls).__name__})", _who(way))
     found, fix = with_cure(error.message)
     return fail("http", found, fix if "proxy" in found.lower() else _who(way))
 
 
-def _trust(said: str) -> str:
-    """Return how to make a certificate trusted; verification stays on."""
-    if "expired" in said or "not yet valid" in said:
-        return "set the clock of this machine; if it is right, the server needs a new certificate"
-    if "Hostname" in said or "IP address" in said:
-        return "write the host in openai.base_url as the certificate has it"
+def _trust() -> str:
+    """Return how to have the one trusted who signed a certificate; verification stays on."""
     if os.environ.get("SSL_CERT_FILE"):
         return "add the CA certificate of your company or gateway to the file that SSL_CERT_FILE names"
     other = next((name for name in CA_VARIABLES_OF_OTHERS if os.environ.get(name)), None)

@@ -218,6 +218,16 @@ def tls_error(error: BaseException) -> ssl.SSLError | None:
     return next((each for each in causes(error) if isinstance(each, ssl.SSLError)), None)
 
 
+def certificate_cure(error: ssl.SSLCertVerificationError) -> str | None:
+    """Return what to do about a certificate that is wrong in itself; None where it is not known who signed it."""
+    said = error.verify_message
+    if "expired" in said or "not yet valid" in said:
+        return "set the clock of this machine; if it is right, the server needs a new certificate"
+    if "Hostname" in said or "IP address" in said:
+        return "write the host in openai.base_url (OPENAI_BASE_URL) as the certificate has it"
+    return None
+
+
 def _unreachable(error: OSError | RuntimeError, place: str, route: Route) -> ConnectionFailed:
     """Return the error for a connection, or a look-up, that the system refused."""
     if (shortage := exhausted(error)) is not None:
@@ -247,11 +257,12 @@ def _cure(route: Route, place: str) -> str:
 def _no_tls(error: trio.BrokenResourceError, host: str, route: Route) -> ConnectionFailed:
     tls = tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
-        cure = "behind a company proxy, set SSL_CERT_FILE to the company's CA certificates."
+        cure = "behind a company proxy, set SSL_CERT_FILE to the company's CA certificates"
         if route.certificates is not None:
-            cure = f"{route.certificates}, where the CA that signed it is missing: add it."
+            cure = f"{route.certificates}, where the CA that signed it is missing: add it"
+        why = f"CERTIFICATE_VERIFY_FAILED: {tls.verify_message.rstrip('.')}"
         return ConnectionFailed(
-            f"The TLS certificate of {host} is not trusted (CERTIFICATE_VERIFY_FAILED: {tls.verify_message}); {cure}"
+            f"The TLS certificate of {host} is not trusted ({why}); {certificate_cure(tls) or cure}."
         )
     why = (tls.reason or type(tls).__name__) if tls is not None else "the connection was closed"
     cure = "check openai.base_url (OPENAI_BASE_URL), its port, and HTTPS_PROXY if you need a proxy."

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -155,21 +156,26 @@ async def listening(
 
 
 @asynccontextmanager
-async def tls_front(base_url: str, ca: trustme.CA, host: str = "localhost") -> AsyncGenerator[str]:
-    """Give the base URL under which the plain API at `base_url` is reached over TLS."""
+async def tls_front(
+    base_url: str, ca: trustme.CA, host: str = "localhost", *, until: datetime | None = None
+) -> AsyncGenerator[str]:
+    """Give the base URL under which the plain API at `base_url` is reached over TLS, with a certificate `until` then.
+
+    Without that it goes on.
+    """
     target = urlsplit(base_url)
 
     async def serve(stream: Stream) -> None:
         async with await trio.open_tcp_stream(target.hostname or "", target.port or 0) as upstream:
             await splice(stream, upstream)
 
-    async with listening(serve, server_context(ca, "localhost", REMOTE)) as port:
+    async with listening(serve, server_context(ca, "localhost", REMOTE, until=until)) as port:
         yield f"https://{host}:{port}{target.path}"
 
 
-def server_context(ca: trustme.CA, *hosts: str) -> ssl.SSLContext:
+def server_context(ca: trustme.CA, *hosts: str, until: datetime | None = None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ca.issue_cert(*hosts).configure_cert(context)
+    ca.issue_cert(*hosts, not_after=until).configure_cert(context)
     return context
 
 

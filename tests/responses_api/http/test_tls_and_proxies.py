@@ -2,6 +2,7 @@
 
 import os
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,19 @@ async def test_a_certificate_of_another_host_is_not_accepted(
     trust(monkeypatch, ca, tmp_path / "ca.pem")
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca, "127.0.0.1") as url, real_api(url) as api:
-            with pytest.raises(ConnectionFailed, match=r"not valid for '127\.0\.0\.1'"):
+            with pytest.raises(ConnectionFailed, match=r"not valid for '127\.0\.0\.1'\); write the host") as caught:
+                await api.create(BODY, dict)
+    assert "SSL_CERT_FILE" not in str(caught.value)
+
+
+async def test_a_certificate_whose_time_is_over_is_told_as_that(
+    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
+) -> None:
+    trust(monkeypatch, ca, tmp_path / "ca.pem")
+    over = datetime(2020, 1, 1, tzinfo=UTC)
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, tls_front(fake.base_url, ca, until=over) as url, real_api(url) as api:
+            with pytest.raises(ConnectionFailed, match=r"certificate has expired\); set the clock of this machine"):
                 await api.create(BODY, dict)
 
 
