@@ -12,7 +12,7 @@ from itertools import chain
 from operator import add
 from typing import Final
 
-FOLDING: Final = 6
+FOLDING: Final = 7
 
 # Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
 # database can hold.

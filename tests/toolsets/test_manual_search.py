@@ -240,6 +240,24 @@ async def test_a_word_behind_an_escape_of_json_is_found_as_such(tmp_path: Path, 
         assert "\\n" not in found["results"][0]["snippet"]
 
 
+@pytest.mark.parametrize("escape", ["\\u000a", "\\u000D", "\\u000d\\u000a", "\\u0009", "\\n"])
+@pytest.mark.parametrize("indent", [1, None])
+async def test_line_ends_that_json_writes_as_numbers_are_none_of_the_file(
+    tmp_path: Path, escape: str, indent: int | None
+) -> None:
+    texts = [f"Entry {number} tells of pumps.\nIt goes on with pipes." for number in range(1_200)]
+    texts[900] = "The zorgonium valve opens.\nThen it closes."
+    text = write(tmp_path, "m/many.json", json.dumps(texts, indent=indent).replace("\\n", escape))
+    line = text[: text.index("zorgonium")].count("\n") + 1
+    async with desk(settings_for(tmp_path)) as here:
+        for query in ("zorgonium valve", "opens then"):
+            [row, *_] = await rows(here, query)
+            assert row.get("match_line", row["line"]) == line
+            assert "zorgonium valve opens" in row["snippet"]
+            page = await here.call("manual_scan", **row["ref"], max_chars=256)
+            assert "zorgonium valve opens" in page["text"]
+
+
 async def test_a_word_that_one_manual_has_is_not_looked_for_by_its_family_in_the_others(tmp_path: Path) -> None:
     write(tmp_path, "keyboard/keys.md", "# Control keys\n\nHold Control.\n")
     write(tmp_path, "cluster/ingress.md", "# Ingress\n\nThe controller watches it, and others do as well.\n")

@@ -21,7 +21,7 @@ from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.pages import Text, steadily
 from responses_mcp.manuals.files.sections import LEADS, Heading, Outline
 from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
-from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, visible, without_short_escapes
+from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, ESCAPE, Lines, with_characters, without_short_escapes
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import LETTER, normalise, stem
@@ -42,7 +42,6 @@ _LETTER: Final = re.compile(LETTER)
 _JOINING: Final = re.compile("[\u0300-\u036f\u1160-\u11ff\u3099\u309a\uff9e\uff9f]")  # to the character before
 _CHARACTERS: Final = re.compile(f"(?s:.){_JOINING.pattern}*")
 _LONGEST_ESCAPE: Final = 6  # characters; two of them may be one
-_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _ESCAPES: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|" + _CHARACTERS.pattern
 )
@@ -135,7 +134,7 @@ def _row_of_json(text: Text, line: int) -> _Stretch | None:
 def _length_of_row(text: str) -> int:
     """Return how much of a text of JSON becomes a row; the index has no escapes, which are of six characters."""
     length = end = 0
-    for escape in _ESCAPE.finditer(text):
+    for escape in ESCAPE.finditer(text):
         if length + escape.start() - end >= _ROW_OF_JSON:
             break
         length += escape.start() - end + 1
@@ -394,5 +393,4 @@ def _unescaped(text: str) -> str:
     text = without_short_escapes(text)
     if "\\u" not in text:
         return text
-    found = _ESCAPE.sub(lambda escape: visible(chr(int(escape[1], 16))), text)
-    return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return with_characters(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

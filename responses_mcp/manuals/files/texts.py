@@ -38,6 +38,9 @@ _SHORT_ESCAPE: Final = re.compile(r"\\(u|[\\\"/bfnrt])")
 _CONTROL: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 _BETWEEN_ANCHORS: Final = 1024 * 1024  # bytes
 
+ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+"""A character, or half of one, that JSON writes as a number."""
+
 ENOUGH_OF_A_LINE: Final = 64 * 1024
 """Characters at the start of a line that tell whether it is a heading or a code fence."""
 
@@ -116,6 +119,19 @@ def visible(text: str) -> str:
 def without_short_escapes(text: str) -> str:
     """Return a text of JSON, as long as before, in which escapes of two characters are blanks, not parts of words."""
     return _SHORT_ESCAPE.sub(_blank, text) if "\\" in text else text
+
+
+def with_characters(text: str) -> str:
+    """Return a text of JSON with the characters that it writes as numbers; some are halves of one.
+
+    Line ends and tabs become blanks, as those do that are written in two characters: they are none of the file.
+    """
+    return ESCAPE.sub(_character, text)
+
+
+def _character(found: re.Match[str]) -> str:
+    character = chr(int(found[1], 16))
+    return " " if character in "\t\n\r" else visible(character)
 
 
 def _blank(found: re.Match[str]) -> str:

@@ -10,14 +10,13 @@ from typing import BinaryIO, Final, NamedTuple, cast
 
 from responses_mcp.manuals.cancellation import CancellationCheck
 from responses_mcp.manuals.files.sections import sections
-from responses_mcp.manuals.files.texts import Lines, spans, visible, without_short_escapes
+from responses_mcp.manuals.files.texts import Lines, spans, with_characters, without_short_escapes
 from responses_mcp.manuals.requests.paths import file_type
 from responses_mcp.manuals.words import foldable, normalise, parts_of_names, spaced
 
 _LONGEST_BODY: Final = 16_000  # characters of a row; a longer section has several
 _LONGEST_CRUMBS: Final = 400  # characters; every section below has them
 _BYTES_AT_ONCE: Final = 64 * 1024
-_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _CUT_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _FIRST_HALF: Final = re.compile("[\ud800-\udbff]")
 _HALF: Final = re.compile("[\ud800-\udfff]")
@@ -99,7 +98,7 @@ def _unescaped(pieces: Iterable[str]) -> Iterator[str]:
         text = kept + piece
         end = _end_of_whole(text)
         kept = text[end:]
-        yield _ESCAPE.sub(lambda found: visible(chr(int(found[1], 16))), without_short_escapes(text[:end]))
+        yield with_characters(without_short_escapes(text[:end]))
     yield kept
 
 
