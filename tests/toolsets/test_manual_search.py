@@ -195,6 +195,22 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("treat cats.md", None),
         ("openness of the file", "openness"),
         ("引き出物のバルブ", None),
+        ("error E-999", "e-999"),
+        ("E999 error", "e999"),
+        ("エラー E-999 のバルブ", "e-999"),
+        ("バルブ K-99", "k-99"),
+        ("treat cats by x86_99", "x86_99"),
+        ("valve TN-4100K or tn4100k", None),
+        ("valve TN-4100 or tn4100", None),
+        ("valve TN9999K", "tn9999k"),
+        ("valve tn-999-k", "tn-999-k"),
+        ("第99条のバルブ", "第99条"),
+        ("第１２条のバルブ", None),
+        ("treat cats read-only, state-of-the-file", None),
+        ("treat cats on the 104 and 999", None),
+        ("Übergröße of cats", "übergrösse"),
+        ("ёлка cats", "ёлка"),
+        ("Grüße, cats", None),
     ],
 )
 async def test_words_of_the_question_that_no_manual_has_are_told(
@@ -202,6 +218,11 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
 ) -> None:
     write(tmp_path, "valves/a.md", "# Cats\n\nTreat cats that have ringworm. Error E-104.\n")
     write(tmp_path, "valves/b.md", "# バルブ\n\nバルブを開けるときはマイナスの電極から。\n\nOpen the file.\n")
+    write(
+        tmp_path,
+        "valves/c.md",
+        "# TN-4100K\n\nSection E, K or 第 3 章: 999 of 99, x86, a state to read, only 第12条. Grüße\n",
+    )
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, query)
         assert found["results"]
@@ -264,6 +285,17 @@ async def test_a_word_that_one_manual_has_is_not_looked_for_by_its_family_in_the
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, "controller")
         assert [each["path"] for each in found["results"]] == ["ingress.md"]
+
+
+@pytest.mark.parametrize("query", ["TN-4100K", "TN4100K", "tn4100k", "ＴＮ４１００－Ｋ", "tn-4100-k"])
+@pytest.mark.parametrize("written", ["TN-4100K", "TN4100K", "tn4100-k"])
+async def test_a_code_is_found_with_hyphens_and_without_in_any_case(tmp_path: Path, query: str, written: str) -> None:
+    write(tmp_path, "m/a.md", f"# Toner\n\nOrder {written} again.\n")
+    write(tmp_path, "m/b.md", "# Drum\n\nOrder TN-4200K or DR-4100 again.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, query)
+        assert found["results"][0]["path"] == "a.md"
+        assert "note" not in found
 
 
 @pytest.mark.parametrize("query", ["SHA-256", "SHA256"])

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from string import ascii_lowercase, digits
 from typing import TYPE_CHECKING, Final
 
 from responses_mcp.manuals.embeddings.mix import MOST_COMPARED
@@ -15,11 +16,11 @@ from responses_mcp.manuals.requests.paths import lies_below
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.results.search_results import LOWEST_SCORE
 from responses_mcp.manuals.search.candidates import BEST_FIRST, Counts, Frequencies, Reader, frequencies
-from responses_mcp.manuals.search.query import RELATED, Term, counted, is_whole, terms, words
+from responses_mcp.manuals.search.query import RELATED, Term, counted, is_whole, other_spellings, phrase, terms, words
 from responses_mcp.manuals.search.ranking import TIME_BUDGET, Key, Search, rank
 from responses_mcp.manuals.search.scoring import idf, in_name, sought_in, words_of
 from responses_mcp.manuals.search.selection import spread
-from responses_mcp.manuals.words import KATAKANA_WORD, normalise, runs
+from responses_mcp.manuals.words import KATAKANA_WORD, asked, normalise, runs
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.cancellation import CancellationCheck
@@ -35,6 +36,8 @@ _LOWEST_SHARE: Final = 0.25  # of the best score; what has so much is shown, how
 _WRITTEN: Final = re.compile(r"[0-9a-z_]+(?:[!-/:-@\[-^`{-~]+[0-9a-z_]+)*")
 _ONE: Final = re.compile(r"[a-z]?[0-9]+(?:[.,:][0-9]+)*|\S*(?:://|@)\S*")
 _FILE_NAME: Final = re.compile(r"\w\.(md|json)(?!\w)")
+_NUMBERED: Final = re.compile("第[0-9]+[\u3400-\u9fff]")  # such as 第12条, which is one word to those who ask for it
+_CODE: Final = re.compile("(?=.*[0-9])(?:.*[_-]|0x)")
 _FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
 _INTO_BELOW: Final = """INSERT OR IGNORE INTO below
@@ -119,25 +122,36 @@ class Everywhere:
         another one for it, and one with a few long files has nothing but short sections beside them. A word that stands
         only in the names of manuals is one that all their sections have.
         """
-        asked = [each for text in (self._query, *self._parts) for each in terms(text)]
-        self.frequencies = known = frequencies(list(readers.values()), asked)
+        sought = [each for text in (self._query, *self._parts) for each in terms(text)]
+        self.frequencies = known = frequencies(list(readers.values()), sought)
         having = known.having
-        for each in asked:
+        for each in sought:
             named = [reader for manual_id, reader in readers.items() if each.hits(in_name(manual_id))]
             having[each.match] = having[each.match] or sum(reader.manual.sections for reader in named)
         of_question = counted(terms(self._query), having)
         weights = [(each.weight * idf(known.sections, having[each.match]), each) for each in of_question]
         # A word of which only others of its family are there is half there.
-        shares = {each.text: (RELATED if each.text in known.related else bool(having[each.match])) for each in asked}
+        shares = {each.text: (RELATED if each.text in known.related else bool(having[each.match])) for each in sought}
         there = sum(weight * shares[each.text] for weight, each in weights)
         of_names = _FILE_NAME.findall(normalise(self._query))  # which say nothing if no manual has them
         missing = sum(weight * (1 - shares[each.text]) for weight, each in weights if each.text not in of_names)
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
+
+        def is_there(match: str) -> bool:
+            return any(reader.having(match, 1) for reader in readers.values())
+
         unknown = [
-            each for each in self._words if each.text not in of_names and self._is_unknown(each, having, known.related)
+            each
+            for each in self._words
+            if each.text not in of_names
+            and self._is_unknown(each, having, known.related)
+            and not (each.is_number and is_there(_one_longer(each)))
         ]
+        numbered = [each for each in _NUMBERED.findall(normalise(self._query)) if not is_there(phrase(asked(each)))]
         known_words = {each.text for each in self._words if each not in unknown}
-        self.unknown = tuple(dict.fromkeys(self._shown(each, known_words) for each in unknown))
+        told = {part for each in numbered for part in runs(each)}
+        shown = [self._shown(each, known_words) for each in unknown if each.text not in told]
+        self.unknown = tuple(dict.fromkeys([*numbered, *shown]))
 
     def _shown(self, word: Term, known: AbstractSet[str]) -> str:
         """Return a word as the question has it: all of a number such as 1,000, of v3.11 and of an address.
@@ -152,13 +166,15 @@ class Everywhere:
         return whole if as_one else word.text
 
     def _is_unknown(self, word: Term, having: Mapping[str, int], related: AbstractSet[str]) -> bool:
-        """Tell whether no manual has a word, nor a part of it.
+        """Tell whether no manual has a word, nor a part of it; a code such as e-104 is there only as a whole.
 
         Katakana is sure to be cut as meant, so a pair of characters that is missing tells. Of kanji before a particle
         or at the end of the words, all pairs must be missing.
         """
-        of_it = [each for each in terms(self._query) if word.text in (each.text, each.part_of)]
-        if word.text.isascii():
+        if word.is_in_letters:
+            of_it = [each for each in terms(self._query) if word.text in (each.text, each.part_of)]
+            if whole := _wholes(word.text):
+                of_it = [each for each in of_it if each.text in whole]
             return bool(of_it) and not any(having[each.match] and each.text not in related for each in of_it)
         pairs = [each for each in terms(self._query) if each.text in word.tokens]
         if not pairs:  # too far back in a long question to be counted
@@ -215,3 +231,17 @@ class Everywhere:
         title = scored.row.title or path.rpartition("/")[2]
         matched = words_of(scored, self._words)
         return Ranked(manual_id, path, key[1], title, matched, sought_in(scored, self._words, (), matched), score)
+
+
+def _wholes(word: str) -> tuple[str, ...]:
+    """Return a code in each of its spellings; none of another word, of which a part may be all that is asked for."""
+    others = other_spellings(word)
+    if others or _CODE.match(word):
+        return word, word.removeprefix("0x"), *others
+    return ()
+
+
+def _one_longer(code: Term) -> str:
+    """Return what asks the index for a code with one more letter, or digit behind a letter: tn-4100k for tn-4100."""
+    further = ascii_lowercase if code.text[-1:].isdigit() else digits
+    return " OR ".join(phrase([each + one]) for each in (code.text, *other_spellings(code.text)) for one in further)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 from typing import Final
 
 from responses_mcp.manuals.search.families import relatives
@@ -43,6 +43,7 @@ _HOW_MUCH: Final = re.compile(
 )
 _MEANING_OF: Final = re.compile(r"\bmeaning(?= of\b)")
 _MOST_QUERIES: Final = 16  # that are kept: each manual is asked the same, which takes milliseconds to take apart
+_MOST_SPELLED: Final = 256  # words, the same for each manual
 _MOST_TERMS: Final = 40  # of a query; nobody types more, and a pasted page must not take the time of a hundred finds
 _MOST_WORDS: Final = 120  # of the index, for them
 _MOST_COUNTED: Final = 80  # terms
@@ -70,7 +71,7 @@ _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as
 _RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
 # A code such as e-104 or utf-8, if it has a letter and a digit: one word, though the index has its parts.
 _CODE: Final = re.compile(r"(?<![0-9a-z_-])[0-9a-z]{1,16}(?:-[0-9a-z]{1,16}){1,4}(?![0-9a-z_-])")
-_SHORT_CODE: Final = re.compile(r"([a-z]{1,4})(-?)([0-9]{2,6})")
+_SHORT_CODE: Final = re.compile(r"([a-z]{1,4})-?([0-9]{2,6})(?:-?([a-z]{1,2}))?")
 _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")
@@ -84,6 +85,7 @@ _PART_OF_NAME: Final = 0.5
 _CLOSED_UP: Final = 0.3  # of a pair that the query has with a kana in it
 _ASCII: Final = "[0-9a-z]"  # in a pattern; to compile one with all letters takes eight times as long
 _LETTER: Final = re.compile(LETTER)
+_IN_LETTERS: Final = re.compile(f"{LETTER}+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,11 @@ class Term:
     part_of: str = ""
     compound: re.Pattern[str] | None = None
     relatives: frozenset[str] = frozenset()
+
+    @property
+    def is_in_letters(self) -> bool:
+        """Tell whether this is a word, a number or a code of an alphabet that has spaces between words."""
+        return self.text.isascii() or _IN_LETTERS.fullmatch(self.text) is not None
 
     @property
     def is_number(self) -> bool:
@@ -253,7 +260,7 @@ def terms(query: str) -> tuple[Term, ...]:
             if run.strip("_") and not is_grammar(run):
                 weights[run] = 1.0
                 parts.update(dict.fromkeys(_JOINING.split(run), run))
-                if other := _other_spelling(run):
+                for other in other_spellings(run):
                     weights.setdefault(other, 1.0)
                     parts[other] = run
             continue
@@ -305,16 +312,29 @@ def _with_codes(text: str, cut: Callable[[str], list[str]]) -> list[str]:
     return [*found, *cut(text[at:])]
 
 
-def _other_spelling(code: str) -> str:
-    """Return e-104 for e104 and e104 for e-104, as people ask for one where the other is written; "" for no code."""
+@lru_cache(_MOST_SPELLED)
+def other_spellings(code: str) -> tuple[str, ...]:
+    """Return e-104 for e104 and e104 for e-104, as people ask for one where the other is written; none of no code.
+
+    Of e104a there are e-104a, e104-a and e-104-a.
+    """
     found = _SHORT_CODE.fullmatch(code)
-    return "" if found is None else f"{found[1]}{'' if found[2] else '-'}{found[3]}"
+    if found is None:
+        return ()
+    first, *others = filter(None, found.groups())
+    every = (first + "".join(rest) for rest in product(*((each, f"-{each}") for each in others)))
+    return tuple(each for each in every if each != code)
 
 
 def counted(asked: Sequence[Term], having: Mapping[str, int]) -> list[Term]:
-    """Return the terms of a question, but for spellings of a code that nobody has, where somebody has the other."""
+    """Return the terms of a question, but for spellings of a code that nobody has: of these one, if nobody has any."""
     there = {each.text for each in asked if having[each.match]}
-    return [each for each in asked if having[each.match] or _other_spelling(each.text) not in there]
+    found: list[Term] = []
+    for each in asked:
+        if having[each.match] or there.isdisjoint(other_spellings(each.text)):
+            found.append(each)
+            there.add(each.text)
+    return found
 
 
 def is_whole(word: str, query: str) -> bool:
@@ -369,12 +389,12 @@ def required_term(text: str) -> RequiredTerm:
     So is 引っ越し as 引越, which stands for its other spellings.
     """
     folded = foldable(text)
-    code = _other_spelling(folded)
+    codes = other_spellings(folded)
     compound = _COMPOUND.fullmatch(folded)
     pair = "".join(compound.groups()) if compound else folded
-    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded), pair, code or folded])
+    forms = dict.fromkeys([folded, _LAST_KANA.sub("", folded), _OKURIGANA.sub("", folded), pair, *codes])
     spellings = tuple(term(each) for each in forms if len(each) > 1 or each == folded != "")
     match = exact = ""
     if any(map(str.isalnum, folded)):
         match, exact = " OR ".join(each.match for each in spellings), phrase(spellings[0].tokens)
-    return RequiredTerm(text, spellings, match, exact, "" if code or _WHOLE.fullmatch(folded) else folded)
+    return RequiredTerm(text, spellings, match, exact, "" if codes or _WHOLE.fullmatch(folded) else folded)
