@@ -284,7 +284,7 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     if options.json:
         return
     if not options.manual:
-        found = replace(found, loose=())  # the remark has said it
+        found = replace(found, beside=None)  # the remark has said it
     rows = sorted(found.rows, key=lambda row: not row.has_word)
     for rank, row in enumerate(rows, 1):
         if rank > 1:

@@ -31,7 +31,7 @@ from responses_mcp.manuals.files.resources import (
     read_resource,
 )
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.files.unserved import loose_files
+from responses_mcp.manuals.files.unserved import about_beside
 from responses_mcp.manuals.requests import (
     FindRequest,
     HitsRequest,
@@ -184,8 +184,8 @@ class Manuals:
         )
         if request.manual_ids:
             return replace(results, no_files=no_files)
-        loose = await self._threads.run(lambda library, _: loose_files(str(library.folder.root)))
-        return replace(results, loose=tuple(loose), no_files=no_files)
+        beside = await self._threads.run(lambda library, _: about_beside(library.folder.root))
+        return replace(results, beside=beside, no_files=no_files)
 
     async def find(self, request: FindRequest, *, on_phase: Callable[[str], None] | None = None) -> JsonObject:
         """Search one manual and return the full form of the answer (M4).

@@ -287,6 +287,22 @@ async def test_a_word_that_one_manual_has_is_not_looked_for_by_its_family_in_the
         assert [each["path"] for each in found["results"]] == ["ingress.md"]
 
 
+@pytest.mark.parametrize("page", ["handbook.md", "more/handbook.md"])
+async def test_of_a_single_manual_in_the_home_folder_no_message_asks_for_all_of_the_home_to_be_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    write(tmp_path, "handbook/intro.md", "# Dogs\n\nA stray dog.\n")
+    write(tmp_path, f"handbook/{page}", "# Cats\n\nA stray cat.\n")
+    async with desk(settings_for(tmp_path / "handbook")) as here:
+        listed = (await here.call("manual_ls"))["note"]
+        found = str((await here.ask("manual_search", query="xylophone"))["result"]["content"])
+        for told in (listed, found):
+            assert "put it into a new folder, and set manuals.root (MANUALS_ROOT) to that folder" in told
+            assert f"to {tmp_path}" not in told.replace(f"{tmp_path}/handbook", "")
+
+
 @pytest.mark.parametrize("query", ["TN-4100K", "TN4100K", "tn4100k", "ＴＮ４１００－Ｋ", "tn-4100-k"])
 @pytest.mark.parametrize("written", ["TN-4100K", "TN4100K", "tn4100-k"])
 async def test_a_code_is_found_with_hyphens_and_without_in_any_case(tmp_path: Path, query: str, written: str) -> None:
@@ -322,7 +338,10 @@ async def test_files_beside_the_manuals_are_told_where_nothing_fits_well_and_in_
         assert [row["name"] for row in listed["items"]] == ["pumps", "valves"]
         for note in (found["note"], listed["note"]):
             assert "Files beside the manuals are not searched: front-desk.md." in note
-            assert "MANUALS_ROOT should name the folder above it." in note
+            assert (
+                f"if the one with these files is a manual itself, set manuals.root (MANUALS_ROOT) to {root.parent}."
+                in note
+            )
         assert "note" not in await searched(here, "spare impeller")
         assert "front-desk.md" in (await searched(here, "the spare impeller of a dog"))["note"]
         assert "note" not in await searched(here, "seals", manual_id="pumps")
@@ -333,7 +352,7 @@ async def test_a_folder_without_manuals_is_told_and_not_that_other_words_would_h
     async with desk(settings_for(tmp_path)) as here:
         failed = await here.fail("manual_search", query="pump")
     assert failed["code"] == "not_found"
-    assert f"set manuals.root (MANUALS_ROOT) to '{tmp_path.parent}'" in failed["message"]
+    assert f"set manuals.root (MANUALS_ROOT) to {tmp_path.parent}." in failed["message"]
 
 
 async def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import os
 import re
 from collections import Counter
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from responses_mcp.manuals.cancellation import CancellationCheck, unchecked
@@ -19,7 +18,7 @@ from responses_mcp.manuals.files.folder import Folder
 from responses_mcp.manuals.files.sections import headings
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, Lines, encoding_of, spans
 from responses_mcp.manuals.files.titles import shown_title
-from responses_mcp.manuals.files.unserved import about_beside, loose_files, names_in_words
+from responses_mcp.manuals.files.unserved import SET_ROOT, about_beside, loose_files, names_in_words, root_of_one
 from responses_mcp.manuals.requests import LsRequest, TocRequest
 from responses_mcp.manuals.requests.paths import ROOT_ID, Kind, child_id, file_type, name_of, parse_child_id, parts_of
 
@@ -48,7 +47,7 @@ def list_children(folder: Folder, request: LsRequest, check: CancellationCheck =
         if not manuals:
             return {"id": request.id, "items": rows, "note": why_there_is_none(folder.root)}
         rest = _further(identity, start, len(manuals))
-        notes = [each for each in (rest.get("note"), about_beside(loose_files(folder.root))) if each]
+        notes = [each for each in (rest.get("note"), about_beside(folder.root)) if each]
         noted = {"note": " ".join(notes)} if notes else {}
         return {"id": request.id, "items": rows, **rest, **noted}
     kind, manual_id, path = parse_child_id(identity) or ("dir", identity, "")
@@ -83,7 +82,7 @@ def why_there_is_none(root: str) -> str:
     if loose:
         return (
             f"{where} has no folders, only {names_in_words(loose)}; a manual is a folder in it. If it is one itself, "
-            f"set manuals.root (MANUALS_ROOT) to '{Path(root).parent}'."
+            f"{root_of_one(root, SET_ROOT)}."
         )
     return (
         f"{where} has no folders. Make one in it for each manual, or set manuals.root (MANUALS_ROOT) to the folder "

@@ -122,13 +122,14 @@ def about_loose(loose: Sequence[str], root: str, manuals: int, name_it: str) -> 
     return f"{names_in_words(loose)} {are} not in any manual", f"put {them} into a folder of {root}", instead
 
 
-def about_beside(loose: Sequence[str]) -> str | None:
+def about_beside(root: str) -> str | None:
     """Say to an agent which files are not searched, because they are beside the manuals; None if there are none."""
+    loose = loose_files(root)
     if not loose:
         return None
     return (
         f"Files beside the manuals are not searched: {names_in_words(loose)}. A manual is a folder; if the one with "
-        "these files is a manual itself, MANUALS_ROOT should name the folder above it."
+        f"these files is a manual itself, {root_of_one(root, SET_ROOT)}."
     )
 
 

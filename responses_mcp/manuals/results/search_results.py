@@ -10,7 +10,7 @@ from typing import Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.manuals.files.snippets import Snippet
-from responses_mcp.manuals.files.unserved import NO_FILES, about_beside
+from responses_mcp.manuals.files.unserved import NO_FILES
 from responses_mcp.manuals.requests.paths import file_type
 
 LOWEST_SCORE: Final = 0.03
@@ -123,8 +123,8 @@ class SearchResults:
     """The sections that fit best, the best first, and what was not searched.
 
     `no_such_path` is the path that was asked for, if nothing is at or below it. `not_by_meaning` says why they were
-    not, or not all, compared by meaning, where there is a provider of vectors. `loose` are files in the folder of
-    manuals itself, and so in none of them; they are looked for where nothing fits well. `no_files` tells that
+    not, or not all, compared by meaning, where there is a provider of vectors. `beside` says which files are in the
+    folder of manuals itself, and so in none of them; they are looked for where nothing fits well. `no_files` tells that
     there are none to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare
     its words are. `slow` tells that there was no time to search all that is indexed, which would be so again,
     and `unplaced` of how many rows there was no time to look where the match is.
@@ -134,7 +134,7 @@ class SearchResults:
     unsearched: tuple[Unsearched, ...] = ()
     not_by_meaning: str | None = None
     no_such_path: str | None = None
-    loose: tuple[str, ...] = ()
+    beside: str | None = None
     no_files: bool = False
     unknown: tuple[str, ...] = ()
     covered: float = 1.0
@@ -177,7 +177,7 @@ class SearchResults:
         if self.unknown and self.rows and not self.unsearched:
             unknown = _UNKNOWN.format(", ".join(_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]))
         unplaced = _UNPLACED.format(self.unplaced, "s" if self.unplaced > 1 else "") if self.unplaced else None
-        return " ".join(filter(None, (fits, unknown, about_beside(self.loose), self.not_by_meaning, unplaced))) or None
+        return " ".join(filter(None, (fits, unknown, self.beside, self.not_by_meaning, unplaced))) or None
 
     def as_json(self) -> JsonObject:
         """Return all of it, as a command for people shows it."""

@@ -32,7 +32,7 @@ def test_a_root_that_is_a_manual_itself_is_told_which_root_is_meant(tmp_path: Pa
     note = list_children(Folder(tmp_path / "guide"), LsRequest())["note"]
     assert note == (
         f"The folder of manuals, '{tmp_path / 'guide'}', has no folders, only a.md; a manual is a folder in it. "
-        f"If it is one itself, set manuals.root (MANUALS_ROOT) to '{tmp_path}'."
+        f"If it is one itself, set manuals.root (MANUALS_ROOT) to {tmp_path}."
     )
 
 
