@@ -123,7 +123,8 @@ def _run(options: argparse.Namespace) -> None:
     try:
         trio.run(_with_manuals, settings, options)
     except EmbeddingFailed as error:
-        raise Stop(f"{error} What is done is kept; run it again to continue.") from error
+        told = _with_options(str(error), settings.manuals, options)
+        raise Stop(f"{told} What is done is kept; run it again to continue.") from error
     except ManualsError as error:
         raise Stop(
             _for_people(error, settings.manuals, options), code=WRONG if error.code == "invalid_parameter" else FAILED
@@ -198,7 +199,9 @@ def _only_of_one(error: ManualsError) -> str:
 def _check_embeds(settings: ManualsSettings) -> None:
     if settings.embeddings.provider == "none":
         raise Stop(
-            "--embed needs a provider of vectors; set manuals.embeddings.provider to api or wordllama.", code=WRONG
+            "--embed needs a provider of vectors; set manuals.embeddings.provider (MANUALS_EMBEDDINGS_PROVIDER) to api "
+            "or wordllama.",
+            code=WRONG,
         )
     if (why := _why_in_memory(settings)) is not None:
         raise Stop(f"--embed: the vectors would be lost with the index, which is in memory only ({why}).", code=WRONG)
@@ -272,6 +275,8 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     request = replace(asked, limit=options.limit, manual_ids=manual_ids, time_ms=left_ms)
     with StatusLine() as status:
         found = await manuals.search(request, on_phase=status.show)
+    if found.not_by_meaning:
+        found = replace(found, not_by_meaning=_with_options(found.not_by_meaning, settings, options))
     if not options.manual:
         await _remark_loose(settings, options, len(names))
     if options.json:
@@ -327,6 +332,11 @@ def _command(settings: ManualsSettings, options: argparse.Namespace, *command: s
     if options.config is not None:
         words += ["--config", options.config]
     return program(*words)
+
+
+def _with_options(told: str, settings: ManualsSettings, options: argparse.Namespace) -> str:
+    """Return what is told with its commands about the same folder of manuals."""
+    return told.replace(program("manuals", "index"), _command(settings, options, "index"))
 
 
 # ls

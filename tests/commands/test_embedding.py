@@ -154,6 +154,20 @@ async def test_vectors_of_another_length_than_before_take_nothing_away_and_the_c
     assert "run 'openai-responses-mcp manuals index --forget', and then" in err
 
 
+async def test_the_command_that_makes_vectors_is_about_the_folder_that_was_searched(
+    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MANUALS_ROOT")
+    root = str(tmp_path / "manuals")
+    for more in ([], ["--json"]):
+        _, out, _ = await manuals("find", "page word", "--root", root, *more)
+        assert f"run 'openai-responses-mcp manuals index --root {root} --embed'." in out
+    await manuals("index", "--root", root, "--embed", "--yes")
+    monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "another")
+    _, out, _ = await manuals("find", "page word", "--root", root)
+    assert f"'openai-responses-mcp manuals index --root {root} --embed' replaces them." in out
+
+
 async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is_said(
     manuals: Command, api: FakeApi, tmp_path: Path
 ) -> None:
@@ -176,7 +190,10 @@ async def test_while_another_process_fills_the_index_nothing_is_sent_and_that_is
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("MANUALS_EMBEDDINGS_PROVIDER=none", "set manuals.embeddings.provider to api or wordllama"),
+        (
+            "MANUALS_EMBEDDINGS_PROVIDER=none",
+            "set manuals.embeddings.provider (MANUALS_EMBEDDINGS_PROVIDER) to api or wordllama",
+        ),
         ("MANUALS_IN_MEMORY=true", "the vectors would be lost with the index, which is in memory only"),
     ],
 )
