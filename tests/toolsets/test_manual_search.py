@@ -287,6 +287,23 @@ async def test_a_word_that_one_manual_has_is_not_looked_for_by_its_family_in_the
         assert [each["path"] for each in found["results"]] == ["ingress.md"]
 
 
+async def test_links_in_titles_are_shown_as_their_text_and_rules_of_tables_are_no_part_of_a_snippet(
+    tmp_path: Path,
+) -> None:
+    text = (
+        '# [BrowserWindow](#browserwindow)\n\n## [`npm ci`](/commands/npm-ci) or [b](x_(y) "z") ![i](i.png)[](#t)\n\n'
+        "### `[a](b)` [c][d]\n\n| Key | Gasket |\n| :-- | --: |\n|---|---|\n| Left | washer - or none |\n"
+    )
+    write(tmp_path, "m/a.md", text)
+    async with desk(settings_for(tmp_path)) as here:
+        [row] = await rows(here, "gasket washer")
+        assert row["title"] == "`[a](b)` [c][d]"
+        assert row["above"] == "BrowserWindow > `npm ci` or b i"
+        assert row["snippet"] == "| Key | Gasket | | Left | washer - or none |"
+        listed = (await here.call("manual_toc", manual_id="m", depth="deep", path_prefix="a.md"))["items"]
+        assert [each["title"] for each in listed[0]["headings"]] == ["BrowserWindow", "`npm ci` or b i", row["title"]]
+
+
 @pytest.mark.parametrize("page", ["handbook.md", "more/handbook.md"])
 async def test_of_a_single_manual_in_the_home_folder_no_message_asks_for_all_of_the_home_to_be_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str

@@ -12,6 +12,7 @@ LONGEST: Final = 200
 _CUT: Final = "…"
 _ROOM_BEFORE: Final = 3  # a third of the room is for what stands before the match
 _LOST: Final = 2  # up to a half of a side is given up for a good place to cut
+_RULE: Final = re.compile(r"(?<=\n)[-|: \t]++(?=\n)")  # a line that has no words, as below the heads of a table
 _BLANK: Final = re.compile(r"\s+")
 _ENDS: Final = "。！？!?．"  # behind which Japanese may be cut, where it has no blanks
 _PAUSES: Final = "、，」』）)]}"
@@ -56,7 +57,7 @@ def around(before: str, match: str, after: str, most: int = LONGEST) -> Snippet:
 
 
 def _line(text: str) -> str:
-    line = _BLANK.sub(" ", text)
+    line = _BLANK.sub(" ", _RULE.sub("", text))
     if line.isprintable():
         return line
     return "".join(each for each in line if each == _JOINER or unicodedata.category(each) not in _SHOWN_BY_NOBODY)

@@ -13,22 +13,27 @@ _ATTRIBUTES: Final = re.compile(r"\{[#.:][^{}]*\}|(?<=\s)\{[\w-]++(?:=[^{}]*+)?\
 _COMMENT: Final = re.compile(r"(?s:<!--.*?(?:-->|\Z))")
 _WITH_ATTRIBUTES: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*+)\s[^<>=]*+=[^<>]*+>")
 _PAIR: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*)>([^<>]*)</\1>")
+# Of a link or an image with its address, the text; a span of code outside one is kept as it is.
+_LINK: Final = re.compile(
+    r"(`[^`]*`)|!?\[((?:`[^`\[\]]*`|[^`\[\]])*+)\]\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"()]*+\")?\)"
+)
 _BREAK: Final = re.compile(r"(?<=\S)\s*<[Bb][Rr]\s*/?>\s*")
 
 
 def shown_title(title: str) -> str:
-    """Return a title without ids in braces, tags and comments; as it is written if nothing else is in it.
+    """Return a title without ids in braces, addresses of links, tags and comments; as it is if nothing else is in it.
 
     A tag alone stays, because in `The <a> element` and `vector<int>` it is what the title is about.
     """
-    if "{" not in title and "<" not in title:
+    if "{" not in title and "<" not in title and "](" not in title:
         return title
+    linked = _LINK.sub(lambda found: found[1] or found[2] or "", title)
     pieces: list[str] = []
     at = 0
-    for span in _SPAN.finditer(title):
-        pieces += (_plain(title[at : span.start()]), span[0])
+    for span in _SPAN.finditer(linked):
+        pieces += (_plain(linked[at : span.start()]), span[0])
         at = span.end()
-    pieces.append(_plain(title[at:]))
+    pieces.append(_plain(linked[at:]))
     return " ".join("".join(pieces).split()) or title
 
 

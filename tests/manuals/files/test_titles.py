@@ -20,6 +20,11 @@ from responses_mcp.manuals.files.titles import shown_title
         ('Ports <img src="x.png"> and <span class="new">gates</span>', "Ports and gates"),
         ("Ports<br/>and <b>gates</b>", "Ports and gates"),
         ("Ports <!-- do not rename -->", "Ports"),
+        ("[Ports](#ports) and `[a](b)`", "Ports and `[a](b)`"),
+        ("[`npm ci`](/commands/npm-ci)", "`npm ci`"),
+        ("Ports[](#ports)", "Ports"),
+        ("[](#ports)", "[](#ports)"),
+        ("f[a](b c)", "f[a](b c)"),
         ("Ports", "Ports"),
         ("The <a> element", "The <a> element"),
         ("<br>: the line break", "<br>: the line break"),
@@ -34,7 +39,7 @@ def test_a_title_is_shown_without_marks_that_are_not_its_words(written: str, sho
     assert shown_title(written) == shown
 
 
-@given(st.text("ab {}#.:=<>/!-`\n", max_size=300))
+@given(st.text("ab {}#.:=<>/!-`[]()\n", max_size=300))
 def test_a_title_never_becomes_longer_or_empty(title: str) -> None:
     shown = shown_title(title)
     assert len(shown) <= len(title)
