@@ -27,6 +27,7 @@ from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, 
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
+from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
 from responses_mcp.settings.model import LimitSettings
 from responses_mcp.settings.schema import SETTINGS
@@ -380,6 +381,32 @@ async def test_a_folder_without_manuals_and_an_index_that_cannot_be_kept_are_tol
     report.line("warn", "index", "cannot be written to", "Fix: make it a folder")
 
 
+def test_a_manual_among_others_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("guide", "plant"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / f"{name}/a.md", "# A\n")
+    for kind in (DirectoryByDescriptor, DirectoryByPath):
+
+        def enter(self: Any, name: str, of_it: Callable[..., Any] = kind.enter) -> Any:
+            if name == "guide":
+                raise PermissionError(13, "Permission denied")
+            return of_it(self, name)
+
+        monkeypatch.setattr(kind, "enter", enter)
+    found = [
+        each for each in check_configuration(load_settings({"MANUALS_ROOT": str(tmp_path)})) if each[0] == "manuals"
+    ]
+    assert found == [
+        ("manuals", "ok", f"{tmp_path} has 2 manuals", None),
+        (
+            "manuals",
+            "warn",
+            "Manual 'guide' cannot be read (Permission denied)",
+            f"make {tmp_path / 'guide'} readable for you",
+        ),
+    ]
+
+
 async def test_what_embeddings_send_and_where_is_told(
     examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,7 +414,7 @@ async def test_what_embeddings_send_and_where_is_told(
     report = await examine("--offline", **given, MANUALS_EMBEDDINGS_BASE_URL="https://vectors.example/v1")
     report.line("ok", "embeddings", "each search are sent to https://vectors.example/v1/embeddings", "OPENAI_API_KEY")
     for there, line in (
-        (None, ("warn", "embeddings", 'install "openai-responses-mcp[semantic] @ git+https://')),
+        (None, ("warn", "embeddings", 'run pipx install --force "openai-responses-mcp[semantic] @ git+https://')),
         (object(), ("ok", "embeddings", "on this machine; nothing is sent")),
     ):
         monkeypatch.setattr("responses_mcp.commands.doctor.configuration.find_spec", lambda _, there=there: there)

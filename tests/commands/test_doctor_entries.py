@@ -409,11 +409,14 @@ async def test_the_folder_of_manuals_that_an_entry_names_is_looked_at(examine: D
     (manuals / "care.md").write_text("# Care\n", encoding="utf-8")
     report = await examine("--offline", "--client", "claude-code")
     report.line(
-        "warn", "manuals", "care.md", "is not in any manual", f"set manuals.root (MANUALS_ROOT) to {manuals.parent}"
+        "warn",
+        "manuals",
+        "for Claude Code, care.md is not in any manual",
+        f"run openai-responses-mcp install claude-code --write --manuals {manuals.parent}",
     )
     put("claude-code", tmp_path, {**entry, "env": {"MANUALS_ROOT": str(manuals.parent)}})
     report = await examine("--offline", "--client", "claude-code")
-    report.line("ok", "manuals", f"{manuals.parent} has 1 manual")
+    report.line("ok", "manuals", f"for Claude Code, {manuals.parent} has 1 manual")
 
 
 @posix_only

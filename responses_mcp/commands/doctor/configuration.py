@@ -22,7 +22,7 @@ from responses_mcp.commands.installed import Installed
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import KeyUnusable, program
 from responses_mcp.manuals.cancellation import unchecked
-from responses_mcp.manuals.embeddings.embedder import WITH_WORD_VECTORS
+from responses_mcp.manuals.embeddings.embedder import INSTALL_WORD_VECTORS
 from responses_mcp.manuals.embeddings.provider import what_is_sent
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.files.folder import Folder
@@ -35,6 +35,7 @@ from responses_mcp.manuals.files.unserved import (
     loose_kinds,
     other_kinds,
 )
+from responses_mcp.manuals.requests.paths import name_of
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
@@ -148,8 +149,9 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
 
 def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
     """Look at a folder of manuals, which is there; `name_it` is how another one would be named."""
+    folder = Folder(Path(root))
     try:
-        names = Folder(Path(root)).manuals()
+        names = folder.manuals()
     except ManualsError as error:
         yield fail("manuals", error.message.rstrip("."), f"make {root} readable for you")
         return
@@ -158,11 +160,16 @@ def check_manuals(root: str, name_it: str = SET_ROOT) -> Iterator[Finding]:
         kinds = sum((Counter(other_kinds(root, name)) for name in names), Counter(loose_kinds(root)))
         others = in_words(kinds)
         many = f"{root} has {len(names):,} manual{'s' if len(names) > 1 else ''}"
-        if Folder(Path(root)).has_files(names, unchecked):
+        if folder.has_files(names, unchecked):
             yield ok("manuals", f"{many}; {others}" if others else many)
         else:
             lacking = f"{many}, but no .md or .json file to search"
             yield warn("manuals", f"{lacking}; {others}" if others else lacking, "put the manuals there as such files")
+    for name in names:
+        try:
+            folder.children(name, "", unchecked)
+        except ManualsError as error:
+            yield warn("manuals", error.message.partition(";")[0], f"make {Path(root, name_of(name))} readable for you")
     if loose:
         told, cure, instead = about_loose(loose, root, len(names), name_it)
         yield warn("manuals", told, f"{cure}; {instead}" if instead else cure)
@@ -198,7 +205,7 @@ def _embeddings(settings: Settings) -> Iterator[Finding]:
         yield warn(
             "embeddings",
             "the package wordllama is not installed, so searches go by words only",
-            f"install {WITH_WORD_VECTORS}, or set manuals.embeddings.provider to none",
+            f"{INSTALL_WORD_VECTORS}, or set manuals.embeddings.provider to none",
         )
     elif provider == "wordllama":
         yield ok("embeddings", "made by wordllama on this machine; nothing is sent")

@@ -125,7 +125,8 @@ def _surroundings(
         fix = f'run "{again}" with the folder in which your manuals are'
         yield warn("manuals", f"{title} is told that manuals are in {root}, which is not a folder, {where}", fix)
     else:
-        yield from check_manuals(root)
+        for found in check_manuals(root, f"run {entry.install('--write', '--manuals')}"):
+            yield found._replace(found=f"for {title}, {found.found}")
 
 
 def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:

@@ -13,7 +13,10 @@ from responses_mcp.manuals.embeddings.pieces import FORM
 USED: Final = ContextVar[dict[str, int] | None]("USED", default=None)
 """What the running call had an API embed, in its own words for tokens, and `attempts`; None where nobody asks."""
 
-WITH_WORD_VECTORS: Final = '"openai-responses-mcp[semantic] @ git+https://github.com/uchimanajet7/openai-responses-mcp"'
+_WITH_EXTRA: Final = '"openai-responses-mcp[semantic] @ git+https://github.com/uchimanajet7/openai-responses-mcp"'
+INSTALL_WORD_VECTORS: Final = (
+    f"run pipx install --force {_WITH_EXTRA} (or uv tool install or pip install, without --force)"
+)
 """What to install for word vectors, as installers take it."""
 
 

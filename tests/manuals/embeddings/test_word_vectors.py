@@ -77,7 +77,7 @@ async def test_where_the_package_is_missing_the_extra_is_named(monkeypatch) -> N
     monkeypatch.setitem(sys.modules, "wordllama", None)
     with (
         trio.fail_after(WAIT),
-        pytest.raises(EmbeddingFailed, match=r'install "openai-responses-mcp\[semantic\] @ git'),
+        pytest.raises(EmbeddingFailed, match=r'install --force "openai-responses-mcp\[semantic\] @ git'),
     ):
         await WordVectors().embed(["a"])
 
