@@ -104,6 +104,8 @@ def run(argv: Sequence[str]) -> int:
     if options.command == "read":
         _require_quotes(options, rest)
     dashed = [word for word in rest if word.startswith("-")]
+    if any(word.partition("=")[0] == "--manuals" for word in dashed):  # as install calls it
+        options.own.error("there is no option --manuals; did you mean --root?")
     if dashed or (rest and options.command != "find"):
         options.own.refuse(rest)
     if options.command == "read":
@@ -279,13 +281,15 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         found = replace(found, not_by_meaning=_with_options(found.not_by_meaning, settings, options))
     if not options.manual:
         await _remark_loose(settings, options, len(names))
+    if found.no_such_path is not None:
+        manual_id, _, path = found.no_such_path.partition("/")
+        meant = f"Did you mean --manual {manual_id}{f' --path {path}' if path else ''}?"
+        found = replace(found, meant=meant if manual_id in names else "")
     if options.json:
         unsearched = [asdict(each) for each in found.unsearched]
         say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
     if found.no_such_path is not None:
-        manual_id, _, path = found.no_such_path.partition("/")
-        meant = f" Did you mean --manual {manual_id}{f' --path {path}' if path else ''}?" if manual_id in names else ""
-        raise Stop(f"{found.note}{meant}", told=options.json)
+        raise Stop(f"{found.note}", told=options.json)
     if options.json:
         return
     if not options.manual:

@@ -27,6 +27,7 @@ from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, 
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models
 from responses_mcp.commands.doctor.network_settings import Way
+from responses_mcp.commands.terminal import columns
 from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
 from responses_mcp.settings import OpenAISettings, Profile, load_settings
 from responses_mcp.settings.model import LimitSettings
@@ -840,6 +841,18 @@ def test_install_writes_what_doctor_names() -> None:
 
 
 # What it looks like
+
+
+async def test_lines_with_names_in_japanese_fit_a_terminal_too(examine: Doctor, tmp_path: Path) -> None:
+    root = tmp_path / "手引き"
+    for name in ("就業規則", "複合機の取扱説明書", "経費精算"):
+        (root / name).mkdir(parents=True)
+        for page in range(3):
+            write(root / f"添付資料その{page} 複合機の写真 経費の写真.md", "# x\n")
+    report = await examine("--offline", MANUALS_ROOT=str(root))
+    wide = [line for line in report.shown if columns(line) > 80 and str(tmp_path) not in line]
+    assert wide == []
+    assert any("経費の写真" in line for line in report.shown)
 
 
 async def test_lines_fit_a_terminal_but_for_what_is_copied_and_the_last_one_sums_up(examine: Doctor) -> None:

@@ -98,6 +98,8 @@ from responses_mcp import cli
         ("ask —json why", "there is no option —json; did you mean --json?"),
         ("ask why –effort=high", "there is no option –effort=high; did you mean --effort?"),
         ("doctor —json", "there is no option —json; did you mean --json?"),
+        ("manuals find oil --manuals hb", "there is no option --manuals; did you mean --root?"),
+        ("manuals index --manuals=hb", "there is no option --manuals; did you mean --root?"),
         ("manuals find oil —path a", "there is no option —path; did you mean --path?"),
         ("ask why －－json", "there is no option －－json; did you mean --json?"),
         ("ask 質問　--json", "put a blank that is not wide before --json"),

@@ -287,6 +287,17 @@ async def test_a_word_that_one_manual_has_is_not_looked_for_by_its_family_in_the
         assert [each["path"] for each in found["results"]] == ["ingress.md"]
 
 
+async def test_a_path_that_begins_with_the_name_of_a_manual_is_told_how_to_be_passed(root: Path) -> None:
+    async with desk(settings_for(root)) as here:
+        for path, meant in (
+            ("pumps", " Did you mean manual_id pumps?"),
+            ("pumps/care", " Did you mean manual_id pumps and path_prefix care?"),
+            ("nowhere", ""),
+        ):
+            found = await searched(here, "seals", path_prefix=path)
+            assert found["note"] == f"Nothing is at or below '{path}'; check the path.{meant}"
+
+
 async def test_links_in_titles_are_shown_as_their_text_and_rules_of_tables_are_no_part_of_a_snippet(
     tmp_path: Path,
 ) -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -34,6 +33,7 @@ from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,
     Stop,
+    columns,
     on_terminal,
     parser_of,
     run_command,
@@ -269,15 +269,13 @@ def _say(finding: Finding) -> None:
 
 def _wrapped(text: str, *, indent: int) -> list[str]:
     """Return lines that fit a terminal; a path or URL stays in one piece, so that it can be copied."""
-    blank = " " * indent
-    return wrap(
-        text,
-        _COLUMNS,
-        initial_indent=blank,
-        subsequent_indent=blank,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    lines: list[str] = []
+    for word in text.split():
+        if lines and columns(lines[-1]) + 1 + columns(word) <= _COLUMNS:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(" " * indent + word)
+    return lines
 
 
 def _summary(findings: Sequence[Finding]) -> str:

@@ -122,7 +122,8 @@ class Unsearched:
 class SearchResults:
     """The sections that fit best, the best first, and what was not searched.
 
-    `no_such_path` is the path that was asked for, if nothing is at or below it. `not_by_meaning` says why they were
+    `no_such_path` is the path that was asked for, if nothing is at or below it, and `meant` what may have
+    been meant. `not_by_meaning` says why they were
     not, or not all, compared by meaning, where there is a provider of vectors. `beside` says which files are in the
     folder of manuals itself, and so in none of them; they are looked for where nothing fits well. `no_files` tells that
     there are none to search at all. `covered` is what part of the question the best rows have, from 0 to 1, by how rare
@@ -134,6 +135,7 @@ class SearchResults:
     unsearched: tuple[Unsearched, ...] = ()
     not_by_meaning: str | None = None
     no_such_path: str | None = None
+    meant: str = ""
     beside: str | None = None
     no_files: bool = False
     unknown: tuple[str, ...] = ()
@@ -169,7 +171,7 @@ class SearchResults:
     def note(self) -> str | None:
         """Return what is to be said when nothing was found, or nothing good, or something could not be done."""
         if self.no_such_path is not None:
-            return _NO_PATH.format(repr(self.no_such_path))
+            return _NO_PATH.format(repr(self.no_such_path)) + (f" {self.meant}" if self.meant else "")
         fits = None
         if self.fits_badly:
             fits = _WEAK if self.rows else NO_FILES if self.no_files else _NOTHING
