@@ -124,6 +124,20 @@ def test_a_mistake_in_the_command_line_is_told_with_what_was_meant(
     assert f"openai-responses-mcp: error: {told}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["sk-proj-{}"], ["sk-{}", "is", "my", "key"], ["--api-key=sk-proj-{}"]])
+def test_a_key_on_the_command_line_is_not_shown_again_and_told_where_it_belongs(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.run([word.format("canary0123456789abcdef") for word in words])
+    told = capsys.readouterr().err
+    assert "canary" not in told
+    assert (
+        "openai-responses-mcp: error: what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY"
+        in told
+    )
+
+
 @pytest.mark.parametrize("option", [["--config", "missing.yaml"], ["--config=missing.yaml"]])
 @pytest.mark.parametrize("command", [["ask", "Why?"], ["search", "x"], ["manuals", "find", "x"]])
 def test_the_configuration_may_be_named_before_the_command(
