@@ -21,7 +21,19 @@ from responses_mcp.answers import Answers
 from responses_mcp.commands import asking, terminal
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
-from responses_mcp.testing import Error, FakeApi, Hang, Json, Reply, Sse, as_stream, bodies, stream_events
+from responses_mcp.testing import (
+    Error,
+    FakeApi,
+    Hang,
+    Html,
+    Json,
+    Reply,
+    Sse,
+    as_stream,
+    bodies,
+    open_fake_api,
+    stream_events,
+)
 from responses_mcp.testing.event_stream import TERMINAL
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, at_stdin, command, output
 from tests.processes import COMMAND, environment, posix, run
@@ -82,6 +94,18 @@ async def test_an_address_that_lacks_a_part_is_told_which(
     code, out, err = await command("ask", "When?")
     assert (code in {1, 2}, out) == (True, "")
     assert told in err
+
+
+@pytest.mark.parametrize("reply", [Html(status=200), Error(302), Error(405)])
+@pytest.mark.parametrize("version", ["", "/v1"])
+async def test_an_address_at_which_something_else_answers_is_told_when_it_lacks_the_version(
+    reply: Reply, version: str, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_fake_api(reply, path=version) as api:
+        monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
+        code, out, err = await command("ask", "When?")
+    assert (code, out) == (1, "")
+    assert ("(OPENAI_BASE_URL) does not end in /v1: did you forget that" in err) == (not version)
 
 
 async def test_a_certificate_that_is_left_as_a_placeholder_is_ignored_and_told(

@@ -184,7 +184,9 @@ statuses = Group("statuses")
 SOON = "Retry-After-Ms: 5"
 CONTENTS = {"JSON": dumped(error()), "HTML": b"<html>" + b"No. " * 5000, "nothing": b""}
 for words, requests, numbers in (
-    ("refused the request", 1, (400, 402, 413, 422)),
+    ("refused the request", 1, (400, 422)),
+    ("quota is used up", 1, (402,)),
+    ("too large", 1, (413,)),
     ("refused the key", 1, (401,)),
     ("may not do this", 1, (403,)),
     ("does not know", 1, (404,)),

@@ -85,12 +85,28 @@ def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base
     """Have an error about the model, or about a path, name the settings to change and what the address may lack.
 
     `models` are those of the profiles, or of an option (`--model`). One that has ended is answered with 404, or, by
-    other servers, 400, 403 or 410.
+    other servers, 400, 403 or 410. Where a path is wrong, whatever else is there may answer.
     """
+    named = _named(model, models) if _is_about(error, model) else ""
+    elsewhere = (isinstance(error, UnusableReply) and error.status is not None) or (
+        isinstance(error, RequestRefused) and (error.status in (404, 405) or 300 <= (error.status or 0) < 400)
+    )
+    if elsewhere and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
+        named += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
+    room = max(0, _LONGEST_TOLD - len(named))
+    error.message = error.message[:room] + named
+    if error.unquoted is not None:
+        error.unquoted = error.unquoted[:room] + named
+
+
+def _is_about(error: UpstreamError, model: str) -> bool:
     refused = isinstance(error, RequestRefused) and error.status in (400, 403, 404, 410)
     about = error.status == HTTPStatus.NOT_FOUND or error.param == "model" or (error.code or "").startswith("model_")
-    if not refused or not (about or model in error.message):
-        return
+    return refused and (about or model in error.message)
+
+
+def _named(model: str, models: Mapping[str, str]) -> str:
+    """Return a sentence that names the settings which a model comes from, nothing for one that is in none."""
     settings = " and ".join(
         name
         if name.startswith("--")
@@ -98,13 +114,7 @@ def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base
         for name, other in models.items()
         if other == model
     )
-    named = f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
-    if error.status == HTTPStatus.NOT_FOUND and error.code in (None, "unknown_url") and not _VERSION.search(base_url):
-        named += " openai.base_url (OPENAI_BASE_URL) does not end in /v1: did you forget that, or add more behind it?"
-    room = max(0, _LONGEST_TOLD - len(named))
-    error.message = error.message[:room] + named
-    if error.unquoted is not None:
-        error.unquoted = error.unquoted[:room] + named
+    return f" The model is {model[:_LONGEST_WORD]}, from {settings}." if settings else ""
 
 
 def not_an_object(status: int, headers: Mapping[str, str], body: bytes, redact: Redact, why: str) -> UnusableReply:
@@ -143,7 +153,7 @@ def _meaning(
     """Return the error for a status, what happened, and what to do."""
     if status in (400, 404, 422) and (cure := _cure_for(code, param)) is not None:
         return RequestRefused, "The API refused the request", cure
-    if is_quota(kind, code):
+    if is_quota(kind, code) or status == 402:
         return QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."
     if status == 401:
         return AuthenticationFailed, "The API refused the key", f"Put a valid key into {key_from}."
@@ -151,13 +161,21 @@ def _meaning(
         cure = "Check the key's project, its model access and your region."
         return RequestRefused, "The API key may not do this", cure
     if status == 404:
-        return RequestRefused, "The API does not know what was asked for", "Check the model and openai.base_url."
+        cure = "Check the model, and whether openai.base_url has a Responses API."
+        if code == "model_not_found":
+            cure = "Check the model and openai.base_url."
+        return RequestRefused, "The API does not know what was asked for", cure
+    if status == 405:
+        return RequestRefused, "Nothing takes questions there", "Correct openai.base_url (OPENAI_BASE_URL)."
     if status == 407:
         return (
             RequestRefused,
             "The proxy wants to know who asks",
             "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY.",
         )
+    if status == 413:
+        cure = "Ask in fewer words, or have a larger request let through to openai.base_url."
+        return RequestRefused, "The request is too large there", cure
     if status == 429:
         return RateLimited, "The API limits the rate of requests", "Wait a while and ask again."
     if status >= 500 or status in (408, 409):
