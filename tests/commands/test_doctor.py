@@ -577,6 +577,7 @@ async def test_nothing_is_sent_where_another_address_may_be_meant(
     [
         ("socks5://user:hunter22@127.0.0.1:1080", "of the kind socks5", "name an http or https proxy"),
         ("http://user:hunter22@127.0.0.1:port", "no URL that can be read", "write it as http://HOST:PORT"),
+        ("'http://user:hunter22@127.0.0.1:9'", "has quotation marks around it", "remove them"),
         ("http://:3128", "no usable host", "write it as http://HOST:PORT"),
         ("http://hunter22/x@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
         ("http://user:80#hunter22@127.0.0.1:9", "a password with a slash", "write these characters as %2F"),
@@ -603,7 +604,7 @@ async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
     async with open_proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n") as proxy:
         report = await examine(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
     report.line("ok", "tcp")
-    report.line("FAIL", "http", "407", "Fix: check HTTPS_PROXY")
+    report.line("FAIL", "http", "407", "Fix: put USER:PASSWORD@ before its host in HTTPS_PROXY")
 
 
 @pytest.mark.usefixtures("no_names")

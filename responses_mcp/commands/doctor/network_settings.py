@@ -11,15 +11,12 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
-from responses_mcp.responses_api.http.client import proxy_for
+from responses_mcp.responses_api.http.client import proxy_fault, proxy_for
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PORTS: Final = {"http": 80, "https": 443}
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")
 _USELESS: Final = re.compile(r"[/*\s;\[]")
-_NO_URL: Final = "write it as http://HOST:PORT, or unset it"
-
-_QUOTED: Final = "write these characters as %2F, %3F and %23"
 
 CA_VARIABLES_OF_OTHERS: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 """Where a company's CA may be named for other programs."""
@@ -53,18 +50,11 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
         return [ok("proxy", found), *findings], direct
     names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
     variable = next((name for name in names if _value(name)), "the system's settings")
-    try:
-        through = urlsplit(proxy)
-        if "@" in proxy.partition("://")[2].removeprefix(through.netloc):  # what follows is a part of the password
-            return [fail("proxy", f"{variable} has a password with a slash, ? or # in it", _QUOTED), *findings], None
-        where = Way(through.hostname or "", through.port or _PORTS.get(through.scheme, 0), variable)
-    except ValueError:
-        return [fail("proxy", f"{variable} is no URL that can be read", _NO_URL), *findings], None
-    if through.scheme not in _PORTS:
-        kind = f"{variable} names a proxy of the kind {through.scheme}, which cannot be used"
-        return [fail("proxy", kind, "name an http or https proxy, or unset it"), *findings], None
-    if not where.host or any(character.isspace() for character in proxy):
-        return [fail("proxy", f"{variable} has no usable host", _NO_URL), *findings], None
+    if (fault := proxy_fault(proxy)) is not None:
+        found, cure = fault
+        return [fail("proxy", f"{variable} {found}", cure), *findings], None
+    through = urlsplit(proxy)
+    where = Way(through.hostname or "", through.port or _PORTS[through.scheme], variable)
     return [ok("proxy", f"{host} is reached through {where}"), *findings], where
 
 

@@ -89,16 +89,36 @@ def proxy_for(url: str) -> str | None:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
+def proxy_fault(proxy: str) -> tuple[str, str] | None:
+    """Return what is wrong with the URL of a proxy, and the cure, None if nothing is; no more of it than its kind."""
+    as_url = "write it as http://HOST:PORT, or unset it"
+    if proxy.removeprefix("http://")[:1] in {"'", '"', "`"}:
+        return "has quotation marks around it", "remove them"
+    try:
+        parts = urlsplit(proxy)
+        if "@" in proxy.partition("://")[2].removeprefix(parts.netloc):  # what follows is a part of the password
+            return "has a password with a slash, ? or # in it", "write these characters as %2F, %3F and %23"
+        _ = parts.port
+    except ValueError:
+        return "is no URL that can be read", as_url
+    if parts.scheme not in {"http", "https"}:
+        kind = f"names a proxy of the kind {parts.scheme}, which cannot be used"
+        return kind, "name an http or https proxy, or unset it"
+    if not parts.hostname or any(character.isspace() for character in proxy):
+        return "has no usable host", as_url
+    return None
+
+
 def connection(tls: ssl.SSLContext, proxy: str | None, route: Route | None = None) -> HttpConnection:
     """Return a connection that goes through the proxy whose URL is `proxy`, if there is one."""
     network = Network(route)
+    named = route.proxy_from if route is not None and route.proxy_from else "what names it"
+    if proxy is not None and (fault := proxy_fault(proxy)) is not None:
+        raise ConnectionFailed(f"The proxy cannot be used: {named} {'; '.join(fault)}.")
     try:
         transport = _Transport(tls, None if proxy is None else httpx.Proxy(proxy), network)
     except (ValueError, ImportError, httpx.InvalidURL) as error:
-        named = route.proxy_from if route is not None and route.proxy_from else "what names it"
-        raise ConnectionFailed(
-            f"The proxy cannot be used; check {named} (http and https proxies work, socks does not)."
-        ) from error
+        raise ConnectionFailed(f"The proxy cannot be used; check {named}.") from error
     return HttpConnection(transport, network)
 
 
@@ -152,12 +172,11 @@ class HttpConnection:
 def _connection_failed(error: Exception, route: Route) -> ConnectionFailed:
     """Return what an error of httpx means, with a cure; `network` has raised its own for what comes before HTTP."""
     if isinstance(error, httpx.ProxyError):
+        cure = f"check {route.proxy_from}, which names it, and NO_PROXY for hosts to reach directly."
+        if str(error).startswith("407"):
+            cure = f"put USER:PASSWORD@ before its host in {route.proxy_from}, with %2F, %3F and %23 for /, ? and #."
         # The request itself was not sent yet, so an outage of the proxy is worth another try; a 4xx of it is not.
-        return ConnectionFailed(
-            f"The proxy did not connect ({error}); check {route.proxy_from}, which names it, and NO_PROXY for hosts to "
-            "reach directly.",
-            retryable=str(error).startswith("5"),
-        )
+        return ConnectionFailed(f"The proxy did not connect ({error}); {cure}", retryable=str(error).startswith("5"))
     if isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol):
         why = "what came is no HTTP, or was cut off" if isinstance(error, httpx.ProtocolError) else "it was closed"
         return ConnectionFailed(

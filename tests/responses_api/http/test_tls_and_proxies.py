@@ -253,13 +253,26 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
                 with pytest.raises(ConnectionFailed, match=rf"{refusal[9:12].decode()} .*HTTPS_PROXY") as caught:
                     await api.create(BODY, dict)
             assert caught.value.retryable is retryable
+            assert ("put USER:PASSWORD@ before its host in HTTPS_PROXY" in str(caught.value)) == (b" 407 " in refusal)
 
 
-async def test_a_proxy_of_a_kind_that_is_not_supported_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "socks5://user:canary-0123@127.0.0.1:1080")
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("socks5://user:canary-0123@127.0.0.1:1080", "names a proxy of the kind socks5.*; name an http or https proxy"),
+        ("'http://user:canary-0123@127.0.0.1:1080'", "has quotation marks around it; remove them"),
+        ('"127.0.0.1:1080"', "has quotation marks around it; remove them"),
+        ("http://user:canary#0123@127.0.0.1:1080", "has a password with a slash.*; write these characters as %2F"),
+        ("http://127.0.0.1:canary", "is no URL that can be read; write it as http://HOST:PORT"),
+    ],
+)
+async def test_a_proxy_that_cannot_be_used_is_told_with_what_is_wrong_with_it(
+    monkeypatch: pytest.MonkeyPatch, value: str, told: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", value)
     with trio.fail_after(WAIT):
         async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
             for _ in range(2):
-                with pytest.raises(ConnectionFailed, match=r"check HTTPS_PROXY \(.*socks does not") as caught:
+                with pytest.raises(ConnectionFailed, match=rf"The proxy cannot be used: HTTPS_PROXY {told}") as caught:
                     await api.create(BODY, dict)
                 assert "canary" not in str(caught.value)
