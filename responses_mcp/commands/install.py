@@ -231,6 +231,9 @@ def _settings(options: argparse.Namespace, machine: Machine, there: Installed | 
     except Stop as stop:
         if any("manuals.root to be set" in sentence for sentence in stop.sentences):
             raise Stop(*stop.sentences, "Here --manuals DIR names that folder.", code=WRONG) from stop
+        if there is not None and options.config is not None and options.config == there.options.get("--config"):
+            told = [sentence.replace("(from --config)", f"(from {there.place})") for sentence in stop.sentences]
+            raise Stop(*told, "To name another there, add --config PATH.", code=WRONG) from stop
         raise
 
 
@@ -280,7 +283,10 @@ def _unfilled_in(variables: Mapping[str, Any], secrets: Collection[str]) -> Iter
 
 def _file(options: argparse.Namespace, client: Client, machine: Machine) -> PurePath:
     if options.file is not None:
-        return _absolute(options.file, machine)
+        path = _absolute(options.file, machine)
+        if not os.path.isdir(path.parent):  # noqa: PTH112  # raises nothing
+            raise Stop(f"--file: there is no folder {path.parent}; correct the path.", code=WRONG)
+        return path
     if options.scope == "user":
         return client.user_file(machine)
     if client.project_file is None:

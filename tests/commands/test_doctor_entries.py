@@ -564,3 +564,20 @@ async def test_an_option_that_the_server_does_not_have_is_told_with_the_command_
     put("codex", tmp_path, {"command": small_server(tmp_path), "args": ["--stdoi", "--toolsets=answer"]})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("FAIL", "clients", "gives it --stdoi, which is none of its options", "install codex --write")
+
+
+@posix_only
+async def test_arguments_that_are_no_list_are_told_with_the_command_that_puts_them_right(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    put("codex", tmp_path, {"command": small_server(tmp_path), "args": "--stdio"})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("FAIL", "clients", "Codex refuses args, which is no list of texts", "install codex --write")
+
+
+async def test_a_time_limit_of_two_entries_is_told_once(examine: Doctor, tmp_path: Path) -> None:
+    path = put("codex", tmp_path, {"command": "openai-responses-mcp"})
+    second = document_of(path.read_text(encoding="utf-8"), CLIENTS["codex"], "mine")
+    path.write_text(second.changed({"command": "openai-responses-mcp"}).text, encoding="utf-8")
+    report = await examine("--offline")
+    assert report.line("warn", "time-outs").count("Codex (60 s)") == 1

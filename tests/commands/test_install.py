@@ -390,6 +390,25 @@ def test_what_the_server_would_refuse_is_refused_at_once(toolsets: str, words: s
     assert words in done.err
 
 
+def test_a_configuration_that_an_entry_names_and_that_is_gone_is_told_with_the_entry(
+    install: Install, machine: Machine
+) -> None:
+    path = put_entry("gemini", machine, {"command": "/old/openai-responses-mcp", "args": ["--config", "/gone.yaml"]})
+    done = install("gemini", "--write")
+    told = f"there is none at /gone.yaml (from openai-responses in {path}); correct the path"
+    assert (done.code, told in done.err, "To name another there, add --config PATH." in done.err) == (2, True, True)
+    done = install("cursor", "--config", "/gone.yaml", "--write")
+    assert (done.code, "there is none at /gone.yaml (from --config); correct the path" in done.err) == (2, True)
+
+
+def test_a_file_that_is_named_in_a_folder_that_is_not_there_is_the_fault_of_the_option(
+    install: Install, tmp_path: Path
+) -> None:
+    done = install("codex", "--file", str(tmp_path / "no/config.toml"), "--write")
+    assert (done.code, f"--file: there is no folder {tmp_path / 'no'}" in done.err) == (2, True)
+    assert not (tmp_path / "no").exists()
+
+
 # What is there already
 
 

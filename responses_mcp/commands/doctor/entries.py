@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from responses_mcp.commands.client_files import texts_in
 from responses_mcp.commands.clients import CLIENTS, ClientLimits, client_limit
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
@@ -68,6 +69,10 @@ def check_entries(
         elif wrong := [name for name, value in each.given.items() if not isinstance(value, str)]:
             verdict = warn if client is None else fail
             yield verdict("clients", f"{title} refuses the value of {wrong[0]}, which is no text, {where}", again)
+        elif (arguments := each.entry.get(CLIENTS[each.client].members.arguments or "", [])) != texts_in(arguments):
+            verdict = warn if client is None else fail
+            refused = f"{title} refuses {CLIENTS[each.client].members.arguments}, which is no list of texts, {where}"
+            yield verdict("clients", refused, again)
         elif each.unknown:
             verdict = warn if client is None else fail
             wrong_option = f"{title} gives it {each.unknown[0]}, which is none of its options, {where}"
