@@ -41,12 +41,14 @@ _OF_MANUALS = ("find", "index", "ls", "read")
 _MEANT = {  # what others call it
     "config": "--show-config",
     "list": "install --list",
+    "models": "doctor",
     "remove": "install --remove CLIENT",
     "uninstall": "install --remove CLIENT",
     "update": "pipx upgrade openai-responses-mcp",
     "upgrade": "pipx upgrade openai-responses-mcp",
     "version": "--version",
     **dict.fromkeys(("auth", "login"), "to set OPENAI_API_KEY"),
+    **dict.fromkeys(("init", "setup"), "install CLIENT --write"),
     **dict.fromkeys(("mcp", "run", "serve", "server", "start", "stdio"), "--stdio"),
     **{command: f"manuals {command}" for command in _OF_MANUALS},
 }

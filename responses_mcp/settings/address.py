@@ -94,6 +94,8 @@ def checked_base_url(text: str, *, allow_http: bool) -> str | BadValue:
     if parts.scheme not in {"http", "https"}:
         host = re.split(r"[:/]", text, maxsplit=1)[0]
         cure = "" if "://" in text else f"begin it with {'http' if is_loopback(host) else 'https'}://"
+        if host in {"http", "https"}:
+            cure = f"write :// behind {host}"
         return BadValue(("one that does not begin with https:// (not shown)",), cure=cure)
     if port == 0 or not _usable_host(host):
         return BadValue(("a URL without a usable host (not shown)",))

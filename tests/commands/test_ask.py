@@ -80,8 +80,9 @@ async def test_the_answer_and_its_sources_are_on_stdout_and_nothing_else_anywher
         (lambda url: url.removeprefix("http://"), "begin it with http://."),
         (lambda url: "api.example.com/v1", "begin it with https://."),
         (lambda url: f'"{url}"', "a URL in quotation marks (not shown)"),
+        (lambda url: url.replace("://", "//"), "write :// behind http."),
     ],
-    ids=["no version", "no scheme on this machine", "no scheme", "quotation marks"],
+    ids=["no version", "no scheme on this machine", "no scheme", "quotation marks", "no colon"],
 )
 async def test_an_address_that_lacks_a_part_is_told_which(
     cut: Callable[[str], str],

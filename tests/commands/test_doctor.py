@@ -269,6 +269,11 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
             "openai: {allow_http: true}",
             ("warn", "base_url", "not encrypted", "Fix: use https."),
         ),
+        (
+            {"OPENAI_BASE_URL": "https://api.openai.com/"},
+            None,
+            ("FAIL", "base_url", "https://api.openai.com (from", "Fix: write https://api.openai.com/v1."),
+        ),
         ({"MANUALS_ROOT": "/nowhere"}, None, ("warn", "manuals", "no such folder", "Fix: create it or correct the path.")),
         ({"MODEL_ANSWER": "o4-mini"}, None, ("FAIL", "models", "ended on 2026-10-23", "Fix: set MODEL_ANSWER to a model")),
         (

@@ -142,6 +142,8 @@ def _address(openai: OpenAISettings, source: str) -> Finding:
     found = f"{url} ({'the default' if source == 'default' else f'from {whence}'})"
     if urlsplit(url).path.endswith("/responses"):
         return fail("base_url", found, "remove /responses from its end; the server adds it")
+    if url == "https://api.openai.com":
+        return fail("base_url", f"{found} lacks the version of the API", f"write {url}/v1")
     if url.startswith("http:") and not is_loopback(urlsplit(url).hostname or ""):
         return warn("base_url", f"{found} is not encrypted: anybody on the way can read the key", "use https")
     return ok("base_url", found)

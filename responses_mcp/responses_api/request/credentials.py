@@ -13,12 +13,14 @@ from responses_mcp.settings.model import OpenAISettings
 
 # As pages and files write a key that is to be replaced. No key of OpenAI's has any of it; a gateway's may be any word.
 _EXAMPLE: Final = re.compile(
-    r"^(sk-)?(your|insert|paste)[-_ ]|^(sk-)?my[-_](openai[-_])?(api[-_])?key$|^<.*>$|\.{3}|…|\*{3}|^(sk-)?x{4,}|"
-    r"^sk-?$|^change[-_]?me$|^todo$|^(openai[-_])?api[-_]?key$",
+    r"^(sk-)?(your|insert|paste)[-_ ]|^(sk-)?my[-_](openai[-_])?(api[-_])?key$|^<.*>$|\.{3}|…|\*{3}|"
+    r"^(sk-)?(proj-)?x{4,}|^sk-?$|^change[-_]?me$|^todo$|^(openai[-_])?api[-_]?key$",
     re.IGNORECASE,
 )
+_OF_OTHERS: Final = ("sk-ant-", "sk-or-", "AIza", "gsk_", "xai-")  # providers whose keys say so
 _NAMED: Final = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]*KEY=.")  # a line of a file, pasted as a whole
 
+_OPENAI: Final = "api.openai.com"
 _REFERENCE: Final = re.compile(r"[a-z]+://")  # of a program that keeps secrets
 
 
@@ -38,6 +40,10 @@ def credential_headers(openai: OpenAISettings) -> dict[str, str]:
         if _EXAMPLE.search(key) and not _on_this_machine(openai.base_url):  # where any key may do
             said = f"The environment variable {name} holds an example, not a key."
             raise KeyUnusable(said, variable=name, remedy="Put a key of your own into it.")
+        if key.startswith(_OF_OTHERS) and urlsplit(openai.base_url).hostname == _OPENAI:
+            said = f"The API key in the environment variable {name} is that of another provider."
+            remedy = "Put a key of OpenAI's into it, or name that provider in OPENAI_BASE_URL."
+            raise KeyUnusable(said, variable=name, remedy=remedy)
         headers["authorization"] = f"Bearer {key}"
     elif not openai.headers and not _on_this_machine(openai.base_url):
         state = "is not set" if openai.api_key is None else "is empty"

@@ -73,6 +73,15 @@ def test_a_key_that_no_server_can_accept_is_told_before_it_is_sent(key: str, wor
     assert "The same goes for what `OpenAISettings` was given." in text or "placeholder" in words
 
 
+@pytest.mark.parametrize(
+    "key", ["sk-ant-api03-0123456789", "sk-or-v1-0123456789", "AIzaSy0123456789", "gsk_0123456789"]
+)
+def test_a_key_of_another_provider_is_not_sent_to_openai(key: str) -> None:
+    text = complaint(api_key=key, api_key_env="MY_KEY")
+    assert "The API key in the environment variable MY_KEY is that of another provider. Put a key of OpenAI's" in text
+    assert headers_for(api_key=key, base_url="https://gateway.example/v1") == {"authorization": f"Bearer {key}"}
+
+
 @pytest.mark.parametrize("around", [" {}", "{}\n", "\t{}\r\n", "{}\u3000"])
 def test_what_is_around_a_key_that_a_program_has_read_from_a_file_is_left_out(around: str) -> None:
     assert headers_for(api_key=around.format(KEY)) == {"authorization": f"Bearer {KEY}"}
@@ -86,6 +95,7 @@ def test_what_is_around_a_key_that_a_program_has_read_from_a_file_is_left_out(ar
         "YOUR_KEY",
         "your-api-key",
         "sk-your-key-here",
+        "sk-proj-xxxxxxxxxxxx",
         "<your-openai-api-key>",
         "<OPENAI_API_KEY>",
         "TODO",
