@@ -51,8 +51,8 @@ _BONUSES: Final = _HEAD + _AS_WRITTEN + _PHRASE + _CLOSE + _NUMBER + _CODE + _DE
 
 # A list of words wants a section that has them all. A sentence has words that its answer need not have, and a long text
 # that has them by chance is no answer: there coverage fades, and length counts for more.
-_LISTED, _SPOKEN = 0.25, 0.45  # the part of the words that are grammar
-_FEW_GRAMMAR, _MANY_GRAMMAR = 1, 4  # and how many: a list may begin with "how to"
+_LISTED, _SPOKEN = 0.1, 0.25  # the part of the words that are grammar
+_FEW_GRAMMAR, _MANY_GRAMMAR = 1, 3  # and how many: a list may begin with "how to"
 _FADES, _FADES_IN_JAPANESE = 0.8, 0.6  # of coverage
 _SPOKEN_B, _SPOKEN_B_IN_JAPANESE = 0.3, 0.15  # more of `_B`
 _SAID_GRAMMAR: Final = 2  # words of it, with which a short text counts as being as short as it is
