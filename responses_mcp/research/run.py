@@ -288,18 +288,18 @@ class Run:
     async def _find_whether_it_is_kept(self) -> None:
         """Look an answer up that came from a server that names neither background mode nor storage.
 
-        Once for all runs of this process. The run has ended by then: no cancel that comes now takes its answer away.
+        Where one was found, that holds for all runs of this process. The run has ended by then: no cancel that comes
+        now takes its answer away.
         """
-        keeps = self._api.keeps_unsaid
-        if keeps is None:
-            keeps = True  # for all that is known where no word comes
+        keeps = True  # for all that is known where no word comes
+        if not self._api.keeps_unsaid:
             self._checking.deadline = trio.current_time() + _CHECK
             with self._checking:
                 try:
                     await self._api.look_up_run(self.row.response_id or "", seconds=_CHECK)
-                except UpstreamError as error:
+                    self._api.keeps_unsaid = True
+                except UpstreamError as error:  # perhaps for a moment: the next one is looked up again
                     keeps = error.status not in (400, 404, 405, 410)
-            self._api.keeps_unsaid = keeps
         self.row = replace(self.row, durable=keeps)
 
     async def _do(self, action: Action | None) -> Trigger:

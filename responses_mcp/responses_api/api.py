@@ -90,8 +90,8 @@ class ResponsesApi:
         self.max_retries = request.max_retries
         self.without_background = set[str]()
         """The models for which background mode was refused: no use in asking for it again."""
-        self.keeps_unsaid: bool | None = None
-        """Whether responses are kept that say neither so nor otherwise; None until one was looked up."""
+        self.keeps_unsaid = False
+        """Whether a response was found that was kept and said neither so nor otherwise."""
 
     async def create(
         self,

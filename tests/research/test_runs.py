@@ -1231,7 +1231,7 @@ def unsaid(upstream: Upstream, look: Reply) -> Upstream:
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 410])
-async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up_once_for_all_runs(
+async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up(
     autojump_clock: MockClock, status: int, tmp_path: Path
 ) -> None:
     upstream = unsaid(slow(), Error(status))
@@ -1241,22 +1241,34 @@ async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_i
         assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look"])
         assert not await research.wait_for_id(run, 1)
         view = await ended(research, await research.start("and then?", continue_from=run))
-        assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look", "ask"])
-        assert len(upstream.asked[-1].json["input"]) == 3
+        assert (view.status, view.durable, upstream.kinds) == ("completed", False, ["ask", "look"] * 2)
+        assert len(upstream.of("ask")[1].json["input"]) == 3
 
 
-@pytest.mark.parametrize("look", [Json(bodies.response([])), Hang(), Error(500)])
-async def test_an_answer_of_such_a_server_may_be_kept_where_a_look_does_not_say_otherwise(
+async def test_an_answer_of_such_a_server_that_is_found_is_kept_and_so_are_those_of_all_further_runs(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = unsaid(slow(), Json(bodies.response([])))
+    async with researching(upstream, tmp_path) as research:
+        for _ in range(2):
+            view = await ended(research, await research.start("why?"))
+            assert (view.status, view.durable) == ("completed", True)
+    assert upstream.kinds == ["ask", "look", "ask"]
+
+
+@pytest.mark.parametrize("look", [Hang(), Error(500), Closed()])
+async def test_an_answer_of_such_a_server_waits_a_second_at_most_for_a_word_and_may_be_kept_without_one(
     autojump_clock: MockClock, look: Reply, tmp_path: Path
 ) -> None:
     upstream = unsaid(slow(), look)
     async with researching(upstream, tmp_path) as research:
-        for _ in range(2):
-            began = trio.current_time()
-            view = await ended(research, await research.start("why?"))
-            assert (view.status, view.durable) == ("completed", True)
-        assert trio.current_time() == began  # nobody waits for the same word again
-    assert (upstream.kinds[:2], upstream.kinds[-1]) == (["ask", "look"], "ask")
+        began = trio.current_time()
+        view = await ended(research, await research.start("why?"))
+        assert (view.status, view.durable) == ("completed", True)
+        assert trio.current_time() <= began + 1
+        upstream._reply = unsaid(slow(), Error(404))._reply  # type: ignore[method-assign]
+        view = await ended(research, await research.start("how?"))
+        assert (view.status, view.durable) == ("completed", False)
 
 
 async def test_a_cancel_or_a_time_limit_while_an_answer_is_looked_up_so_comes_too_late(
