@@ -605,6 +605,25 @@ async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
     assert report.failed == ["tcp"]
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("OPENAI_APIKEY", "OPENAI_API_KEY"),
+        ("OPENAI_KEY", "OPENAI_API_KEY"),
+        ("OPENAI_MODEL", "MODEL_ANSWER"),
+        ("MODEL_ANSWR", "MODEL_ANSWER"),
+        ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
+    ],
+)
+async def test_a_variable_that_is_not_read_and_is_nearly_called_as_one_that_is_not_set_is_told(
+    examine: Doctor, name: str, meant: str
+) -> None:
+    report = await examine("--offline", OPENAI_API_KEY=None, **{name: "canary"})
+    report.line("warn", "config", f"{name} is set, and not read", f"Fix: did you mean {meant}?")
+    report = await examine("--offline", **{name: "canary", meant: "gpt-5.5"})
+    assert not any(name in line for line in report.lines)
+
+
 async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
     async with open_proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n") as proxy:
         report = await examine(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")

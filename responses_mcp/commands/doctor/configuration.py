@@ -7,7 +7,8 @@ import platform
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ from responses_mcp.commands.clients import CLIENTS, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import has_profiles
-from responses_mcp.commands.installed import Installed
+from responses_mcp.commands.installed import Installed, secret_variables
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import KeyUnusable, program
 from responses_mcp.manuals.cancellation import unchecked
@@ -40,7 +41,14 @@ from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Settings
+from responses_mcp.settings.schema import READ_BY_SERVER
 
+_MISTYPED: Final = 0.9  # of the two names alike
+_OF_OTHERS: Final = {
+    "OPENAI_API_BASE": "OPENAI_BASE_URL",
+    "OPENAI_KEY": "OPENAI_API_KEY",
+    "OPENAI_MODEL": "MODEL_ANSWER",
+}
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
 
 _SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"  # until it is on the package index
@@ -68,6 +76,8 @@ def check_configuration(
         yield ok("config", _sources(files, variables))
     yield from findings
     openai = loaded.settings.openai
+    if entry is None:
+        yield from _misnamed(os.environ, (*READ_BY_SERVER, *secret_variables(openai)))
     yield check_key(openai, client, entry, manuals=loaded.settings.manuals.root is not None)
     if not has_profiles(loaded.settings):
         yield ok(
@@ -89,6 +99,14 @@ def check_configuration(
                 yield warn("manuals", "the list of toolsets lacks them, so no client sees them", "add manuals to it")
             yield from _index(loaded.settings.manuals)
         yield from _embeddings(loaded.settings)
+
+
+def _misnamed(environ: Mapping[str, str], read: Sequence[str]) -> Iterator[Finding]:
+    """Tell of variables that are nearly called as one that is read and not set; or as others call it."""
+    for name in environ:
+        near = _OF_OTHERS.get(name) or next(iter(get_close_matches(name, read, 1, _MISTYPED)), None)
+        if name not in read and near is not None and near not in environ:
+            yield warn("config", f"{name} is set, and not read", f"did you mean {near}?")
 
 
 def _sources(files: Sequence[str], variables: Sequence[str]) -> str:
