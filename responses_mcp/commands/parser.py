@@ -147,7 +147,7 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
     near = longer or [bare[each] for each in get_close_matches(_bare(name), bare, 1)]
     meant = f"one of {', '.join(near)}" if len(near) > 1 else "".join(near)
     advice = f"did you mean {meant}?" if near else cure
-    return f"there is no option {word}" + (f"; {advice}" if advice else "")
+    return f"there is no option {name}" + (f"; {advice}" if advice else "")  # its value may be a key
 
 
 def without_blanks(text: str) -> str:
