@@ -111,7 +111,7 @@ def test_a_terminal_is_told_that_a_client_is_waited_for(tmp_path: Path) -> None:
         (["what", "is", "new"], 'to ask a question, write: openai-responses-mcp ask "what is new"'),
         (["extra"], "there is no command extra; there are ask, search,"),
         (["--stido"], "there is no option --stido; did you mean --stdio?"),
-        (["--stdio", "--toolset=a"], "there is no option --toolset=a; did you mean --toolsets?"),
+        (["--stdio", "--toolset=a"], "there is no option --toolset; did you mean --toolsets?"),
         (["--zzz"], "there is no option --zzz\n"),
         (["--config", "c.yaml"], "nothing to do; add --stdio to serve, or a command: ask, search,"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn, cast
@@ -12,8 +13,9 @@ OF_SERVER: Final = ("--stdio", "--show-config", "--toolsets")
 SERVER: Final = (*OF_SERVER, "--config", "--debug")
 """Options that an entry of a client may give to the server."""
 
-_DASHES: Final = "\u2013\u2014\u2212\uff0d"  # what word processors, web pages and input methods make of hyphens
-_WIDE_BLANK: Final = "\u3000"
+# What word processors, web pages and input methods make of hyphens, and of a blank.
+_DASHES: Final = "\u2010\u2011\u2013\u2014\u2015\u2212\u30fc\uff0d\uff70"
+_BLANKS: Final = re.compile("[\u00a0\u3000]")
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
@@ -125,13 +127,15 @@ def _bare(option: str) -> str:
 
 
 def hidden_option(word: str, options: Collection[str]) -> str | None:
-    """Return what is wrong with a word in which an option hides: with other dashes, or behind a wide blank."""
-    for part in word.split(_WIDE_BLANK):
-        name = f"--{_bare(part)}"
-        if name in options and part.startswith(tuple(_DASHES)):
-            return no_option(part, options)
-        if name in options and part.startswith("-") and part != word:
-            return f"put a blank that is not wide before {name}"
+    """Return what is wrong with a word that ends in an option, with other dashes or behind a blank of another kind."""
+    last = _BLANKS.split(word)[-1]
+    name = f"--{_bare(last)}"
+    if name not in options:
+        return None
+    if last.startswith(tuple(_DASHES)):
+        return no_option(last, options)
+    if last.startswith("-") and last != word:
+        return f"put an ordinary blank before {name}, or -- before a question that has it"
     return None
 
 

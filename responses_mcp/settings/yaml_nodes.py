@@ -18,6 +18,9 @@ from responses_mcp.settings.schema import BY_KEY, DROPPED_KEYS, KEY_IN_FILE, PRO
 from responses_mcp.settings.setting import SINGLE_QUOTES, Given, Kind, Odd, described
 
 _MEANS_ADDRESS: Final = "did you mean openai.base_url?"
+_URL: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
+_HOST: Final = re.compile(r"\s*(?:[\w-]+\.)+[A-Za-z]{2,}(?=[:/\s]|$)|\s*[\w.-]+:[0-9]+(?=[/\s]|$)")
+_LONGEST_ADDRESS: Final = 300
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
 _MOST_NODES: Final = 2_000  # of a setting that is a tree
@@ -155,8 +158,7 @@ class _Walk:
 
     def _unknown(self, key: str, node: yaml.Node, line: int) -> None:
         shown = Raw(key, quoted=False, limit=_LONGEST_NAME)
-        value = _plain(node)
-        if key in KEY_IN_FILE and value is not None:
+        if key in KEY_IN_FILE and (value := _plain(node)) is not None:
             self._findings.keep_secret(str(value))
             self._problem(
                 shown,
@@ -167,27 +169,33 @@ class _Walk:
             )
             return
         if key in DROPPED_KEYS:
-            what, cure = "v0.9 dropped this key", "remove it"
-        else:
-            what, cure = "unknown key", self._suggestion(key) or "remove it"
+            self._findings.warning(
+                shown, ": v0.9 dropped this key, so it does nothing", where=place(self._path, line), cure="remove it"
+            )
+            return
+        meant = self._suggestion(key)
         # Or the key would go where it is not meant to go.
-        if (cure == _MEANS_ADDRESS and value is not None) or self._holds_url(node):
-            is_section = isinstance(node, yaml.MappingNode) and "openai" in cure
-            cure = cure if is_section else f"{_MEANS_ADDRESS} If not, remove it"
+        if (meant == _MEANS_ADDRESS and node.tag != f"{_TAG}null") or self._holds_address(key, node):
+            named = "base_url" in meant or (meant and isinstance(node, yaml.MappingNode))
+            cure = meant if named else f"{_MEANS_ADDRESS} If not, remove it"
             self._problem(shown, ": unknown key, and perhaps the address that the API key is for", line=line, cure=cure)
             return
-        self._findings.warning(shown, f": {what}, so it does nothing", where=place(self._path, line), cure=cure)
+        what = ": unknown key, so it does nothing"
+        self._findings.warning(shown, what, where=place(self._path, line), cure=meant or "remove it")
 
-    def _holds_url(self, node: yaml.Node, depth: int = 0) -> bool:
+    def _holds_address(self, key: str, node: yaml.Node, depth: int = 0) -> bool:
+        """Tell whether a URL, or below `openai` a host, stands at or below a key."""
         self._unknown_left -= 1
         if isinstance(node, yaml.ScalarNode):
-            return "://" in node.value
+            text: str = node.value[:_LONGEST_ADDRESS]
+            is_host = key.startswith("openai.") and _HOST.match(text) is not None
+            return key != "$schema" and (is_host or _URL.match(text) is not None)
         if depth > _MOST_LEVELS or self._unknown_left < 0:  # aliases within aliases come to an end
             return False
         within: list[yaml.Node] = node.value
         if isinstance(node, yaml.MappingNode):
             within = [value for _, value in node.value]
-        return any(self._holds_url(each, depth + 1) for each in within)
+        return any(self._holds_address(key, each, depth + 1) for each in within)
 
     def _suggestion(self, key: str) -> str:
         if key in BY_KEY or key in SECTIONS:

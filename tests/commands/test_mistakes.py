@@ -104,8 +104,11 @@ from responses_mcp import cli
         ("manuals find oil --manuals hb", "there is no option --manuals; did you mean --root?"),
         ("manuals index --manuals=hb", "there is no option --manuals; did you mean --root?"),
         ("manuals find oil —path a", "there is no option —path; did you mean --path?"),
+        ("ask why ーーjson", "there is no option ーーjson; did you mean --json?"),
+        ("ask why \u2010\u2010json", "there is no option \u2010\u2010json; did you mean --json?"),
+        ("ask why \u00a0--json", "put an ordinary blank before --json, or -- before a question that has it"),
         ("ask why －－json", "there is no option －－json; did you mean --json?"),
-        ("ask 質問　--json", "put a blank that is not wide before --json"),
+        ("ask 質問　--json", "put an ordinary blank before --json, or -- before a question that has it"),
         ("ask 質問　—json", "there is no option —json; did you mean --json?"),
         ("—stdio", "there is no option —stdio; did you mean --stdio?"),
         ("--STDIO", "there is no option --STDIO; did you mean --stdio?"),
@@ -130,7 +133,7 @@ def test_a_command_in_quotation_marks_is_told_without_them(capsys: pytest.Captur
     assert capsys.readouterr().err.endswith(told)
 
 
-@pytest.mark.parametrize("word", ["–", "—", "—so-what", "–5", "−273.15"])
+@pytest.mark.parametrize("word", ["–", "—", "—so-what", "–5", "−273.15", "npm　--json　の意味", "ー"])
 def test_a_dash_that_no_option_follows_is_part_of_the_question(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:

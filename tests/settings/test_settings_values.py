@@ -307,11 +307,29 @@ def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would
     assert problem(loaded).count("did you mean openai") == 1
 
 
+@pytest.mark.parametrize("value", ["gateway.example", "gateway.example/v1", "10.0.0.3:4000/v1", "localhost:4000"])
+def test_an_address_below_openai_needs_no_scheme_to_be_one(value: str, tmp_path: Path) -> None:
+    told = problem(load(tmp_path, f"openai: {{host: '{value}'}}\n"))
+    assert "; did you mean openai.base_url? If not, remove it." in told
+
+
+def test_the_misspelled_address_of_something_else_is_told_as_that(tmp_path: Path) -> None:
+    told = problem(load(tmp_path, "manuals: {embeddings: {baseurl: https://e.example/v1}}\n"))
+    assert told.endswith("; did you mean manuals.embeddings.base_url?")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["openai: {base: gateway.example}", "openai: {project: p}", "openapi: {paths: {}}", "openai: {headers: {a: b}}"],
+    [
+        "openai: {project: p}",
+        "openai: {model_name: gpt-5.2}",
+        "openai: {headers: {a: b}}",
+        "openapi: {paths: {}}",
+        "notes: 'ask Joe, see https://wiki.example/x'",
+        "$schema: https://json.example/schema",
+    ],
 )
 def test_an_unknown_key_without_an_address_is_a_warning(text: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, f"{text}\n")
-    assert (loaded.problems != ()) == ("gateway" in text)
-    assert "unknown key" in (*loaded.problems, *loaded.warnings)[0]
+    assert loaded.problems == ()
+    assert "unknown key" in loaded.warnings[0]
