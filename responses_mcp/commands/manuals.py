@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import asdict, replace
@@ -304,6 +305,8 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         _say_row(rank, row)
     if found.note:
         say(found.note)
+    if not rows and (kinds := await _in_thread(_other_kinds, settings.root or "", options.manual or names)):
+        say(f"{kinds}; convert what is to be searched to .md.")
     if found.unsearched:
         say()
     for each in found.unsearched:
@@ -313,6 +316,11 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     if rows:
         say()
         say(f"Read it: {_read_command(rows[0], settings, options)}")
+
+
+def _other_kinds(root: str, manual_ids: Sequence[str]) -> str:
+    """Say how many files of these manuals are of kinds that are not served; nothing if there are none."""
+    return in_words(sum((Counter(other_kinds(root, each)) for each in manual_ids), Counter[str]()))
 
 
 def _say_row(rank: int, row: SearchRow) -> None:

@@ -270,8 +270,9 @@ def line(name: str, figures: Row) -> str:
 def measure(folder: Path, names: Sequence[str], providers: Sequence[str], limit: int, report: Path | None) -> None:
     """Print a table a collection; write all figures to `report`, if there is one."""
     found: dict[str, dict[str, Row]] = {}
+    folder = folder.absolute()  # a server is started in another
     if (folder / "root").is_dir():  # it is one itself
-        folder, names = folder.absolute().parent, [folder.absolute().name]
+        folder, names = folder.parent, [folder.name]
     names = names or sorted(each.parent.name for each in folder.glob("*/queries.jsonl"))
     if not names:
         sys.exit(f"{folder} holds no collection: a folder with root and queries.jsonl.")

@@ -183,6 +183,18 @@ def test_index_counts_files_of_other_kinds_and_names_the_kinds(manuals: Command,
     assert [each["not_served"] for each in shown["manuals"]] == [{".pdf": 2, ".png": 1, "": 1}, {}]
 
 
+def test_a_find_of_nothing_says_what_else_lies_in_the_manuals(manuals: Command, root: Path) -> None:
+    write(root / "guide/wifi.html", "<p>unicorns</p>")
+    write(root / "plant/old.txt", "unicorns")
+    nothing = "Nothing that was searched matches; try other words.\n"
+    cure = "; convert what is to be searched to .md.\n"
+    told = f"{nothing}2 files of other kinds are not served (1 .html, 1 .txt){cure}"
+    assert output(manuals("find", "unicorns")) == told
+    told = f"{nothing}1 file of another kind is not served (1 .txt){cure}"
+    assert output(manuals("find", "unicorns", "--manual", "plant")) == told
+    assert "not served" not in output(manuals("find", "token"))
+
+
 def test_files_of_other_kinds_beside_the_manuals_are_counted(manuals: Command, root: Path) -> None:
     for name in ("memo.txt", "README", "readme.txt", ".hidden.txt", "guide/more.pdf"):
         write(root / name, "x")
