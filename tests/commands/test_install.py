@@ -393,12 +393,13 @@ def test_what_the_server_would_refuse_is_refused_at_once(toolsets: str, words: s
 def test_a_configuration_that_an_entry_names_and_that_is_gone_is_told_with_the_entry(
     install: Install, machine: Machine
 ) -> None:
-    path = put_entry("gemini", machine, {"command": "/old/openai-responses-mcp", "args": ["--config", "/gone.yaml"]})
+    gone = str(Path(machine.home) / "gone.yaml")
+    path = put_entry("gemini", machine, {"command": "/old/openai-responses-mcp", "args": ["--config", gone]})
     done = install("gemini", "--write")
-    told = f"there is none at /gone.yaml (from openai-responses in {path}); correct the path"
+    told = f"there is none at {gone} (from openai-responses in {path}); correct the path"
     assert (done.code, told in done.err, "To name another there, add --config PATH." in done.err) == (2, True, True)
-    done = install("cursor", "--config", "/gone.yaml", "--write")
-    assert (done.code, "there is none at /gone.yaml (from --config); correct the path" in done.err) == (2, True)
+    done = install("cursor", "--config", gone, "--write")
+    assert (done.code, f"there is none at {gone} (from --config); correct the path" in done.err) == (2, True)
 
 
 def test_a_file_that_is_named_in_a_folder_that_is_not_there_is_the_fault_of_the_option(
@@ -739,7 +740,7 @@ def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
     words = CLIENTS[client].command_in(entry_in(client, file_of(client, machine).read_text("utf-8")))
     assert words[1:] == ["--stdio", "--config", str(config), "--toolsets", "answer,research,manuals"]
     for shown in ("answer,search,manuals", "answer,research,manuals", str(tmp_path / "manuals")):
-        assert shown in said.out
+        assert json.dumps(shown)[1:-1] in said.out
     assert "not shown" not in said.out
     assert "not offered" not in said.text
 
