@@ -112,7 +112,7 @@ def run(argv: Sequence[str]) -> int:
         return 0
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        if Redactor()(" ".join(unknown)) != " ".join(unknown):  # neither shown nor taken for a question
+        if " " not in unknown[0] and Redactor()(unknown[0]) != unknown[0]:  # neither shown nor taken for a question
             parser.error("what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY")
         parser.error(_before_command(argv) or _not_known(unknown, list(parser._option_string_actions)))  # noqa: SLF001  # it has no other name
     if not options.stdio and not options.show_config:

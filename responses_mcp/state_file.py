@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class StateFile:
         before = _identity(self.path)
         try:
             # Another process may have moved it aside by now: none is made here, where others could read it.
-            there = f"{self.path.absolute().as_uri()}?mode=rw"
+            there = f"file:{quote(os.fsencode(self.path))}?mode=rw"
             with closing(sqlite3.connect(there, timeout=self.patience, uri=True)) as connection:
                 is_broken = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as worse:

@@ -81,7 +81,8 @@ class Installed(NamedTuple):
     @property
     def options(self) -> dict[str, str | None]:
         """What it says to this server: options with their values, None for one without, in order."""
-        after = [at for at, word in enumerate(self.command, 1) if _is_ours([word])]
+        # The last of them: before it, a program that fetches this one may name where it is.
+        after = [at for at, word in enumerate(self.command, 1) if _is_ours([word])][-1:]
         after += [at for at, word in enumerate(self.command, 1) if _may_be_ours(word)]
         found: dict[str, str | None] = {}
         last = ""

@@ -44,7 +44,9 @@ class Parser(argparse.ArgumentParser):
         if unknown and message.startswith(_MISSING):
             self.refuse(unknown)
         argument, ignored, _ = message.partition(" ignored explicit argument")
-        super().error(f"{argument} takes no value" if ignored else message)
+        from responses_mcp.redaction import Redactor  # noqa: PLC0415  # for mistakes alone
+
+        super().error(Redactor()(f"{argument} takes no value" if ignored else message))
 
     def _before_end(self) -> Sequence[str]:
         given = [*self._given, "--"]
@@ -146,6 +148,8 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
     name = word.partition("=")[0]
     if name in OF_SERVER:
         return f"leave {name} out, which is for a server"
+    if "key" in name:
+        return f"there is no option {name}; the key goes into OPENAI_API_KEY"
     longer = [each for each in options if each.startswith(f"-{word}" if len(word) == 2 else name)]
     bare = {each.lstrip("-"): each for each in options}
     near = longer or [bare[each] for each in get_close_matches(_bare(name), bare, 1)]

@@ -647,7 +647,9 @@ class Research:
             response = await self._api.look_up_run(row.response_id or "", seconds=CANCEL_TRY)
             if response.get("status") in ENDED:
                 row = replace(row, usage=self._terms.used(row.model, response).as_json())
-                self._done[row.id] = self._terms.read(row, response, self._api.redact.known)
+                view = self._terms.read(row, response, self._api.redact.known)
+                if not view.may_go_on:  # or its answer may still come
+                    self._done[row.id] = view
 
     async def _found(self, row: Row, keeper: Keeper) -> RunView:
         """Look up what became of a run that was given up; have file and ledger know of it, or the run go on."""

@@ -175,7 +175,9 @@ class _Walk:
             return
         meant = self._suggestion(key)
         # Or the key would go where it is not meant to go.
-        if (meant == _MEANS_ADDRESS and node.tag != f"{_TAG}null") or self._holds_address(key, node):
+        may_be_host = key.startswith("openai.") or meant == "did you mean openai?"
+        is_address = key != "$schema" and self._holds_address(node, may_be_host=may_be_host)
+        if is_address or (meant == _MEANS_ADDRESS and node.tag != f"{_TAG}null"):
             named = "base_url" in meant or (meant and isinstance(node, yaml.MappingNode))
             cure = meant if named else f"{_MEANS_ADDRESS} If not, remove it"
             self._problem(shown, ": unknown key, and perhaps the address that the API key is for", line=line, cure=cure)
@@ -183,19 +185,18 @@ class _Walk:
         what = ": unknown key, so it does nothing"
         self._findings.warning(shown, what, where=place(self._path, line), cure=meant or "remove it")
 
-    def _holds_address(self, key: str, node: yaml.Node, depth: int = 0) -> bool:
-        """Tell whether a URL, or below `openai` a host, stands at or below a key."""
+    def _holds_address(self, node: yaml.Node, depth: int = 0, *, may_be_host: bool) -> bool:
+        """Tell whether a URL, or perhaps a host, is a node or below it."""
         self._unknown_left -= 1
         if isinstance(node, yaml.ScalarNode):
             text: str = node.value[:_LONGEST_ADDRESS]
-            is_host = key.startswith("openai.") and _HOST.match(text) is not None
-            return key != "$schema" and (is_host or _URL.match(text) is not None)
+            return _URL.match(text) is not None or (may_be_host and _HOST.match(text) is not None)
         if depth > _MOST_LEVELS or self._unknown_left < 0:  # aliases within aliases come to an end
             return False
         within: list[yaml.Node] = node.value
         if isinstance(node, yaml.MappingNode):
             within = [value for _, value in node.value]
-        return any(self._holds_address(key, each, depth + 1) for each in within)
+        return any(self._holds_address(each, depth + 1, may_be_host=may_be_host) for each in within)
 
     def _suggestion(self, key: str) -> str:
         if key in BY_KEY or key in SECTIONS:

@@ -751,6 +751,13 @@ def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
         (["/opt/x/bin/openai-response-mcp", "--stdio", "--toolsets", "answer,search"], True),
         (["uvx", "--from", ".", "openai-responses-mpc", "--stdio", "--toolsets", "answer,search"], True),
         (["python3", "-m", "response_mcp", "--stdio", "--toolsets", "answer,search"], True),
+        (
+            [
+                *("uvx", "--from", "git+https://x.example/openai-responses-mcp", "--python", "3.12"),
+                *("openai-responses-mcp", "--stdio", "--toolsets", "answer,search"),
+            ],
+            True,
+        ),
         (["node", "other-server.js", "--toolsets", "answer,search"], False),
     ],
 )

@@ -258,12 +258,13 @@ def test_a_time_zone_goes_by_its_name(zone: str, tmp_path: Path) -> None:
     assert clean(load(tmp_path, environ={"MCP_TIME_ZONE": zone})).settings.locale.time_zone == zone
 
 
-@pytest.mark.parametrize("zone", ["Tokio", "Europe", "../UTC", "+09:00", "a b", "x" * 300])
+@pytest.mark.parametrize("zone", ["Tokio", "GMT+9", "UTC+9", "Europe", "../UTC", "+09:00", "a b", "x" * 300])
 def test_a_time_zone_that_nobody_knows_is_a_problem(zone: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, environ={"MCP_TIME_ZONE": zone})
     assert problem(loaded).startswith(
         "locale.time_zone: expected the name of a time zone, such as Europe/Berlin or UTC"
     )
+    assert "did you mean" not in problem(loaded)
     assert loaded.settings.locale.time_zone == "Asia/Tokyo"
 
 
@@ -311,6 +312,8 @@ def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would
 def test_an_address_below_openai_needs_no_scheme_to_be_one(value: str, tmp_path: Path) -> None:
     told = problem(load(tmp_path, f"openai: {{host: '{value}'}}\n"))
     assert "; did you mean openai.base_url? If not, remove it." in told
+    told = problem(load(tmp_path, f"opnai: {{host: '{value}'}}\n"))
+    assert told.endswith("; did you mean openai?")
 
 
 def test_the_misspelled_address_of_something_else_is_told_as_that(tmp_path: Path) -> None:
@@ -322,6 +325,7 @@ def test_the_misspelled_address_of_something_else_is_told_as_that(tmp_path: Path
     "text",
     [
         "openai: {project: p}",
+        "opnai: {organization: org-1}",
         "openai: {model_name: gpt-5.2}",
         "openai: {headers: {a: b}}",
         "openapi: {paths: {}}",

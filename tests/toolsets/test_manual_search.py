@@ -201,6 +201,8 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("バルブ K-99", "k-99"),
         ("treat cats by x86_99", "x86_99"),
         ("valve TN-4100K or tn4100k", None),
+        ("valve AB12345678, 様式M7", None),
+        ("様式M8 のバルブ", "m8"),
         ("valve TN-4100 or tn4100", None),
         ("valve TN9999K", "tn9999k"),
         ("valve tn-999-k", "tn-999-k"),
@@ -221,7 +223,7 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
     write(
         tmp_path,
         "valves/c.md",
-        "# TN-4100K\n\nSection E, K or 第 3 章: 999 of 99, x86, a state to read, only 第12条. Grüße\n",
+        "# TN-4100K\n\nSection E, K or 第 3 章: 999 of 99, x86, a state to read, only 第12条. Grüße\n\nAB-12345678, 様式 M-7.\n",
     )
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, query)

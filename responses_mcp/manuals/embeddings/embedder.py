@@ -17,7 +17,7 @@ _WITH_EXTRA: Final = '"openai-responses-mcp[semantic] @ git+https://github.com/u
 INSTALL_WORD_VECTORS: Final = (
     f"run pipx install --force {_WITH_EXTRA} (or uv tool install or pip install, without --force)"
 )
-"""What to install for word vectors, as installers take it."""
+"""How word vectors are installed, in words."""
 
 
 class EmbeddingFailed(ResponsesMcpError):  # a search goes on by words; a command ends

@@ -15,7 +15,7 @@ _WITH_ATTRIBUTES: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*+)\s[^<>=]*+=[^<>]
 _PAIR: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*)>([^<>]*)</\1>")
 # Of a link or an image with its address, the text; a span of code outside one is kept as it is.
 _LINK: Final = re.compile(
-    r"(`[^`]*`)|!?\[((?:`[^`\[\]]*`|[^`\[\]])*+)\]\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"()]*+\")?\)"
+    r"(`[^`]*`)|(?<!\\)!?\[((?:`[^`\[\]]*`|[^`\[\]])*+)\]\((?:[^()\s]|\([^()\s]*+\))*+(?:\s+\"[^\"()]*+\")?\)"
 )
 _BREAK: Final = re.compile(r"(?<=\S)\s*<[Bb][Rr]\s*/?>\s*")
 
@@ -27,7 +27,7 @@ def shown_title(title: str) -> str:
     """
     if "{" not in title and "<" not in title and "](" not in title:
         return title
-    linked = _LINK.sub(lambda found: found[1] or found[2] or "", title)
+    linked = _unlinked(_unlinked(title))  # what is linked may be an image
     pieces: list[str] = []
     at = 0
     for span in _SPAN.finditer(linked):
@@ -35,6 +35,10 @@ def shown_title(title: str) -> str:
         at = span.end()
     pieces.append(_plain(linked[at:]))
     return " ".join("".join(pieces).split()) or title
+
+
+def _unlinked(title: str) -> str:
+    return _LINK.sub(lambda found: found[1] or found[2] or "", title)
 
 
 def _plain(text: str) -> str:

@@ -71,7 +71,7 @@ _WHOLE: Final = re.compile(rf"[{CJK}]+|[^\W_{CJK}]+")  # what the index takes as
 _RUN: Final = re.compile(rf"[{CJK}]+|[^\W{CJK}]+")
 # A code such as e-104 or utf-8, if it has a letter and a digit: one word, though the index has its parts.
 _CODE: Final = re.compile(r"(?<![0-9a-z_-])[0-9a-z]{1,16}(?:-[0-9a-z]{1,16}){1,4}(?![0-9a-z_-])")
-_SHORT_CODE: Final = re.compile(r"([a-z]{1,4})-?([0-9]{2,6})(?:-?([a-z]{1,2}))?")
+_SHORT_CODE: Final = re.compile(r"([a-z]{1,4})-?([0-9]{1,8})(?:-?([a-z]{1,2}))?")
 _JOINING: Final = re.compile("[_-]")
 _JAPANESE: Final = re.compile(f"[{CJK}]")
 _HIRAGANA: Final = re.compile("[\u3041-\u3096\u309d-\u309f]")

@@ -224,7 +224,9 @@ def certificate_cure(error: ssl.SSLCertVerificationError) -> str | None:
     if "expired" in said or "not yet valid" in said:
         return "set the clock of this machine; if it is right, the server needs a new certificate"
     if "Hostname" in said or "IP address" in said:
-        return "write the host in openai.base_url (OPENAI_BASE_URL) as the certificate has it"
+        return (
+            "write the host in openai.base_url (OPENAI_BASE_URL), or that of an https proxy, as the certificate has it"
+        )
     return None
 
 

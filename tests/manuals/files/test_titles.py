@@ -23,6 +23,8 @@ from responses_mcp.manuals.files.titles import shown_title
         ("[Ports](#ports) and `[a](b)`", "Ports and `[a](b)`"),
         ("[`npm ci`](/commands/npm-ci)", "`npm ci`"),
         ("Ports[](#ports)", "Ports"),
+        ("[![build](b.svg)](https://ci.example) Wi-Fi", "build Wi-Fi"),
+        (r"\[x\](y)", r"\[x\](y)"),
         ("[](#ports)", "[](#ports)"),
         ("f[a](b c)", "f[a](b c)"),
         ("Ports", "Ports"),
