@@ -190,6 +190,7 @@ def _project_of(folder: Path) -> Path:
     git = root / ".git"
     with suppress(OSError, UnicodeDecodeError):
         kept = root / git.read_text("utf-8").removeprefix("gitdir:").strip() if git.is_file() else git
+        kept = Path(os.path.normpath(kept))
         if kept.parts[-3:-1] == (".git", "worktrees"):
             return kept.parents[2]
     return root

@@ -35,6 +35,7 @@ _NOT_KEPT: Final = (
     "Ask again if it is not at hand."
 )
 
+_MAY_COME: Final = " It may still come, and was paid for: ask for the result again before you ask anew."
 _NO_DATA: Final = (
     "There is no data, for the answer is no JSON object, although output_schema asked for one. See the answer itself "
     "before you ask again."
@@ -157,7 +158,8 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
     except UpstreamError as error:
         # Some say that it has ended before its answer is there: then it is asked for again.
         sure = status not in WITH_ANSWER or bool(response.get("output"))
-        return replace(plain, status="failed", error=str(error), maybe_paid=True, confirmed=sure, failure=error)
+        told = str(error) if sure else f"{error}{_MAY_COME}"
+        return replace(plain, status="failed", error=told, maybe_paid=True, confirmed=sure, failure=error)
 
 
 def view_of_row(row: Row, now: float) -> RunView:

@@ -401,7 +401,7 @@ class Research:
         if view.may_go_on:
             await keeper.use(lambda file: file.reopen(run_id, cancel=True))
             view = await self._waited_for(run_id, 0.0, look=False)
-        if not view.running and not (view.maybe_paid and not view.confirmed):
+        if not view.running and not view.may_go_on:
             return view
         run = self._runs.get(run_id)
         if run is not None:
@@ -450,8 +450,9 @@ class Research:
         orphans = await keeper.use(lambda file: file.orphans(self._account))
         unsure = [row for row in orphans if not await self._take_over(row, keeper) and row.is_kept]
         with trio.move_on_at(end):
-            for row in unsure:
-                await self._look_whether_ended(row)
+            async with trio.open_nursery() as looks:
+                for row in unsure:
+                    looks.start_soon(self._look_whether_ended, row)
             for run in [each for each in self._runs.values() if not each.is_begun_here]:
                 while run.done is None and run.owned:
                     await run.news()

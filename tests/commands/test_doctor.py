@@ -628,7 +628,7 @@ async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
     async with open_proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n") as proxy:
         report = await examine(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
     report.line("ok", "tcp")
-    report.line("FAIL", "http", "407", "Fix: put USER:PASSWORD@ before its host in HTTPS_PROXY")
+    report.line("FAIL", "http", "407", "Fix: put the right USER:PASSWORD@ before its host in HTTPS_PROXY")
 
 
 @pytest.mark.usefixtures("no_names")

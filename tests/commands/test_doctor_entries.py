@@ -581,3 +581,14 @@ async def test_a_time_limit_of_two_entries_is_told_once(examine: Doctor, tmp_pat
     path.write_text(second.changed({"command": "openai-responses-mcp"}).text, encoding="utf-8")
     report = await examine("--offline")
     assert report.line("warn", "time-outs").count("Codex (60 s)") == 1
+
+
+@posix_only
+async def test_an_entry_whose_command_fails_is_told_with_the_command_that_puts_it_right(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    (tmp_path / "npx").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    (tmp_path / "npx").chmod(0o700)
+    put("codex", tmp_path, {"command": str(tmp_path / "npx"), "args": ["-y", "openai-responses-mcp"]})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("FAIL", "start", "ended with code 1", "install codex --write")

@@ -333,6 +333,15 @@ async def test_of_a_single_manual_in_the_home_folder_no_message_asks_for_all_of_
             assert f"to {tmp_path}" not in told.replace(f"{tmp_path}/handbook", "")
 
 
+async def test_more_unknown_words_than_are_named_are_told_as_others(tmp_path: Path) -> None:
+    write(tmp_path, "m/a.md", "# Toner\n\nOrder toner again.\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, "toner QX-1101 QX-1102 QX-1103 QX-1104")
+        assert "like this: qx-1101, qx-1102, qx-1103, qx-1104." in found["note"]
+        found = await searched(here, "toner QX-1101 QX-1102 QX-1103 QX-1104 QX-1105")
+        assert "like this: qx-1101, qx-1102, qx-1103, qx-1104 and others." in found["note"]
+
+
 @pytest.mark.parametrize("query", ["TN-4100K", "TN4100K", "tn4100k", "ＴＮ４１００－Ｋ", "tn-4100-k"])
 @pytest.mark.parametrize("written", ["TN-4100K", "TN4100K", "tn4100-k"])
 async def test_a_code_is_found_with_hyphens_and_without_in_any_case(tmp_path: Path, query: str, written: str) -> None:

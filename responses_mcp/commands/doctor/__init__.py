@@ -199,7 +199,8 @@ async def _check(  # noqa: PLR0917
         whose = "the server"
     judged = chosen or [CLIENT_LIMITS[client] for client in having] or list(CLIENT_LIMITS.values())
     try:
-        for finding in check_handshake(await shaking(), judged, whose):
+        renewal = None if start.entry is None else start.entry.renewal
+        for finding in check_handshake(await shaking(), judged, whose, renewal):
             tell(finding)
     except OSError as error:
         tell(fail_by(error, "start", f"the server cannot be started ({error.strerror})", "install this program again"))

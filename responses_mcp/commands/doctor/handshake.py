@@ -155,10 +155,13 @@ def _names(answer: dict[str, Any]) -> list[str] | None:
 
 
 def check_handshake(
-    handshake: Handshake, clients: Sequence[ClientLimits], whose: str = "the server"
+    handshake: Handshake, clients: Sequence[ClientLimits], whose: str = "the server", renewal: str | None = None
 ) -> Iterator[Finding]:
-    """Compare what a server did with what clients expect. `whose` says in words which server that was."""
-    yield _start(handshake, clients, whose)
+    """Compare what a server did with what clients expect.
+
+    `whose` says in words which server that was, and `renewal` how the entry is written anew that started it.
+    """
+    yield _start(handshake, clients, whose, renewal or f'run "{program()} --stdio" in a terminal and read what it says')
     if handshake.noise is not None:
         yield fail(
             "stdout",
@@ -172,10 +175,9 @@ def check_handshake(
         yield _exit(handshake.exit_code)
 
 
-def _start(handshake: Handshake, clients: Sequence[ClientLimits], whose: str) -> Finding:
+def _start(handshake: Handshake, clients: Sequence[ClientLimits], whose: str, look: str) -> Finding:
     seconds, tools = handshake.seconds, handshake.tools
     said = handshake.last_words or "nothing"
-    look = f'run "{program()} --stdio" in a terminal and read what it says'
     if seconds is None and handshake.exit_code is not None:
         found = f"{whose} ended with code {handshake.exit_code} before it answered; its last output: {said}"
         return fail("start", found, look)

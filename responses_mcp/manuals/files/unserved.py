@@ -105,7 +105,7 @@ def root_of_one(manual: str, name_it: str) -> str:
     above = Path(manual).parent
     if str(above) in (above.anchor, os.path.expanduser("~")):  # noqa: PTH111  # all that is there would be manuals
         return f"put it into a new folder, and {name_it} that folder"
-    return f"{name_it} {above}"
+    return f'{name_it} "{above}"' if " " in str(above) else f"{name_it} {above}"
 
 
 def about_loose(loose: Sequence[str], root: str, manuals: int, name_it: str) -> tuple[str, str, str]:

@@ -177,7 +177,9 @@ class SearchResults:
             fits = _WEAK if self.rows else NO_FILES if self.no_files else _NOTHING
         unknown = None
         if self.unknown and self.rows and not self.unsearched:
-            unknown = _UNKNOWN.format(", ".join(_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]))
+            told = [_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]]
+            more = " and others" if len(self.unknown) > _MOST_UNKNOWN else ""
+            unknown = _UNKNOWN.format(f"{', '.join(told)}{more}")
         unplaced = _UNPLACED.format(self.unplaced, "s" if self.unplaced > 1 else "") if self.unplaced else None
         return " ".join(filter(None, (fits, unknown, self.beside, self.not_by_meaning, unplaced))) or None
 

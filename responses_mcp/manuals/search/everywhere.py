@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from string import ascii_lowercase, digits
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,7 @@ _ONE: Final = re.compile(r"[a-z]?[0-9]+(?:[.,:][0-9]+)*|\S*(?:://|@)\S*")
 _FILE_NAME: Final = re.compile(r"\w\.(md|json)(?!\w)")
 _NUMBERED: Final = re.compile("第[0-9]+[\u3400-\u9fff]")  # such as 第12条, which is one word to those who ask for it
 _CODE: Final = re.compile("(?=.*[0-9])(?:.*[_-]|0x)")
+_MOST_ASKED: Final = 8  # codes of a question that are asked for by themselves, in each manual
 _FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
 _INTO_BELOW: Final = """INSERT OR IGNORE INTO below
@@ -141,13 +143,14 @@ class Everywhere:
             return any(reader.having(match, 1) for reader in readers.values())
 
         unknown = [
-            each
-            for each in self._words
-            if each.text not in of_names
-            and self._is_unknown(each, having, known.related)
-            and not (each.is_number and is_there(_one_longer(each)))
+            each for each in self._words if each.text not in of_names and self._is_unknown(each, having, known.related)
         ]
-        numbered = [each for each in _NUMBERED.findall(normalise(self._query)) if not is_there(phrase(asked(each)))]
+        codes = [each for each in unknown if each.is_number]
+        longer = {each.text for each in codes[:_MOST_ASKED] if is_there(_one_longer(each))}
+        unsure = {each.text for each in codes[_MOST_ASKED:]}
+        unknown = [each for each in unknown if each.text not in longer | unsure]
+        numbers = islice(dict.fromkeys(_NUMBERED.findall(normalise(self._query))), _MOST_ASKED)
+        numbered = [each for each in numbers if not is_there(phrase(asked(each)))]
         known_words = {each.text for each in self._words if each not in unknown}
         told = {part for each in numbered for part in runs(each)}
         shown = [self._shown(each, known_words) for each in unknown if each.text not in told]

@@ -117,7 +117,7 @@ def connection(tls: ssl.SSLContext, proxy: str | None, route: Route | None = Non
         raise ConnectionFailed(f"The proxy cannot be used: {named} {'; '.join(fault)}.")
     try:
         transport = _Transport(tls, None if proxy is None else httpx.Proxy(proxy), network)
-    except (ValueError, ImportError, httpx.InvalidURL) as error:
+    except (ValueError, httpx.InvalidURL) as error:
         raise ConnectionFailed(f"The proxy cannot be used; check {named}.") from error
     return HttpConnection(transport, network)
 
@@ -174,7 +174,8 @@ def _connection_failed(error: Exception, route: Route) -> ConnectionFailed:
     if isinstance(error, httpx.ProxyError):
         cure = f"check {route.proxy_from}, which names it, and NO_PROXY for hosts to reach directly."
         if str(error).startswith("407"):
-            cure = f"put USER:PASSWORD@ before its host in {route.proxy_from}, with %2F, %3F and %23 for /, ? and #."
+            written = "with %2F, %3F and %23 for /, ? and #"
+            cure = f"put the right USER:PASSWORD@ before its host in {route.proxy_from}, {written}."
         # The request itself was not sent yet, so an outage of the proxy is worth another try; a 4xx of it is not.
         return ConnectionFailed(f"The proxy did not connect ({error}); {cure}", retryable=str(error).startswith("5"))
     if isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol):

@@ -253,7 +253,9 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
                 with pytest.raises(ConnectionFailed, match=rf"{refusal[9:12].decode()} .*HTTPS_PROXY") as caught:
                     await api.create(BODY, dict)
             assert caught.value.retryable is retryable
-            assert ("put USER:PASSWORD@ before its host in HTTPS_PROXY" in str(caught.value)) == (b" 407 " in refusal)
+            assert ("put the right USER:PASSWORD@ before its host in HTTPS_PROXY" in str(caught.value)) == (
+                b" 407 " in refusal
+            )
 
 
 @pytest.mark.parametrize(
