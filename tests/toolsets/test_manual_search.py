@@ -342,6 +342,27 @@ async def test_more_unknown_words_than_are_named_are_told_as_others(tmp_path: Pa
         assert "like this: qx-1101, qx-1102, qx-1103, qx-1104 and others." in found["note"]
 
 
+@pytest.mark.parametrize("name", ["errors.json", "errors.md"])
+async def test_of_many_like_entries_the_one_that_was_asked_for_is_shown_and_not_its_neighbour(
+    tmp_path: Path, name: str
+) -> None:
+    entries = [
+        {"code": f"E-{number}", "title": f"Printer error {number}", "text": f"Order part {number}."}
+        for number in range(100, 140)
+    ]
+    text = json.dumps(entries, indent=2)
+    if name.endswith(".md"):
+        text = "# Errors\n\n" + "".join(f"- {each['code']}: {each['title']}. {each['text']}\n" for each in entries)
+    write(tmp_path, f"m/{name}", text)
+    async with desk(settings_for(tmp_path)) as here:
+        for number in (103, 117, 138):
+            [row, *_] = (await searched(here, f"E-{number} error"))["results"]
+            assert f"E-{number}" in row["snippet"]
+            assert f"Order part {number}" in row["snippet"]
+            if name.endswith(".json"):
+                assert f"E-{number}" in text.splitlines()[row["match_line"] - 1]
+
+
 @pytest.mark.parametrize("query", ["TN-4100K", "TN4100K", "tn4100k", "ＴＮ４１００－Ｋ", "tn-4100-k"])
 @pytest.mark.parametrize("written", ["TN-4100K", "TN4100K", "tn4100-k"])
 async def test_a_code_is_found_with_hyphens_and_without_in_any_case(tmp_path: Path, query: str, written: str) -> None:

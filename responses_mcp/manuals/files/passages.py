@@ -288,7 +288,7 @@ def _rarest(item: tuple[str, float]) -> tuple[float, int, str]:
 def _window(folded: str, weights: Mapping[str, float], most: float) -> tuple[float, int, int] | None:
     """Return the weight, the beginning and the end of the stretch with the most words, if that is more than `most`.
 
-    Forms of one word count once.
+    Of several, that is the narrowest. Forms of one word count once.
     """
     events: list[tuple[int, int, str]] = []
     worth: dict[str, float] = {}
@@ -302,6 +302,7 @@ def _window(folded: str, weights: Mapping[str, float], most: float) -> tuple[flo
     counts: Counter[str] = Counter()
     total = 0.0
     best: tuple[float, int, int] | None = None
+    narrow = 0
     for begin, end, root in events:
         inside.append((begin, root))
         total += 0.0 if counts[root] else worth[root]
@@ -310,8 +311,12 @@ def _window(folded: str, weights: Mapping[str, float], most: float) -> tuple[flo
             _, gone = inside.popleft()
             counts[gone] -= 1
             total -= 0.0 if counts[gone] else worth[gone]
-        if total > most + 1e-9:
-            most, best = total, (total, inside[0][0], end)
+        while counts[inside[0][1]] > 1:  # a word that comes again nearer to the others
+            counts[inside.popleft()[1]] -= 1
+        first = inside[0][0]
+        width = end - first + _WIDTH * folded.count("\n", first, end)  # what stands in one line belongs together
+        if total > most + 1e-9 or (best is not None and total > most - 1e-9 and width < narrow):
+            most, best, narrow = max(total, most), (total, first, end), width
     return best
 
 
