@@ -51,7 +51,12 @@ class StateFile:
             with suppress(FileExistsError):  # nobody else may read it, from the first byte on
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             before = _identity(self.path)
-            connection = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
+            try:
+                connection = self._connected()
+            except sqlite3.OperationalError:
+                if _identity(self.path) is None:  # another process has just moved it aside
+                    continue
+                raise
             connection.text_factory = _readable  # or one row would make the file unusable
             try:
                 self._prepare(connection)
@@ -70,15 +75,18 @@ class StateFile:
             return
         before = _identity(self.path)
         try:
-            # Another process may have moved it aside by now: none is made here, where others could read it.
-            there = f"file:{quote(os.fsencode(self.path))}?mode=rw"
-            with closing(sqlite3.connect(there, timeout=self.patience, uri=True)) as connection:
+            with closing(self._connected()) as connection:
                 is_broken = connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as worse:
             is_broken = _is_broken(worse)
         if is_broken:
             with suppress(OSError):
                 self._move_aside(before)
+
+    def _connected(self) -> sqlite3.Connection:
+        # Another process may have moved the file aside by now: none is made here, where others could read it.
+        there = f"file:{quote(os.fsencode(self.path))}?mode=rw"
+        return sqlite3.connect(there, timeout=self.patience, isolation_level=None, uri=True)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")

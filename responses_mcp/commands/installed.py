@@ -25,6 +25,7 @@ from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
+_CONTAINERS: Final = ("docker", "podman")
 _WITH_LOCAL: Final = "claude-code"
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
@@ -80,7 +81,7 @@ class Installed(NamedTuple):
 
     @property
     def options(self) -> dict[str, str | None]:
-        """What it says to this server: options with their values, None for one without, in order."""
+        """What it says to this server: options with their values, None for one without, in order; also other words."""
         # The last of them: before it, a program that fetches this one may name where it is.
         after = [at for at, word in enumerate(self.command, 1) if _is_ours([word])][-1:]
         after += [at for at, word in enumerate(self.command, 1) if _may_be_ours(word)]
@@ -92,11 +93,15 @@ class Installed(NamedTuple):
                 found[last] = value if equals else None
             elif found.get(last, "") is None:
                 found[last] = word
+            else:
+                found[word] = None
         return found
 
     @property
     def unknown(self) -> list[str]:
-        """Which of `options` the server does not have, for which it does not start."""
+        """Which of `options` the server does not have, for which it does not start, or does something else."""
+        if _program(self.command[0]) in _CONTAINERS:  # whose own options may stand behind our name
+            return []
         return [option for option in self.options if option not in SERVER]
 
     @property

@@ -252,7 +252,7 @@ async def test_a_client_that_does_not_pass_the_key_on_is_told(
 @pytest.mark.parametrize(
     "hostile",
     [
-        {"args": ["\0"]},
+        {"args": ["--config=\0"]},
         {"env": {"A=B": "x"}},
         {"env": {"A": "\0"}},
         {"env": {"A": "\ud800"}},
@@ -592,3 +592,24 @@ async def test_an_entry_whose_command_fails_is_told_with_the_command_that_puts_i
     put("codex", tmp_path, {"command": str(tmp_path / "npx"), "args": ["-y", "openai-responses-mcp"]})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("FAIL", "start", "ended with code 1", "install codex --write")
+
+
+@posix_only
+async def test_an_entry_that_starts_a_command_for_people_is_told_and_not_started(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    put("codex", tmp_path, {"command": small_server(tmp_path, f"touch {started}"), "args": ["ask"]})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("FAIL", "clients", "gives it ask, which is none of its options", "install codex --write")
+    assert started.name not in os.listdir(tmp_path)
+
+
+@posix_only
+async def test_options_of_a_container_are_not_taken_for_those_of_the_server(examine: Doctor, tmp_path: Path) -> None:
+    (tmp_path / "docker").symlink_to(small_server(tmp_path))
+    words = ["run", "--name", "openai-responses-mcp", "-i", "ghcr.io/x/openai-responses-mcp:1", "--stdio"]
+    put("codex", tmp_path, {"command": str(tmp_path / "docker"), "args": words})
+    report = await examine("--offline", "--client", "codex", start=None)
+    report.line("ok", "start")
+    assert not [line for line in report.lines if "none of its options" in line]

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import stat
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -241,14 +242,34 @@ def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
     assert "was broken" in caplog.text
 
 
-def test_no_file_that_others_may_read_takes_the_place_of_one_that_another_process_has_moved_aside(
-    file: RunsFile,
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions as POSIX has them")
+@pytest.mark.parametrize("when", ["as it is opened", "when it has failed"])
+def test_a_file_that_is_made_as_another_process_moves_one_aside_is_its_owners_alone(
+    file: RunsFile, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    file.path.parent.mkdir(parents=True)
-    broken = sqlite3.DatabaseError("malformed")
-    broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-    file._file.failed(broken)
-    assert not file.path.exists()
+    file.add(row(), join=True)
+    if when == "when it has failed":
+        with closing(sqlite3.connect(file.path)) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        data = file.path.read_bytes()
+        file.path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    before, connect, calls = os.umask(0o022), sqlite3.connect, iter((1, 2, 3))
+
+    def moved_aside(*given: Any, **options: Any) -> sqlite3.Connection:
+        if next(calls, 0) == (1 if when == "as it is opened" else 2):
+            for each in file.path.parent.iterdir():
+                each.rename(each.with_name(f"{each.name}.aside"))
+        return connect(*given, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", moved_aside)
+    try:
+        with suppress(RunsFileUnusable):
+            file.recent("mine", 100)
+        file.add(row("run_2"), join=True)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
+    assert file.get("run_2", "mine") is not None
 
 
 def test_a_name_in_the_file_that_is_no_text_is_a_broken_file_too(file: RunsFile) -> None:
