@@ -279,13 +279,24 @@ async def test_a_placeholder_where_the_client_fills_in_none_is_told_to_be_replac
     assert "export" not in answer
 
 
-@pytest.mark.parametrize("name", ["claude-code", "another"])
-async def test_a_key_that_is_there_but_cannot_be_sent_is_told_alike_to_every_client(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "restart"),
+    [
+        ("another", "Then restart the client."),
+        (
+            "claude-code",
+            "Then restart Claude Code. If it is right where Claude Code was started, this server's entry has another: run",
+        ),
+    ],
+)
+async def test_a_key_that_is_there_but_cannot_be_sent_is_told_with_the_entry_that_may_have_it(
+    name: str, restart: str
+) -> None:
     settings = Settings(openai=OpenAISettings(api_key='"sk-test-0123456789"'))
     async with connected_client(settings) as client:
         await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
         answer = json.dumps(await call(client, {"query": "q"}))
-    assert "has quotation marks around it. Remove them. Then restart the client." in answer
+    assert f"has quotation marks around it. Remove them. {restart}" in answer
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,11 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
     if not isinstance(error, KeyUnusable):
         return str(error)
     if error.remedy is not None:
-        return f"{error.cause} {error.remedy} Then restart the client."
+        told = f"{error.cause} {error.remedy} Then restart {title or 'the client'}."
+        if known is None:
+            return told
+        again = program("install", known.name, "--write")
+        return f"{told} If it is right where {title} was started, this server's entry has another: run `{again}`."
     if known is not None:
         # Whether it is not set there or the entry does not pass it on cannot be told here where not all is passed on.
         cause = f"is not set where {title} was started" if known.inherits else "does not reach this server"
