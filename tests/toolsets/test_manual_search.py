@@ -183,6 +183,7 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("バルブの電極を閉める", None),
         ("相続税のバルブ", "相続税"),
         ("漢方薬 バルブ", "漢方薬"),
+        ("バルブは何円ですか、何日で届きますか", None),
         ("庭のバルブ", "庭"),
         ("毎晩決まったバルブ", None),
         ("open FileHandle", None),
@@ -317,12 +318,13 @@ async def test_links_in_titles_are_shown_as_their_text_and_rules_of_tables_are_n
         assert [each["title"] for each in listed[0]["headings"]] == ["BrowserWindow", "`npm ci` or b i", row["title"]]
 
 
+@pytest.mark.parametrize("home", ["", "handbook"])
 @pytest.mark.parametrize("page", ["handbook.md", "more/handbook.md"])
 async def test_of_a_single_manual_in_the_home_folder_no_message_asks_for_all_of_the_home_to_be_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, home: str
 ) -> None:
     for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(tmp_path))
+        monkeypatch.setenv(name, str(tmp_path / home))
     write(tmp_path, "handbook/intro.md", "# Dogs\n\nA stray dog.\n")
     write(tmp_path, f"handbook/{page}", "# Cats\n\nA stray cat.\n")
     async with desk(settings_for(tmp_path / "handbook")) as here:

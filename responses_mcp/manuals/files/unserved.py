@@ -102,8 +102,9 @@ def about_links(root: str) -> tuple[str, str] | None:
 
 def root_of_one(manual: str, name_it: str) -> str:
     """Say how to have a folder served that is a manual itself; `name_it` is how the folder above it is named."""
-    above = Path(manual).parent
-    if str(above) in (above.anchor, os.path.expanduser("~")):  # noqa: PTH111  # all that is there would be manuals
+    above, home = Path(manual).parent, os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111  # Path raises without one
+    # All that is there would be manuals: of a person, or of all.
+    if os.path.realpath(above) in (above.anchor, home, os.path.dirname(home)):  # noqa: PTH120
         return f"put it into a new folder, and {name_it} that folder"
     return f'{name_it} "{above}"' if " " in str(above) else f"{name_it} {above}"
 

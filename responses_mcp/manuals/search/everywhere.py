@@ -39,6 +39,7 @@ _ONE: Final = re.compile(r"[a-z]?[0-9]+(?:[.,:][0-9]+)*|\S*(?:://|@)\S*")
 _FILE_NAME: Final = re.compile(r"\w\.(md|json)(?!\w)")
 _NUMBERED: Final = re.compile("第[0-9]+[\u3400-\u9fff]")  # such as 第12条, which is one word to those who ask for it
 _CODE: Final = re.compile("(?=.*[0-9])(?:.*[_-]|0x)")
+_HOW_MANY: Final = "何"  # of which only the answer stands in a text: 何円, 何日
 _MOST_ASKED: Final = 8  # codes of a question that are asked for by themselves, in each manual
 _FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
@@ -143,7 +144,11 @@ class Everywhere:
             return any(reader.having(match, 1) for reader in readers.values())
 
         unknown = [
-            each for each in self._words if each.text not in of_names and self._is_unknown(each, having, known.related)
+            each
+            for each in self._words
+            if each.text not in of_names
+            and not each.text.startswith(_HOW_MANY)
+            and self._is_unknown(each, having, known.related)
         ]
         codes = [each for each in unknown if each.is_number]
         longer = {each.text for each in codes[:_MOST_ASKED] if is_there(_one_longer(each))}
