@@ -158,20 +158,19 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
         local: Mapping[str, Any] = {}
         for file, scope in files.items():
             try:
-                text = ClientFile(file).text
-                entries = document_of(text, client, ENTRY).entries
+                document = document_of(ClientFile(file).text, client, ENTRY)
             except Unmergeable as problem:
                 yield Unreadable(key, file, str(problem))
             except OSError as error:
                 yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
             else:
-                if key == _WITH_LOCAL and scope == "user":
-                    local = _local_in(text, Path(machine.folder))
+                if key == _WITH_LOCAL and scope == "user" and isinstance(document, JsonDocument):
+                    local = _local_in(document.root, Path(machine.folder))
                     mine = (Installed(key, file, name, as_table(local[name]) or {}, machine, "local") for name in local)
                     yield from _ours(mine)
                 found = (
-                    Installed(key, file, name, as_table(entries[name]) or {}, machine, scope, hidden=name in local)
-                    for name in entries
+                    Installed(key, file, name, as_table(each) or {}, machine, scope, hidden=name in local)
+                    for name, each in document.entries.items()
                 )
                 yield from _ours(found)
 
@@ -181,9 +180,9 @@ def _ours(found: Iterable[Installed]) -> Iterator[Installed]:
     return (each for each in found if _is_ours(each.command) or (each.command and each.name == ENTRY))
 
 
-def _local_in(text: str, folder: Path) -> Mapping[str, Any]:
-    """Return the entries that Claude Code keeps for the project that a folder is in, by the text of its file."""
-    kept: Any = json.loads(text) if text.strip() else {}
+def _local_in(root: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Return the entries that Claude Code keeps for the project that a folder is in, by what its file says."""
+    kept: Any = root
     for name in ("projects", _project_of(folder).as_posix(), "mcpServers"):
         kept = (as_table(kept) or {}).get(name)
     return as_table(kept) or {}

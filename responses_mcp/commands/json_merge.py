@@ -46,8 +46,9 @@ class JsonDocument:
         self._uncommented = text if dialect == "json" else _without(_COMMENT, text)
         self._plain = _without(_TRAILING_COMMA, self._uncommented) if dialect == "jsonc" else self._uncommented
         self._top = _skip(self._plain, 0)
-        self._root = _object_in(self._plain)
-        entries = as_table(self._root.get(container, {}))
+        self.root = _object_in(self._plain)
+        """All that the text says."""
+        entries = as_table(self.root.get(container, {}))
         if entries is None:
             raise Unmergeable(f'"{container}" in it is not an object; correct that')
         self.entries: Mapping[str, Any] = entries
@@ -61,7 +62,7 @@ class JsonDocument:
         start, end, new = self._replacement(entry)
         text = f"{self._text[:start]}{new}{self._text[end:]}"
         again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
-        if again._root != {**self._root, self._container: {**self.entries, self._name: entry}}:
+        if again.root != {**self.root, self._container: {**self.entries, self._name: entry}}:
             raise Unmergeable("it is written in a way that was not understood; add the entry by hand")
         return Change(text, drops_comments=self._text[start:end] != self._uncommented[start:end])
 
@@ -73,7 +74,7 @@ class JsonDocument:
             text = f"{text[:start]}{text[end:]}"
         again = JsonDocument(text, container=self._container, name=self._name, dialect=self._dialect)
         others = {name: self.entries[name] for name in self.entries if name != self._name}
-        if again._root != {**self._root, self._container: others}:
+        if again.root != {**self.root, self._container: others}:
             raise Unmergeable("it is written in a way that was not understood; remove the entry by hand")
         return Change(text, drops_comments=any(self._text[a:b] != self._uncommented[a:b] for a, b in cuts))
 

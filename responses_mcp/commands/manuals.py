@@ -55,7 +55,7 @@ from responses_mcp.manuals.files.unserved import (
 from responses_mcp.manuals.requests import LsRequest, ReadRequest, ScanRequest
 from responses_mcp.manuals.requests.parsing import parse_search
 from responses_mcp.manuals.requests.paths import file_type, parts_of
-from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchRow
+from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchRow, meant_by
 from responses_mcp.manuals.service import IndexReport, Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, Settings
 
@@ -283,14 +283,12 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     if not options.manual:
         await _remark_loose(settings, options, len(names))
     if found.no_such_path is not None:
-        manual_id, _, path = found.no_such_path.partition("/")
-        meant = f"Did you mean --manual {manual_id}{f' --path {path}' if path else ''}?"
-        found = replace(found, meant=meant if manual_id in names else "")
+        found = replace(found, meant=meant_by(found.no_such_path, names, "--manual {}", " --path {}"))
     if options.json:
         unsearched = [asdict(each) for each in found.unsearched]
         say_json({"query": request.query, **found.as_json(), "unsearched": unsearched})
     if found.no_such_path is not None:
-        raise Stop(f"{found.note}", told=options.json)
+        raise Stop(found.note or "", told=options.json)
     if options.json:
         return
     if not options.manual:

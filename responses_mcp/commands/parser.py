@@ -36,6 +36,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2; an option that is not known is named before the words that are missing beside it."""
+        from responses_mcp.redaction import Redactor  # noqa: PLC0415  # for mistakes alone
+
         unknown = [
             word
             for word in self._before_end()
@@ -44,8 +46,6 @@ class Parser(argparse.ArgumentParser):
         if unknown and message.startswith(_MISSING):
             self.refuse(unknown)
         argument, ignored, _ = message.partition(" ignored explicit argument")
-        from responses_mcp.redaction import Redactor  # noqa: PLC0415  # for mistakes alone
-
         super().error(Redactor()(f"{argument} takes no value" if ignored else message))
 
     def _before_end(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ A search brings the index up to date first, as far as there is time, and says wh
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,7 +45,7 @@ from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.requests.uris import Place, Position
 from responses_mcp.manuals.results.cache import Embedding, FindCache
 from responses_mcp.manuals.results.find_payload import Unscanned, unpacked
-from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResults, SearchRow, Unsearched
+from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResults, SearchRow, Unsearched, meant_by
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
@@ -175,7 +175,8 @@ class Manuals:
         texts, unplaced = await self._passages(
             [Wanted(each.manual_id, each.path, each.line, each.title, each.sought) for each in found.ranked]
         )
-        results = replace(_results(found, texts, why), unplaced=unplaced, meant=_meant(found.no_such_path, names))
+        meant = meant_by(found.no_such_path, names, "manual_id {}", " and path_prefix {}")
+        results = replace(_results(found, texts, why), unplaced=unplaced, meant=meant)
         fits = not (results.fits_badly or results.unknown)
         if fits or results.no_such_path is not None or results.unsearched:
             return results
@@ -395,14 +396,6 @@ def _results(found: FoundEverywhere, texts: Sequence[Passage | None], why: str |
         covered=found.covered,
         slow=found.slow,
         unknown=found.unknown,
-    )
-
-
-def _meant(path: str | None, names: Collection[str]) -> str:
-    """Say what may be meant by a path that is nowhere, if it begins with the name of a manual."""
-    manual_id, _, rest = (path or "").partition("/")
-    return (
-        f"Did you mean manual_id {manual_id}{f' and path_prefix {rest}' if rest else ''}?" if manual_id in names else ""
     )
 
 

@@ -247,7 +247,7 @@ def _decide_toolsets(layers: Layers, option: str | None) -> None:
 
 
 def _cure_of_folder(path: str) -> str:
-    if re.search(r"(^|[/\\\\])(\$[A-Za-z_]|%\w+%)", path):  # as a shell would fill in
+    if re.search(r"(^|[/\\])(\$[A-Za-z_]|%\w+%)", path):  # as a shell would fill in
         return "write the path out, since variables in it are not filled in"
     return "create it or correct the path"
 

@@ -549,30 +549,21 @@ async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(e
 
 
 @posix_only
-async def test_a_number_where_clients_want_a_text_is_told_with_the_command_that_puts_it_right(
-    examine: Doctor, tmp_path: Path
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"env": {"OPENAI_API_TIMEOUT": 600000}}, "refuses the value of OPENAI_API_TIMEOUT, which is no text"),
+        ({"args": ["--stdoi", "--toolsets=answer"]}, "gives it --stdoi, which is none of its options"),
+        ({"args": "--stdio"}, "Codex refuses args, which is no list of texts"),
+    ],
+    ids=["a number for a text", "an option of nobody", "no list"],
+)
+async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_right(
+    examine: Doctor, tmp_path: Path, said: dict[str, Any], told: str
 ) -> None:
-    put("codex", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_TIMEOUT": 600000}})
+    put("codex", tmp_path, {"command": small_server(tmp_path), **said})
     report = await examine("--offline", "--client", "codex", start=None)
-    report.line("FAIL", "clients", "refuses the value of OPENAI_API_TIMEOUT, which is no text", "install codex --write")
-
-
-@posix_only
-async def test_an_option_that_the_server_does_not_have_is_told_with_the_command_that_puts_it_right(
-    examine: Doctor, tmp_path: Path
-) -> None:
-    put("codex", tmp_path, {"command": small_server(tmp_path), "args": ["--stdoi", "--toolsets=answer"]})
-    report = await examine("--offline", "--client", "codex", start=None)
-    report.line("FAIL", "clients", "gives it --stdoi, which is none of its options", "install codex --write")
-
-
-@posix_only
-async def test_arguments_that_are_no_list_are_told_with_the_command_that_puts_them_right(
-    examine: Doctor, tmp_path: Path
-) -> None:
-    put("codex", tmp_path, {"command": small_server(tmp_path), "args": "--stdio"})
-    report = await examine("--offline", "--client", "codex", start=None)
-    report.line("FAIL", "clients", "Codex refuses args, which is no list of texts", "install codex --write")
+    report.line("FAIL", "clients", told, "install codex --write")
 
 
 async def test_a_time_limit_of_two_entries_is_told_once(examine: Doctor, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ A run ends with a word on it, other runs go on, and the answer that was paid for
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -580,41 +581,45 @@ async def stopped_for_a_while(work: Callable[[], Any]) -> Any:
     return await at_once(work)
 
 
+@asynccontextmanager
+async def another_beside_a_stopped_owner(
+    upstream: Upstream, folder: Path, comes: float, **options: Any
+) -> AsyncGenerator[tuple[Research, Research, str]]:
+    """Begin a run whose id comes late, stop its owner, and give that, another server, and the run's id."""
+    upstream.latency = comes
+    async with researching(upstream, folder, in_thread=stopped_for_a_while, **options) as one:
+        run = await one.start("why?")
+        await trio.sleep(1.5)
+        upstream.latency = 0.0
+        async with researching(upstream, folder) as two:
+            yield one, two, run
+
+
 @pytest.mark.parametrize(("comes", "store"), [(45.0, True), (50.0, True), (45.0, False)])
 async def test_an_owner_that_was_stopped_while_another_server_gave_its_run_up_goes_on_with_it(
     autojump_clock: MockClock, *, comes: float, store: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
-    upstream.latency = comes
-    async with researching(upstream, tmp_path, in_thread=stopped_for_a_while, store=store) as one:
-        run = await one.start("why?")
-        await trio.sleep(1.5)
-        upstream.latency = 0.0
-        async with researching(upstream, tmp_path) as two:
-            view = await two.result(run, wait_seconds=45)
-            assert (view.status, view.maybe_paid) == ("failed", True)
-            await trio.sleep_until(80)
-            found = await one.result(run, wait_seconds=20)
-            assert (found.status, upstream.kinds.count("ask")) == ("completed", 1)
-            if store:
-                assert await two.result(run) == found
+    async with another_beside_a_stopped_owner(upstream, tmp_path, comes, store=store) as (one, two, run):
+        view = await two.result(run, wait_seconds=45)
+        assert (view.status, view.maybe_paid) == ("failed", True)
+        await trio.sleep_until(80)
+        found = await one.result(run, wait_seconds=20)
+        assert (found.status, upstream.kinds.count("ask")) == ("completed", 1)
+        if store:
+            assert await two.result(run) == found
 
 
 async def test_an_owner_that_was_stopped_while_its_run_was_cancelled_elsewhere_cancels_it_at_the_api(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow(30.0)
-    upstream.latency = 45.0
-    async with researching(upstream, tmp_path, in_thread=stopped_for_a_while) as one:
-        run = await one.start("why?")
-        await trio.sleep(1.5)
-        upstream.latency = 0.0
-        async with researching(upstream, tmp_path) as two:
-            view = await two.cancel(run)
-            assert (view.status, view.confirmed) == ("cancelled", False)
-            await trio.sleep_until(80)
-            view = await two.result(run)
-            assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
+    async with another_beside_a_stopped_owner(upstream, tmp_path, 45.0) as (_, two, run):
+        view = await two.cancel(run)
+        assert (view.status, view.confirmed) == ("cancelled", False)
+        await trio.sleep_until(80)
+        view = await two.result(run)
+        assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
 
 
 @pytest.mark.parametrize("comes", [45.0, 53.0])
@@ -622,18 +627,13 @@ async def test_the_cancel_of_a_run_that_was_given_up_reaches_the_owner_that_was_
     autojump_clock: MockClock, comes: float, tmp_path: Path
 ) -> None:
     upstream = slow(30.0)
-    upstream.latency = comes
-    async with researching(upstream, tmp_path, in_thread=stopped_for_a_while) as one:
-        run = await one.start("why?")
-        await trio.sleep(1.5)
-        upstream.latency = 0.0
-        async with researching(upstream, tmp_path) as two:
-            view = await two.result(run, wait_seconds=45)
-            assert (view.status, view.maybe_paid) == ("failed", True)
-            assert (await two.cancel(run)).status == "failed"
-            await trio.sleep_until(80)
-            view = await two.result(run)
-            assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
+    async with another_beside_a_stopped_owner(upstream, tmp_path, comes) as (_, two, run):
+        view = await two.result(run, wait_seconds=45)
+        assert (view.status, view.maybe_paid) == ("failed", True)
+        assert (await two.cancel(run)).status == "failed"
+        await trio.sleep_until(80)
+        view = await two.result(run)
+        assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
 
 
 async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for_now(

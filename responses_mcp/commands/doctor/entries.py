@@ -57,24 +57,21 @@ def check_entries(
             yield verdict("clients", f"{each.file} of {title} was not read: {why}", cure)
             continue
         where, again = f"by {each.place}", each.renewal
+        verdict = warn if client is None else fail
         if each.hidden:
             comes_first = (
                 f"{title} does not go by {each.place}: the one of that name for this project alone comes first"
             )
-            yield warn("clients", comes_first, f'to have this one, run "claude mcp remove {each.name} -s local"')
+            yield warn("clients", comes_first, f'to have this one, run "{each._replace(scope="local").removal}"')
         elif each.program() is None:
-            verdict = warn if client is None else fail
             gone = f"{title} is told to start {each.command[0]}, which is not there, {where}"
             yield verdict("clients", gone, again if each.scope == "local" else f'{again}, or "{each.removal}"')
         elif wrong := [name for name, value in each.given.items() if not isinstance(value, str)]:
-            verdict = warn if client is None else fail
             yield verdict("clients", f"{title} refuses the value of {wrong[0]}, which is no text, {where}", again)
         elif (arguments := each.entry.get(CLIENTS[each.client].members.arguments or "", [])) != texts_in(arguments):
-            verdict = warn if client is None else fail
             refused = f"{title} refuses {CLIENTS[each.client].members.arguments}, which is no list of texts, {where}"
             yield verdict("clients", refused, again)
         elif each.unknown:
-            verdict = warn if client is None else fail
             wrong_option = f"{title} gives it {each.unknown[0]}, which is none of its options, {where}"
             yield verdict("clients", wrong_option, again)
         elif CLIENTS[each.client].turns_off(each.entry):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -86,6 +86,17 @@ class SearchRow:
             "score": round(self.score, 2),
             "ref": self.ref,
         }
+
+
+def meant_by(path: str | None, names: Collection[str], manual: str, below: str) -> str:
+    """Say what may be meant by a path that is nowhere, if it begins with the name of a manual; else nothing.
+
+    `manual` and `below` are how those who ask name a manual and a path in it, with {} in the place of either.
+    """
+    manual_id, _, rest = (path or "").partition("/")
+    if manual_id not in names:
+        return ""
+    return f"Did you mean {manual.format(manual_id)}{below.format(rest) if rest else ''}?"
 
 
 def reader(path: str) -> JsonObject:

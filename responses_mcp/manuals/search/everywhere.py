@@ -151,9 +151,8 @@ class Everywhere:
             and self._is_unknown(each, having, known.related)
         ]
         codes = [each for each in unknown if each.is_number]
-        longer = {each.text for each in codes[:_MOST_ASKED] if is_there(_one_longer(each))}
-        unsure = {each.text for each in codes[_MOST_ASKED:]}
-        unknown = [each for each in unknown if each.text not in longer | unsure]
+        known_codes = [each for each in codes[:_MOST_ASKED] if is_there(_one_longer(each))] + codes[_MOST_ASKED:]
+        unknown = [each for each in unknown if each not in known_codes]
         numbers = islice(dict.fromkeys(_NUMBERED.findall(normalise(self._query))), _MOST_ASKED)
         numbered = [each for each in numbers if not is_there(phrase(asked(each)))]
         known_words = {each.text for each in self._words if each not in unknown}
