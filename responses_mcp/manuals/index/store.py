@@ -228,12 +228,18 @@ class Store:
 
     def _take(self, check: CancellationCheck) -> tuple[sqlite3.Connection, _File | None]:
         # Somebody may have deleted or replaced the file: what is written to the old one would be lost.
-        self._close_idle(but=self._file())
+        now = self._file()
         with self._idle_lock:
             if self._closed:
                 raise Unusable("it is closed")
-            if self._idle:
-                return self._idle.pop()
+            # In one step: another thread may just give back a connection to the old one.
+            stale = [each for each in self._idle if now is None or each[1] != now]
+            self._idle = [each for each in self._idle if each not in stale]
+            taken = self._idle.pop() if self._idle else None
+        for connection, _ in stale:
+            connection.close()
+        if taken is not None:
+            return taken
         if self.path is None:
             return _opened(":memory:", check), _MEMORY
         with self._lock.hold(check):
@@ -272,12 +278,11 @@ class Store:
                 return
         connection.close()
 
-    def _close_idle(self, *, but: _File | None = None) -> None:
-        """Close the connections that nobody uses, but those to one file."""
+    def _close_idle(self) -> None:
+        """Close the connections that nobody uses."""
         with self._idle_lock:
-            closing = [connection for connection, file in self._idle if but is None or file != but]
-            self._idle = [each for each in self._idle if each[0] not in closing]
-        for connection in closing:
+            closing, self._idle = self._idle, []
+        for connection, _ in closing:
             connection.close()
 
 
