@@ -30,7 +30,7 @@ from responses_mcp.state_file import StateFile
 FILE: Final = "runs.sqlite3"
 LEASE_SECONDS: Final[float] = 20.0
 APPLICATION_ID: Final = 0x6F726D72  # "ormr"
-VERSION: Final = 2
+VERSION: Final = 3
 
 _PATIENCE: Final = 3.0  # seconds, with another process that writes
 _LONGEST_QUESTION: Final = 200  # characters that are kept of a question, where any are
@@ -54,7 +54,7 @@ class Row:
 
     `account` tells at which address and with which key it was asked, `digest` what was asked, neither in a form that
     can be read back. It `may_take` so many seconds, whoever goes on with it. `durable` tells whether the API keeps the
-    answer. `question` is None unless questions are kept.
+    answer. `tool` and `client`, as it names itself, are for the ledger. `question` is None unless questions are kept.
     `status` and `reason` are set when the run ends.
     """
 
@@ -77,6 +77,8 @@ class Row:
     cancel_asked: bool = False
     usage: JsonObject | None = None
     question: str | None = None
+    tool: str = "research"
+    client: str | None = None
     owner: str | None = None
     leased_until: float = 0.0
 
@@ -104,7 +106,10 @@ _TABLES: Final = (
     f"CREATE TABLE run ({', '.join(_COLUMNS)}, PRIMARY KEY (id)) WITHOUT ROWID",
     "CREATE INDEX run_created ON run (account, created)",
 )
-_UPGRADES: Final = {1: ("ALTER TABLE run ADD COLUMN may_take NOT NULL DEFAULT 3600.0",)}
+_UPGRADES: Final = {
+    1: ("ALTER TABLE run ADD COLUMN may_take NOT NULL DEFAULT 3600.0",),
+    2: ("ALTER TABLE run ADD COLUMN tool NOT NULL DEFAULT 'research'", "ALTER TABLE run ADD COLUMN client"),
+}
 
 
 class RunsFile:
@@ -289,8 +294,8 @@ def _select(connection: sqlite3.Connection, where: str, values: tuple[Any, ...])
     return [row for each in found.fetchall() if (row := _row(each)) is not None]
 
 
-_TEXTS: Final = ("id", "account", "digest", "model")
-_TEXTS_IF_ANY: Final = ("reason", "response_id", "question", "owner")
+_TEXTS: Final = ("id", "account", "digest", "model", "tool")
+_TEXTS_IF_ANY: Final = ("reason", "response_id", "question", "client", "owner")
 _TIMES: Final = ("created", "may_take", "leased_until")
 _FLAGS: Final = ("maybe_paid", "confirmed", "has_schema", "durable", "cancel_asked")
 _WITH_ID: Final = frozenset(State) - {State.QUEUED, State.ASKING, State.WITHDRAWING}

@@ -181,15 +181,16 @@ class Research:
             store=self._settings.research.store and profile.store is not False,
             previous=previous,
         )
+        caller = Caller("research", client)
         digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, follows or "")
         has_schema = inquiry.output_schema is not None
-        new = self._row(keeper, inquiry.query, digest, profile, has_schema=has_schema, durable=body["store"])
+        new = self._row(keeper, inquiry.query, digest, profile, caller, has_schema=has_schema, durable=body["store"])
         run_id = await self._begin(
             new,
             inquiry.query,
             body,
             profile,
-            Caller("research", client),
+            caller,
             join=join,
             fixed=frozenset({"user_location"} if inquiry.location is not None else ()),
             before=before if isinstance(previous, str) else None,
@@ -217,7 +218,7 @@ class Research:
         if self._keeper is None:
             raise RunsFileUnusable("research.state_dir is not set")
         keeper = self._ready()
-        new = self._row(keeper, query, secrets.token_hex(16), profile)
+        new = self._row(keeper, query, secrets.token_hex(16), profile, caller)
         body = {**body, "background": True, "store": True}
         run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)
         run = self._runs.get(run_id)  # which ends before this does, where both end with their server
@@ -240,6 +241,7 @@ class Research:
         query: str,
         digest: str,
         profile: Profile,
+        caller: Caller,
         *,
         has_schema: bool = False,
         durable: bool = True,
@@ -256,6 +258,8 @@ class Research:
             has_schema=has_schema,
             durable=durable,
             question=replace_lone_surrogates(shortened(query)) if self._settings.research.keep_questions else None,
+            tool=caller.tool,
+            client=caller.client_name,
             owner=keeper.owner,
             leased_until=now + LEASE_SECONDS,
         )
@@ -680,7 +684,7 @@ class Research:
         return view
 
     def _settle_left(self, row: Row, usage: Usage | None) -> None:
-        self._meter.settle_left(row.id, Caller("research"), row.model, row.created, usage)
+        self._meter.settle_left(row.id, Caller(row.tool, row.client), row.model, row.created, usage)
 
     def _answer_in(self, response: JsonObject, row: Row) -> RunView:
         """Return the answer that a Response has now. Raises `UpstreamError` where it has none."""

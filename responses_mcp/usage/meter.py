@@ -47,6 +47,11 @@ class Caller(NamedTuple):
     tool: str
     client: str | None = None
 
+    @property
+    def client_name(self) -> str | None:
+        """The client's name as it is written down: a short line, None if nothing is left of it."""
+        return "".join(filter(str.isprintable, (self.client or "")[:_LONGEST_CLIENT])).strip() or None
+
 
 class Meter:
     """Counts what calls use and cost, keeps them within the limits, and writes them down if there is a ledger."""
@@ -129,11 +134,8 @@ class Meter:
             return None
         from responses_mcp.usage.ledger import Entry  # noqa: PLC0415  # has been imported
 
-        client = caller.client
-        if client is not None:
-            client = "".join(filter(str.isprintable, client[:_LONGEST_CLIENT])).strip() or None
         at = self._now() if began is None else began
-        return Entry(id=call_id, at=int(at), tool=caller.tool, model=model, client=client)
+        return Entry(id=call_id, at=int(at), tool=caller.tool, model=model, client=caller.client_name)
 
     def _check_price(self, profile: Profile) -> None:
         if self._limits.any_of_cost and not self._prices.knows(profile.model, profile.service_tier):

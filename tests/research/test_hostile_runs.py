@@ -473,8 +473,8 @@ HOSTILE: list[tuple[str, Any]] = [
     *(("status", each) for each in ("weird", 5)),
     *(("response_id", each) for each in (5, b"\xff", "..", "a/b", "z" * 5000)),
     *(("cursor", each) for each in ("abc", None, -7, 2**62)),
-    *(("model", each) for each in (None, 3)),
-    *(("question", each) for each in (7, b"\xff\xfe")),
+    *((name, each) for name in ("model", "tool") for each in (None, 3)),
+    *((name, each) for name in ("question", "client") for each in (7, b"\xff\xfe")),
     *(("reason", b"\xff"), ("ended", "zz"), ("leased_until", "zz"), ("owner", b"x"), ("durable", "perhaps")),
 ]
 
@@ -1251,10 +1251,12 @@ async def test_a_run_whose_server_was_killed_is_in_the_ledger_of_who_finishes_it
     settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
     with trio.fail_after(60):
         async with open_research(settings_for(tmp_path), api=upstream.api()) as research:  # one that writes no ledger
-            run = await research.start("why?")
+            run = await research.start("why?", client="編集\ud800者\n" * 100)
             await research.wait_for_id(run, 20)
         async with open_research(settings, api=upstream.api()) as research:
             view = await research.result(run, wait_seconds=40)
+    (caller,) = read_ledger(str(tmp_path), days=1, by="client")
+    assert caller.name == "編集者" * 20
     (row,) = read_ledger(str(tmp_path), days=1, by="tool")
     assert view.usage is not None
     assert (row.name, row.calls, row.input_tokens, row.held) == ("research", 1, view.usage["input_tokens"], 0)

@@ -64,6 +64,8 @@ def test_a_row_comes_back_as_it_was_written(file: RunsFile) -> None:
         cancel_asked=True,
         usage={"total_tokens": 3},
         question="q",
+        tool="answer_deep",
+        client="クライアント",
     )
     assert file.add(whole, join=True) == whole
     assert file.get("run_1", "mine") == whole
@@ -296,14 +298,16 @@ def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> Non
     assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
 
 
-def test_the_runs_in_a_file_of_the_version_before_are_kept(file: RunsFile) -> None:
+@pytest.mark.parametrize(("version", "lacking"), [(1, ("may_take", "tool", "client")), (2, ("tool", "client"))])
+def test_the_runs_in_a_file_of_a_version_before_are_kept(
+    file: RunsFile, version: int, lacking: tuple[str, ...]
+) -> None:
     file.add(row(), join=True)
     with closing(sqlite3.connect(file.path)) as other:
-        other.execute("ALTER TABLE run DROP COLUMN may_take")
-        other.execute("PRAGMA user_version = 1")
-    found = file.get("run_1", "mine")
-    assert found is not None
-    assert found == row(may_take=3600.0)
+        for name in lacking:
+            other.execute(f"ALTER TABLE run DROP COLUMN {name}")
+        other.execute(f"PRAGMA user_version = {version}")
+    assert file.get("run_1", "mine") == row(may_take=3600.0)
     file.add(row("run_2", digest="other"), join=True)
     assert {each.id for each in file.recent("mine", 10)} == {"run_1", "run_2"}
     assert not list(file.path.parent.glob(f"{FILE}.broken-*"))

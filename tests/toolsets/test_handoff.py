@@ -23,11 +23,19 @@ from trio.testing import MockClock
 from responses_mcp.answers import Answers
 from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.service import answer_by_run, open_research
-from responses_mcp.settings.model import Profile, RequestSettings, ResearchSettings, ServerSettings, Settings
+from responses_mcp.settings.model import (
+    Profile,
+    RequestSettings,
+    ResearchSettings,
+    ServerSettings,
+    Settings,
+    UsageSettings,
+)
 from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import ServedClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.research import ResearchToolset
+from responses_mcp.usage.ledger import read_ledger
 from tests.processes import WAIT
 from tests.research.upstream import OPENAI, Upstream, at_once, researching, settings_for, slow
 
@@ -35,12 +43,14 @@ SECONDS = 5.0
 
 
 @asynccontextmanager
-async def client_of(upstream: Upstream, folder: Path, **profile: Any) -> AsyncGenerator[ServedClient]:
+async def client_of(
+    upstream: Upstream, folder: Path, *, seconds: float = SECONDS, **profile: Any
+) -> AsyncGenerator[ServedClient]:
     """Serve the answer tools, which hand off after some seconds, and the research tools, over one upstream."""
     settings = replace(settings_for(folder), model_profiles=MappingProxyType({"answer": Profile(**profile)}))
     research = ResearchToolset(lambda: researching(upstream, folder, settings=settings))
     answers = AnswerToolset(
-        lambda: Answers(settings, api=upstream.api()), hand_off=partial(research.answer, seconds=SECONDS)
+        lambda: Answers(settings, api=upstream.api()), hand_off=partial(research.answer, seconds=seconds)
     )
     async with connected_client(Settings(), toolsets=[answers, research]) as client:
         yield client
@@ -182,6 +192,20 @@ async def test_a_server_as_configured_hands_off_with_the_setting_and_the_toolset
                 found = await called(client, "answer", query="why?")
             assert found["answer"].startswith("The answer to: why?")
             assert [request.json.get("background") for request in api.requests] == [True if handed else None]
+
+
+async def test_a_run_that_another_server_finishes_is_in_the_ledger_under_the_tool_that_asked(tmp_path: Path) -> None:
+    upstream = slow(0.05)
+    with trio.fail_after(WAIT):
+        async with client_of(upstream, tmp_path, seconds=0.1) as client:  # which writes no ledger
+            await called(client, "answer", query="why?")
+            [run] = await listed(client)
+        settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
+        async with researching(upstream, tmp_path, settings=settings) as research:
+            assert (await research.result(run["run_id"], wait_seconds=WAIT)).status == "completed"
+        now = 1e9 + trio.current_time()
+    names = [read_ledger(str(tmp_path), days=2, by=by, now=now)[0].name for by in ("tool", "client")]
+    assert names == ["answer", "responses_mcp.testing"]
 
 
 async def test_a_call_whose_run_another_server_goes_on_with_is_not_asked_again_where_the_file_fails(
