@@ -4,6 +4,7 @@ docs/reference/real-clients.md tells where each of them comes from.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import trio
 
+from responses_mcp.commands.clients import CLIENTS
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
 from responses_mcp.testing import Error, Hang, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
@@ -266,6 +268,17 @@ async def test_a_client_without_a_key_is_told_where_its_own_user_sets_it(  # noq
     assert (again.replace("-mcp-client", "").replace("-cli", "") in text) == (told is not None)
     assert len(text) <= 400
     assert ("the key itself" in text, "OpenAISettings" in text) == (False, False)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex-mcp-client", "gemini-cli-mcp-client", "opencode"])
+async def test_a_client_is_told_to_install_under_the_name_and_the_title_that_install_has(name: str) -> None:
+    async with connected_client(Settings()) as client:
+        await ask(client, "initialize", {"clientInfo": {"name": name, "version": "1"}})
+        told = json.dumps(await call(client, {"query": "q"}))
+    (command,) = re.findall(r"`openai-responses-mcp install (\S+) --write`", told)
+    known = CLIENTS[command]
+    assert f"Set it where {known.title} is started" in told
+    assert (f"is not set where {known.title} was started" in told) == known.inherits
 
 
 @pytest.mark.parametrize(("name", "title"), [("claude-ai", "Claude Desktop"), ("Zed", "Zed")])
