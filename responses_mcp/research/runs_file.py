@@ -132,16 +132,16 @@ class RunsFile:
     def add(self, row: Row, *, join: bool, besides: Container[str] = ()) -> Row:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
 
-        One that the API does not keep is joined by its owner alone, which alone will have its answer. `besides` are ids
-        of runs that do not go on, whatever the file says.
+        One that the API does not keep is joined by its owner alone, which alone will have its answer, and one whose
+        owner left before it asked by nobody. `besides` are ids of runs that do not go on, whatever the file says.
         """
         with self._writing() as connection:
             if join:
                 same = (
                     "account = ? AND digest = ? AND (durable OR owner = ?) AND status IS NULL AND NOT cancel_asked "
-                    "ORDER BY created"
+                    f"AND NOT (state = '{State.QUEUED.value}' AND {_FREE}) ORDER BY created"
                 )
-                for found in _select(connection, same, (row.account, row.digest, row.owner)):
+                for found in _select(connection, same, (row.account, row.digest, row.owner, *_free(self._clock()))):
                     if found.id not in besides:
                         return found
             connection.execute(f"INSERT INTO {_VALUES}", _written(row))
@@ -164,9 +164,12 @@ class RunsFile:
     def claim(self, run_id: str, owner: str) -> Row | None:
         """Take over a run without a living owner, and return it; None if it has one or has ended."""
         now = self._clock()
+        # Without its digest nobody joins it: its question was never sent, and has gone with its owner.
+        unasked = f"CASE state WHEN '{State.QUEUED.value}' THEN '' ELSE digest END"
         with self._writing() as connection:
             taken = connection.execute(
-                f"UPDATE run SET owner = ?, leased_until = ? WHERE id = ? AND status IS NULL AND {_FREE}",  # noqa: S608
+                f"UPDATE run SET owner = ?, leased_until = ?, digest = {unasked} "  # noqa: S608
+                f"WHERE id = ? AND status IS NULL AND {_FREE}",
                 (owner, now + LEASE_SECONDS, run_id, *_free(now)),
             )
             return next(iter(_select(connection, "id = ?", (run_id,))), None) if taken.rowcount else None

@@ -563,6 +563,22 @@ async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ende
         assert await research.start("how?") != cancelled
 
 
+async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(30.0)
+    async with researching(upstream, tmp_path, max_running=1) as research:
+        await research.start("the first")
+        left = await research.start("why?")
+        await trio.sleep(3)
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        again = await research.start("why?")
+        assert (await ended(research, again)).status == "completed"
+        assert again != left
+        assert (await ended(research, left)).error == "It was never asked for, and cost nothing; ask again."
+
+
 async def test_the_same_question_about_something_else_joins_no_run(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         first, second = await research.start("what is A?"), await research.start("what is B?")
