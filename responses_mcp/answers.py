@@ -19,7 +19,7 @@ from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains
-from responses_mcp.responses_api.request.question import read_question
+from responses_mcp.responses_api.request.question import read_question, require_listeners
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.room import Room
@@ -103,6 +103,7 @@ class Answers:
         self.require_run()
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}
         question = read_question(asked, self._settings.search.defaults)
+        require_listeners(on_phase=on_phase, on_text=on_text)
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
         if self._settings.search.strict_domains:
@@ -154,7 +155,7 @@ class Answers:
         profiles = self._settings.model_profiles
         known = sorted({*TOOLS, *profiles})
         if not isinstance(name, str) or name not in known:
-            given = replace_lone_surrogates(repr(name))[:_LONGEST_VALUE]
+            given = replace_lone_surrogates(repr(name))[:_LONGEST_VALUE] if isinstance(name, str) else "not a text"
             near = _near(name, known) if isinstance(name, str) else ()
             cure = f"; did you mean {near[0]}?" if len(near) == 1 else "."
             raise BadArgument(f"profile is {given}; it must be one of {', '.join(known)}{cure}")

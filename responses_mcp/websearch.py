@@ -15,6 +15,7 @@ from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, Unu
 from responses_mcp.outgoing import OutgoingText, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.payload import bare_hosts
+from responses_mcp.responses_api.request.question import require_listeners
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.response.search_list import SearchResult
 from responses_mcp.responses_api.response.search_results import SearchResults, read_results
@@ -76,6 +77,7 @@ class WebSearch:
         """
         self._one_run.require()
         asked = read_search_query({"query": query, "limit": limit, "language": language, "timeframe": timeframe})
+        require_listeners(on_phase=on_phase)
         if self._settings.problems:
             raise ConfigError(self._settings.problems)
         profile = self._profile()

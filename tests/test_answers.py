@@ -109,6 +109,10 @@ async def test_hints_left_out_come_from_the_settings(asked: dict[str, Any], hint
     assert sent(stub)["tools"] == [{"type": "web_search"}]
 
 
+async def sleep_forever_with(_: str) -> None:
+    await trio.sleep_forever()
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -126,6 +130,10 @@ async def test_hints_left_out_come_from_the_settings(asked: dict[str, Any], hint
         ({"profile": "x" * 1_000_000}, "profile is 'xxxx"),
         ({"profile": "search"}, "profile is 'search'"),
         ({"profile": ["answer"]}, "profile is "),
+        ({"profile": 10**5000}, "profile is not a text"),
+        ({"on_text": 3}, "on_text is not a plain function"),
+        ({"on_text": sleep_forever_with}, "on_text is not a plain function"),
+        ({"on_phase": sleep_forever_with}, "on_phase is not a plain function"),
     ],
 )
 async def test_an_argument_that_makes_no_sense_is_refused_with_its_name_and_nothing_is_sent(

@@ -123,10 +123,23 @@ async def test_a_wrong_configuration_fails_the_call_before_anything_is_sent(sett
     assert stub.sent == []
 
 
-async def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
+BOUNDS = ("query", "limit", "language", "timeframe")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"limit": 51}, "limit is 51; it must be a whole number from 1 to 50."),
+        *(({name: 10**5000}, f"{name} is a number of too many digits; it must be ") for name in BOUNDS),
+        ({"timeframe": "\ud800"}, 'timeframe is "\ufffd"; it must be one of'),
+        ({"on_phase": 3}, "on_phase is not a plain function"),
+    ],
+)
+async def test_wrong_arguments_are_refused_before_anything_is_sent(asked: dict[str, Any], told: str) -> None:
     search, stub = searching()
-    with pytest.raises(BadArgument, match="limit is 51"):
-        await search.search("q", limit=51)
+    with pytest.raises(BadArgument) as caught:
+        await search.search(**{"query": "q", **asked})
+    assert str(caught.value).startswith(told)
     assert stub.sent == []
 
 

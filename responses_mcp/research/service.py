@@ -51,6 +51,7 @@ from responses_mcp.responses_api.request.question import (
     read_query,
     read_seconds,
     read_word,
+    require_listeners,
 )
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
@@ -363,6 +364,7 @@ class Research:
         """Do what `result` does. Only with `look` is the API asked what became of a run that was given up."""
         keeper = self._ready()
         _require_id(run_id)
+        require_listeners(on_phase=on_phase)
         end = trio.current_time() + seconds
         await trio.lowlevel.checkpoint()  # who asks again and again would stop all else, the run too
         told = None

@@ -1158,6 +1158,8 @@ async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sen
     ("call", "name"),
     [
         (lambda research: research.start("why?", fresh="maybe"), "fresh"),
+        (lambda research: research.start("why?", location={1: "JP"}), "^location has a name that is not a text"),
+        (lambda research: research.result("run_1", on_phase=3), "^on_phase is not a plain function"),
         (lambda research: research.list("many"), "limit"),
         (lambda research: research.result("run_1", wait_seconds="long"), "wait_seconds"),
         (lambda research: research.result("run_1", wait_seconds=-1), "wait_seconds"),

@@ -151,5 +151,7 @@ def _short(value: object) -> str:
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, str) and len(value) > _LONGEST_VALUE:
         return f"a text of {len(value)} characters"  # not its beginning: half a secret would not be recognised
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+    if isinstance(value, int) and abs(value) >= 10**1000:
+        return "a number of too many digits"  # Python refuses to write one of thousands
+    text = replace_lone_surrogates(json.dumps(value, ensure_ascii=False, default=repr))
     return text if isinstance(value, str) or len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
