@@ -111,7 +111,11 @@ class Comparing:
 
     def _embedder(self) -> Embedder:
         if self._questions is None:
-            raise ManualsError("conflict", "No provider of vectors is set up; set manuals.embeddings.provider.")
+            raise ManualsError(
+                "conflict",
+                "No provider of vectors is set up; set manuals.embeddings.provider, and in a program of your own give "
+                "open_manuals the embedder of open_embedder.",
+            )
         return self._questions.embedder
 
     async def _embed_few(self, questions: Questions, question: Question, ids: Sequence[int], deadline: float) -> None:

@@ -108,3 +108,5 @@ class Updating:
             if total:
                 report(total - len(changes.changed), total)
             await self._threads.run(work, until, indexing=True)
+        if total:
+            report(total, total)

@@ -42,6 +42,13 @@ _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in 
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
 
 
+def _may_cancel_again(error: UpstreamError) -> bool:
+    return error.retryable or isinstance(error, ConnectionFailed)  # which costs nothing, however often it is asked
+
+
+_CANCELLING: Final = RetryPolicy(max_retries=3, wait=lambda _, __: _LEAVING / 5, repeats=_may_cancel_again)
+
+
 class Looks:
     """The looks at a response, each after a longer wait, and how many of the last of them have failed.
 
@@ -251,7 +258,7 @@ class _Asking:
             broken = self._failure is not None and not isinstance(self._failure, UpstreamError)  # by who listens
             if (self._leaving or broken) and self._id is not None and self._found is None:
                 with suppress(UpstreamError):
-                    now = await self._api.cancel_run(self._id, seconds=_LEAVING)
+                    now = await self._api.cancel_run(self._id, seconds=_LEAVING, policy=_CANCELLING)
                     self._confirmed = now.get("status") in ENDED
         self._over.set()
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
@@ -111,8 +111,9 @@ class Tool:
     crash: Crash = field(default_factory=Crash)
 
     def __post_init__(self) -> None:
-        for schema in (self.input_schema, self.output_schema or {"type": "object"}):
-            if schema.get("type") != "object":
+        schemas: tuple[object, ...] = (self.input_schema,)
+        for schema in schemas if self.output_schema is None else (*schemas, self.output_schema):
+            if not isinstance(schema, dict) or cast("JsonObject", schema).get("type") != "object":
                 raise ValueError(f'a schema of the tool {self.name} has no "type": "object" at its root; add it.')
         try:
             json.dumps(self.definition, allow_nan=False)

@@ -309,7 +309,9 @@ async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_al
     ("schemas", "wrong"),
     [
         ({"input_schema": {}}, 'no "type": "object"'),
+        ({"input_schema": None}, 'no "type": "object"'),
         ({"input_schema": {"type": "object"}, "output_schema": {"type": "array"}}, 'no "type": "object"'),
+        ({"input_schema": {"type": "object"}, "output_schema": {}}, 'no "type": "object"'),
         ({"input_schema": {"type": "object", "default": {1, 2}}}, "Object of type set is not JSON serializable"),
         ({"input_schema": {"type": "object", "default": float("nan")}}, "cannot be listed"),
     ],

@@ -416,7 +416,15 @@ async def test_progress_is_told_while_an_index_is_built(root, settled) -> None:
         write(root / "shop", 3, 100)
         report = await manuals.index("shop", on_progress=lambda done, every: progress.append((done, every)))
         assert (report.files, report.changed, report.unindexed, report.in_memory) == (33, 3, {}, None)
-        assert progress[0] == (0, 3)
+        assert (progress[0], progress[-1]) == ((0, 3), (3, 3))
+
+
+async def test_a_manual_that_is_named_by_no_text_is_told(root) -> None:
+    async with opened(root) as manuals:
+        calls: list[Any] = [manuals.index, manuals.outstanding, manuals.embed]
+        for each in calls:
+            with pytest.raises(ManualsError, match="manual_id is not a text"):
+                await each(5)
 
 
 # A broken index

@@ -240,6 +240,7 @@ async def test_a_refusal_that_comes_when_nobody_waits_any_more_has_nothing_sent_
     ("upstream", "said", "maybe_paid"),
     [
         (slow(30.0), "cancelled at the API", True),
+        (slow(30.0, cancels_lost=2), "cancelled at the API", True),
         (slow(30.0, cancels_lost=9), "may go on at the API and cost something", True),
         (slow(30.0, id_never_sent=True), "may go on at the API and cost something", True),
     ],

@@ -247,6 +247,14 @@ async def test_a_call_may_finish_within_the_least_of_the_times_that_are_left_to_
         assert bench.closed == 1
 
 
+@pytest.mark.parametrize("grace", [float("nan"), "5", None])
+async def test_a_grace_that_is_no_time_is_refused_and_stops_nothing(grace: Any) -> None:
+    async with connected_client(Settings(), toolsets=[Bench()]) as client:
+        with pytest.raises(ValueError, match="grace is not a number of seconds"):
+            client.server.stop(grace)
+        assert said(await client.call("work")) == "done"
+
+
 @pytest.mark.parametrize("framed", [False, True], ids=["in lines", "framed"])
 @pytest.mark.parametrize(("stopped", "words"), [(False, "MCP_DRAIN_TIMEOUT_MS"), (True, "asked to stop")])
 async def test_calls_cut_off_at_the_end_are_told_to_the_client_and_in_one_line_of_the_log(

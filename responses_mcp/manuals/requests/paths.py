@@ -88,6 +88,8 @@ def require_single_name(manual_id: str) -> None:
     """Raise `invalid_parameter` unless `manual_id` can be the name of a folder in the root; `forbidden` if hidden."""
     if manual_id == NAMESAKE_ID:
         return
+    if not isinstance(manual_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # from a host without types
+        raise ManualsError("invalid_parameter", "manual_id is not a text; pass an id that manual_ls lists.")
     if not manual_id.strip():
         raise ManualsError("invalid_parameter", "manual_id is empty; pass an id that manual_ls lists.")
     try:

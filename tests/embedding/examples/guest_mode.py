@@ -31,6 +31,7 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[Outcome[None]] = loop.create_future()
     ours, theirs = socket.socketpair()
+    reader, writer = await asyncio.open_connection(sock=ours)
     trio.lowlevel.start_guest_run(
         serve_on,
         theirs,
@@ -38,8 +39,7 @@ async def main() -> None:
         done_callback=ended.set_result,
         host_uses_signal_set_wakeup_fd=True,
     )
-    reader, writer = await asyncio.open_connection(sock=ours)
-    async with AsyncExitStack() as leaving:
+    async with AsyncExitStack() as leaving:  # without an await before it, at which Ctrl-C would leave the guest behind
         leaving.push_async_callback(leave, writer, ended)
         writer.writelines([HELLO, CALL])
         print((await reader.readline()).decode(), (await reader.readline()).decode())
