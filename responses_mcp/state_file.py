@@ -49,7 +49,8 @@ class StateFile:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for _ in range(_TRIES):
             with suppress(FileExistsError):  # nobody else may read it, from the first byte on
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                new = os.path.realpath(self.path)  # of a link, what it points to
+                os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             before = _identity(self.path)
             try:
                 connection = self._connected()
@@ -85,7 +86,8 @@ class StateFile:
 
     def _connected(self) -> sqlite3.Connection:
         # Another process may have moved the file aside by now: none is made here, where others could read it.
-        there = f"file:{quote(os.fsencode(self.path))}?mode=rw"
+        path = quote(os.fsencode(self.path))
+        there = f"{'file://' if path.startswith('/') else 'file:'}{path}?mode=rw"  # two slashes would begin a host
         return sqlite3.connect(there, timeout=self.patience, isolation_level=None, uri=True)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -127,8 +129,9 @@ class StateFile:
         for end in ("-wal", "-shm"):  # what is in them must not meet the next file
             with suppress(FileNotFoundError):
                 os.replace(f"{self.path}{end}", f"{aside}{end}")  # noqa: PTH105
-        os.replace(self.path, aside)  # noqa: PTH105
-        log.warning("%s was broken, or belonged to another program; it is now %s", self.name, aside.name)
+        with suppress(FileNotFoundError):  # another process was quicker
+            os.replace(self.path, aside)  # noqa: PTH105
+            log.warning("%s was broken, or belonged to another program; it is now %s", self.name, aside.name)
 
 
 def _readable(text: bytes) -> str:

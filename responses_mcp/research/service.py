@@ -453,9 +453,9 @@ class Research:
         """
         keeper = self._ready()
         end = trio.current_time() + read_seconds("seconds", seconds)
-        orphans = await keeper.use(lambda file: file.orphans(self._account))
-        unsure = [row for row in orphans if not await self._take_over(row, keeper) and row.is_kept]
         with trio.move_on_at(end):
+            orphans = await keeper.use(lambda file: file.orphans(self._account))
+            unsure = [row for row in orphans if not await self._take_over(row, keeper) and row.is_kept]
             async with trio.open_nursery() as looks:
                 for row in unsure:
                     looks.start_soon(self._look_whether_ended, row)

@@ -563,6 +563,48 @@ async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ende
         assert await research.start("how?") != cancelled
 
 
+@pytest.mark.parametrize(
+    ("ending", "store", "may_come"),
+    [
+        ({"status": "completed"}, True, True),
+        ({"status": "completed"}, False, False),  # nothing can be looked up
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, True, False),
+    ],
+)
+async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_calls_the_run_completed(
+    autojump_clock: MockClock, tmp_path: Path, ending: dict[str, Any], store: bool, may_come: bool
+) -> None:
+    ended_empty = {**bodies.searched(), "background": True, "store": store, "output": [], **ending}
+    upstream = Upstream(script=[as_stream(ended_empty), *[Json(ended_empty)] * 9])
+    async with researching(upstream, tmp_path, store=store) as research:
+        run = await research.start("why?")
+        for _ in range(2):
+            view = await ended(research, run)
+            told = str(view.error)
+            assert (view.status, view.maybe_paid) == ("failed", True)
+            assert ("ask for the result again before you ask anew" in told) == may_come
+            assert not (may_come and "ask again" in told)
+
+
+async def test_who_takes_over_runs_waits_as_long_as_it_said_however_slow_the_disk_is(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(500.0)
+    async with researching(upstream, tmp_path) as research:
+        for number in range(8):
+            await research.start(f"why {number}?")
+        await trio.sleep(5)
+
+    async def slowly(work: Callable[[], Any]) -> Any:
+        await trio.sleep(2)
+        return await at_once(work)
+
+    async with researching(upstream, tmp_path, in_thread=slowly) as research:
+        began = trio.current_time()
+        await research.take_over(3)
+        assert trio.current_time() - began <= 3
+
+
 async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

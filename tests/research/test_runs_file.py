@@ -256,6 +256,20 @@ def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
     assert "was broken" in caplog.text
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there, and // begins a share")
+@pytest.mark.parametrize("kind", ["two slashes", "a link to what is not there yet"])
+def test_a_file_may_be_behind_two_slashes_or_a_link(tmp_path: Path, kind: str) -> None:
+    if kind == "two slashes":
+        file = RunsFile(Path(f"/{tmp_path}"))
+        assert str(file.path).startswith("//")
+    else:
+        (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
+        file = RunsFile(tmp_path)
+    file.add(row(), join=True)
+    assert file.get("run_1", "mine") == row()
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions as POSIX has them")
 @pytest.mark.parametrize("when", ["as it is opened", "when it has failed"])
 def test_a_file_that_is_made_as_another_process_moves_one_aside_is_its_owners_alone(
