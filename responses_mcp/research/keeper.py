@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -28,7 +27,7 @@ class Keeper:
     in_thread: InThread
     clock: Callable[[], float]
     _turn: trio.Lock = field(default_factory=trio.Lock)
-    _used: float = -math.inf  # when a use last came to its end
+    _waiting: set[trio.CancelScope] = field(default_factory=set[trio.CancelScope])
 
     async def use(self, work: Callable[[RunsFile], T]) -> T:
         """Do something with the file; cancelling this leaves what has begun. Raises `RunsFileUnusable`.
@@ -39,7 +38,8 @@ class Keeper:
             try:
                 with trio.move_on_after(_PATIENCE):
                     done: T = await self.in_thread(lambda: work(self.file))
-                    self._used = trio.current_time()
+                    for waiting in self._waiting:  # which keep their places in the line
+                        waiting.deadline = trio.current_time() + _PATIENCE
                     return done
             except RuntimeError as error:  # "can't start new thread"
                 raise RunsFileUnusable(f"The file of runs cannot be used for now: {error}.") from error
@@ -49,9 +49,11 @@ class Keeper:
 
     async def _has_turn(self) -> bool:
         """Wait for the turn of a use, for as long as others come to their end; tell whether it has come."""
-        came = trio.current_time()
-        while (until := max(came, self._used) + _PATIENCE) > trio.current_time():
-            with trio.move_on_at(until):
+        with trio.move_on_after(_PATIENCE) as waiting:
+            self._waiting.add(waiting)
+            try:
                 await self._turn.acquire()
-                return True
+            finally:
+                self._waiting.discard(waiting)
+            return True
         return False

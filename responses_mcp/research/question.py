@@ -164,7 +164,8 @@ def _stores(names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...
 
 def _place(location: Mapping[str, object] | None) -> Mapping[str, str] | None:
     named = {name: each for name, each in (location or {}).items() if each is not None}
-    if not all(isinstance(name, str) for name in named):
+    names: list[object] = list(named)  # of a host without types
+    if not all(isinstance(name, str) for name in names):
         raise BadArgument('location has a name that is not a text; pass it like {"country": "JP"}.')
     if unknown := named.keys() - set(LOCATION):
         raise BadArgument(f"location has {min(unknown)[:30]!r}; it may have {', '.join(LOCATION)}.")

@@ -35,6 +35,7 @@ from responses_mcp.research.states import Action, State, Trigger, transition
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import (
     ENDED,
+    GONE,
     IDLE,
     Looks,
     is_repeatable,
@@ -143,6 +144,7 @@ class Run:
         self._dirty = trio.Event()
         self._life = trio.CancelScope(shield=True)  # whatever ends its owner: it settles before it is stopped
         self._doing = trio.CancelScope()
+        self._begun = trio.Event()  # its time goes on from its turn: in line it costs nothing
         self._idle = trio.CancelScope()
         self._checking = trio.CancelScope()  # whether its answer is kept
         self._overtaken: Action | None = None  # what is to be done instead of what is being done
@@ -159,6 +161,7 @@ class Run:
         self._stopping_since = math.inf
         self._unread: UpstreamError | None = None  # why the last look at it failed
         if body is None:
+            self._begun.set()
             self._overtaken = self._happens(Trigger.FOUND)
             if row.cancel_asked:
                 self.cancel()
@@ -296,8 +299,8 @@ class Run:
             self._checking.deadline = trio.current_time() + _CHECK
             with self._checking:
                 try:
-                    await self._api.look_up_run(self.row.response_id or "", seconds=_CHECK)
-                    self._api.keeps_unsaid = True
+                    found = await self._api.look_up_run(self.row.response_id or "", seconds=_CHECK)
+                    self._api.keeps_unsaid = found.get("id") == self.row.response_id
                 except UpstreamError as error:  # perhaps for a moment: the next one is looked up again
                     keeps = error.status not in (400, 404, 405, 410)
         self.row = replace(self.row, durable=keeps)
@@ -307,6 +310,8 @@ class Run:
             case None:
                 if self._turn is not None:
                     await self._turn(self)
+                self.row = replace(self.row, began=self._keeper.clock())
+                self._begun.set()
                 # Not within the moment in which a crash leaves open what was paid for; an error comes back when asking.
                 with suppress(UpstreamError):
                     await self._api.prepare()
@@ -562,6 +567,8 @@ class Run:
         row = self.row
         if self._bill is not None and self._bill.usage.attempts:
             row = replace(row, usage=self._bill.usage.as_json())
+        elif not self.is_begun_here and action not in (Action.CLOSE, Action.CLOSE_UNASKED, Action.CLOSE_UNPAID):
+            self._terms.settle_left(row, Usage(attempts=1, uncounted=1))
         match action:
             case Action.CLOSE:
                 # Without an id that can be used, it cannot be had again.
@@ -586,12 +593,8 @@ class Run:
                 why = f"{self._error} It may have an answer, which was paid for; ask for the result again later."
                 row = replace(row, status="failed", reason=why, maybe_paid=True)
             case Action.CLOSE_GONE:
-                why = (
-                    "The API no longer knows the response, so the answer is lost, though it may have been paid for. It "
-                    "keeps one that is not stored, or whose organisation stores nothing, for about ten minutes."
-                )
-                self._error = UnusableReply(why, maybe_paid=True)  # the look-up's 404 is about the request
-                row = replace(row, status="failed", reason=why, maybe_paid=True)
+                self._error = UnusableReply(GONE, maybe_paid=True)  # the look-up's 404 is about the request
+                row = replace(row, status="failed", reason=GONE, maybe_paid=True)
             case _:
                 why = f"{self._why_cancelled()}{NOT_CONFIRMED}"
                 row = replace(row, status="cancelled", reason=why, maybe_paid=True)
@@ -627,8 +630,7 @@ class Run:
             self._bill.take(self._response)
             return self._bill.usage.as_json()
         usage = self._terms.used(self.row.model, self._response)
-        if not usage.uncounted:
-            self._terms.settle_left(self.row, usage)
+        self._terms.settle_left(self.row, usage)
         return usage.as_json()
 
     def _read(self, row: Row) -> RunView:
@@ -740,6 +742,7 @@ class Run:
 
     @trio.lowlevel.enable_ki_protection
     async def _watch_time(self) -> None:
+        await self._begun.wait()
         await trio.sleep(self._seconds_left())
         if self.cancelled:
             return
@@ -747,7 +750,7 @@ class Run:
         self.cancel()
 
     def _seconds_left(self) -> float:
-        left = self.row.created + self.row.may_take - self._keeper.clock()
+        left = (self.row.began or self.row.created) + self.row.may_take - self._keeper.clock()
         return min(max(0.0, left), self.row.may_take)  # the clock may have been set back since
 
 

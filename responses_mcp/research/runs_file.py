@@ -53,8 +53,9 @@ class Row:
     """What is known of a run on disk. Times are seconds since 1970.
 
     `account` tells at which address and with which key it was asked, `digest` what was asked, neither in a form that
-    can be read back. It `may_take` so many seconds, whoever goes on with it. `durable` tells whether the API keeps the
-    answer. `tool` and `client`, as it names itself, are for the ledger. `question` is None unless questions are kept.
+    can be read back. From when its turn came, and it `began`, it `may_take` so many seconds, whoever goes on with it.
+    `durable` tells whether the API keeps the answer. `tool` and `client`, as it names itself, are for the ledger.
+    `question` is None unless questions are kept.
     `status` and `reason` are set when the run ends.
     """
 
@@ -65,6 +66,7 @@ class Row:
     model: str
     created: float
     may_take: float
+    began: float | None = None
     ended: float | None = None
     status: str | None = None
     reason: str | None = None
@@ -97,7 +99,7 @@ class Row:
 _COLUMNS: Final = tuple(field.name for field in fields(Row))
 _KEPT: Final = (
     *("state", "response_id", "cursor", "status", "reason", "maybe_paid", "confirmed"),
-    *("durable", "usage", "ended", "leased_until"),
+    *("durable", "usage", "began", "ended", "leased_until"),
 )
 # By who took it over knowing nothing of it.
 _ENDED_BLINDLY: Final = "(response_id IS NULL AND maybe_paid AND NOT confirmed AND status IN ('failed', 'cancelled'))"
@@ -108,7 +110,11 @@ _TABLES: Final = (
 )
 _UPGRADES: Final = {
     1: ("ALTER TABLE run ADD COLUMN may_take NOT NULL DEFAULT 3600.0",),
-    2: ("ALTER TABLE run ADD COLUMN tool NOT NULL DEFAULT 'research'", "ALTER TABLE run ADD COLUMN client"),
+    2: (
+        "ALTER TABLE run ADD COLUMN tool NOT NULL DEFAULT 'research'",
+        "ALTER TABLE run ADD COLUMN client",
+        "ALTER TABLE run ADD COLUMN began",
+    ),
 }
 
 
@@ -264,6 +270,8 @@ class RunsFile:
             self._file.failed(error)
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             raise self._unusable(_WHY.get(code, str(error))) from error
+        except ValueError as error:
+            raise self._unusable("its path is none that this system has") from error
 
     def _unusable(self, why: str) -> RunsFileUnusable:
         return RunsFileUnusable(
@@ -314,7 +322,7 @@ def _row(values: tuple[Any, ...]) -> Row | None:
         named["usage"] = None if named["usage"] is None else _usage(named["usage"])
     except (TypeError, ValueError, RecursionError):
         return None
-    times = [named[name] for name in _TIMES] + [named["ended"] or 0.0]
+    times = [named[name] for name in _TIMES] + [named[name] or 0.0 for name in ("began", "ended")]
     ours = (
         all(isinstance(named[name], str) for name in _TEXTS)
         and all(isinstance(named[name], str | None) for name in _TEXTS_IF_ANY)

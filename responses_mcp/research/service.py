@@ -667,8 +667,7 @@ class Research:
             await keeper.use(lambda file: file.reopen(row.id, cancel=False))
             return await self._elsewhere(row.id, keeper, look=False)
         usage = self._terms.used(row.model, response)
-        if not usage.uncounted:  # also of one that failed; without a word, what was reserved still counts
-            self._settle_left(row, usage)
+        self._settle_left(row, usage)  # also of one that failed
         counted = replace(row, usage=usage.as_json())
         if status in ("cancelled", "failed"):  # for good
             view = self._terms.read(counted, response, self._api.redact.known)

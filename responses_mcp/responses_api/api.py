@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import quote
@@ -17,7 +18,15 @@ from urllib.parse import quote
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, KeyUnusable, RateLimited, UpstreamError, exhausted
+from responses_mcp.errors import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    KeyUnusable,
+    RateLimited,
+    UnusableReply,
+    UpstreamError,
+    exhausted,
+)
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
@@ -208,8 +217,14 @@ class ResponsesApi:
         await self._ask(path, None, ended, on_place=on_place, on_phase=on_phase, on_text=on_text, seconds=seconds)
 
     async def look_up_run(self, response_id: str, *, seconds: float) -> JsonObject:
-        """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known."""
-        return await self._ask(_path_of(response_id), None, self._response, seconds=seconds)
+        """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known.
+
+        Some servers answer 200 to a path that they do not know: what has nothing of a response is not known, either.
+        """
+        found = await self._ask(_path_of(response_id), None, self._response, seconds=seconds)
+        if not {"id", "status", "output"} & found.keys():
+            raise UnusableReply("The API answered a look-up with what is no response.", status=HTTPStatus.NOT_FOUND)
+        return found
 
     async def cancel_run(self, response_id: str, *, seconds: float, policy: RetryPolicy | None = None) -> JsonObject:
         """Cancel a response in background mode and return what it is then, which may have ended otherwise."""

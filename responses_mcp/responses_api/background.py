@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UpstreamError
+from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.response.error_mapping import check_status
@@ -33,12 +33,18 @@ T = TypeVar("T")
 ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 """The states of a Response in which it stays."""
 
+GONE: Final = (
+    "The API no longer knows the response, so the answer is lost, though it may have been paid for. It keeps one that "
+    "is not stored, or whose organisation stores nothing, for about ten minutes."
+)
+
 IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
 _MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
 _REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
+_LOOK: Final = 5.0  # seconds for a look at a response that has ended
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
 
 
@@ -274,11 +280,20 @@ class _Asking:
         else:
             broke = self._id is not None and "id" not in found and found.get("status") == "failed"
             if found.get("status", "completed") in ENDED and not broke:  # which an event about the stream does not tell
-                return found
+                return await self._with_output(found)
             if self._id is None:  # or one with which nothing can be had
                 raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
         await self._follow()
         return await self._look_up()
+
+    async def _with_output(self, found: JsonObject) -> JsonObject:
+        """Return what a look finds where the last event had no answer: some leave it out there."""
+        if found.get("status") in ("completed", "incomplete") and not found.get("output") and self._id is not None:
+            with suppress(UpstreamError):
+                looked_up = await self._api.look_up_run(self._id, seconds=_LOOK)
+                if looked_up.get("status") in ENDED:
+                    return looked_up
+        return found
 
     async def _ask(self) -> JsonObject:
         policy = RetryPolicy(max_retries=self._api.max_retries, wait=backoff, repeats=self._may_repeat)
@@ -327,7 +342,9 @@ class _Asking:
                 looks.succeeded()
             except UpstreamError as error:
                 looks.failed(error)
-                if looks.is_gone or looks.is_refused:
+                if looks.is_gone:  # the 404 is about the request, and names the model
+                    raise UnusableReply(GONE, maybe_paid=True) from error
+                if looks.is_refused:
                     error.maybe_paid = True
                     raise
                 self._tell("waiting for the API")

@@ -10,9 +10,9 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from responses_mcp.json_types import JsonObject
+from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
 from responses_mcp.settings.model import ServerSettings
@@ -111,9 +111,9 @@ class Tool:
     crash: Crash = field(default_factory=Crash)
 
     def __post_init__(self) -> None:
-        schemas: tuple[object, ...] = (self.input_schema,)
-        for schema in schemas if self.output_schema is None else (*schemas, self.output_schema):
-            if not isinstance(schema, dict) or cast("JsonObject", schema).get("type") != "object":
+        schemas: list[Any] = [self.input_schema, *([] if self.output_schema is None else [self.output_schema])]
+        for schema in schemas:
+            if as_object(schema).get("type") != "object":
                 raise ValueError(f'a schema of the tool {self.name} has no "type": "object" at its root; add it.')
         try:
             json.dumps(self.definition, allow_nan=False)

@@ -6,7 +6,6 @@ negative number nor a sum of ours endless.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from typing import Any, Final
@@ -22,7 +21,8 @@ _COUNTS: Final = {
     "output_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
 }
-_WORD = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_TIERS: Final = frozenset({"auto", "default", "fast", "flex", "priority", "scale"})
+_OTHER_TIER: Final = "other"  # no word of the API's own is repeated: it may be the key; its price is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,9 @@ class Usage:
         if self.uncounted:
             shown["uncounted_attempts"] = self.uncounted
         if self.cost_usd is not None:
-            shown |= {"cost_usd": round(self.cost_usd, 6), "prices_as_of": self.prices_as_of}
+            shown["cost_usd"] = round(self.cost_usd, 6)
+            if self.prices_as_of is not None:
+                shown["prices_as_of"] = self.prices_as_of
         return shown
 
 
@@ -129,7 +131,10 @@ class Bill:
         read = _count(told, "input_tokens"), _count(told, "output_tokens")
         inputs, outputs = as_object(told.get("input_tokens_details")), as_object(told.get("output_tokens_details"))
         tier = response.get("service_tier")
-        tier = tier if isinstance(tier, str) and _WORD.fullmatch(tier) else self._asked_tier
+        if not isinstance(tier, str):
+            tier = self._asked_tier
+        elif tier not in _TIERS and tier != self._asked_tier:
+            tier = _OTHER_TIER
         one = Usage(
             input_tokens=read[0],
             cached_tokens=min(_count(inputs, "cached_tokens"), read[0]),

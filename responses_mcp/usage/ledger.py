@@ -136,7 +136,7 @@ class Ledger:
     def settle_left(self, entry: Entry, usage: Usage | None) -> None:
         """Write what a call used whose process has left it; None where it made no request.
 
-        `entry` is for one that was killed before it wrote any.
+        Where that is not known, what the call holds stays. `entry` is for one that was killed before it wrote any.
         """
         self._put(lambda database: _write_left(database(), entry, usage))
 
@@ -255,11 +255,11 @@ def _write(database: sqlite3.Connection, entry: Entry, usage: Usage | None, held
 
 
 def _write_left(database: sqlite3.Connection, entry: Entry, usage: Usage | None) -> None:
-    asked = "SELECT at, tool, model, client FROM calls WHERE id = ?"
+    asked, held = "SELECT at, tool, model, client, held FROM calls WHERE id = ?", 0.0
     if (row := database.execute(asked, (entry.id,)).fetchone()) is not None:
-        at, tool, model, client = row
+        at, tool, model, client, held = row
         entry = Entry(id=entry.id, at=at, tool=tool, model=model, client=client)
-    _write(database, entry, usage, 0.0)
+    _write(database, entry, usage, held if usage is not None and usage.uncounted else 0.0)
 
 
 @contextmanager

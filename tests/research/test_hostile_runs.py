@@ -4,9 +4,10 @@ A run ends with a word on it, other runs go on, and the answer that was paid for
 """
 
 import json
+import sqlite3
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -475,7 +476,14 @@ HOSTILE: list[tuple[str, Any]] = [
     *(("cursor", each) for each in ("abc", None, -7, 2**62)),
     *((name, each) for name in ("model", "tool") for each in (None, 3)),
     *((name, each) for name in ("question", "client") for each in (7, b"\xff\xfe")),
-    *(("reason", b"\xff"), ("ended", "zz"), ("leased_until", "zz"), ("owner", b"x"), ("durable", "perhaps")),
+    *(
+        ("reason", b"\xff"),
+        ("ended", "zz"),
+        ("began", "zz"),
+        ("leased_until", "zz"),
+        ("owner", b"x"),
+        ("durable", "perhaps"),
+    ),
 ]
 
 
@@ -1186,9 +1194,11 @@ async def test_as_many_runs_as_are_asked_for_at_once_are_written_on_a_disk_that_
         await trio.sleep(0.5)
         return await at_once(work)
 
-    async with researching(upstream, tmp_path, in_thread=slowly) as research, trio.open_nursery() as nursery:
-        for number in range(100):
-            nursery.start_soon(research.start, f"{number}?")
+    async with researching(upstream, tmp_path, in_thread=slowly) as research:
+        with trio.fail_after(200):  # each in its turn, however often others have something to write
+            async with trio.open_nursery() as nursery:
+                for number in range(100):
+                    nursery.start_soon(research.start, f"{number}?")
     assert in_file(tmp_path, "SELECT count(*) FROM run") == [(100,)]
 
 
@@ -1310,3 +1320,20 @@ async def test_what_a_server_that_wakes_up_late_guesses_does_not_replace_what_wa
         await ledger.aclose()
     (row,) = read_ledger(str(tmp_path), days=1, by="day")
     assert (row.input_tokens, row.usd, row.held) == (8512, 0.035, 0)
+
+
+async def test_what_a_run_held_whose_end_nobody_knows_counts_as_spent_and_as_running_no_longer(tmp_path: Path) -> None:
+    upstream = Upstream(script=[Hang()])
+    settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True), limits=LimitSettings(day_cost_usd=0.5))
+    with trio.fail_after(60):
+        async with open_research(settings, api=upstream.api()) as research:
+            run = await research.start("why?")
+            while not upstream.asked:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            in_file(tmp_path, "UPDATE run SET owner = NULL")  # as it is found when its server was killed
+            async with open_research(settings, api=upstream.api()) as other:
+                view = await other.result(run, wait_seconds=20)
+                assert (view.status, view.maybe_paid) == ("failed", True)
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as ledger:
+            rows = ledger.execute("SELECT attempts, held > 0, settled FROM calls").fetchall()
+    assert rows == [(1, 1, 1)]

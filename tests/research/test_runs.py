@@ -270,6 +270,24 @@ async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(
     assert upstream.kinds.count("cancel") == 1
 
 
+async def test_the_time_of_a_run_begins_with_its_turn_whoever_goes_on_with_it(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(stuck=True)
+    limits: dict[str, Any] = {"timeout_ms": 600_000, "max_running": 1}
+    async with researching(upstream, tmp_path, **limits) as research:
+        await research.start("the first")
+        run = await research.start("the second")
+        await trio.sleep(900)
+        assert [asked.kind for asked in upstream.asked].count("cancel") == 1
+    async with researching(upstream, tmp_path, **limits) as research:
+        view = await ended(research, run)
+    begun = upstream.of("ask")[1].at
+    assert 600 <= begun < 610
+    assert upstream.of("cancel")[1].at == begun + 600
+    assert "longer than 600 s" in str(view.error)
+
+
 async def test_a_run_takes_as_long_as_it_might_when_it_was_begun_whoever_takes_it_over(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
@@ -1290,11 +1308,11 @@ def unsaid(upstream: Upstream, look: Reply) -> Upstream:
     return upstream
 
 
-@pytest.mark.parametrize("status", [400, 404, 405, 410])
+@pytest.mark.parametrize("look", [*map(Error, (400, 404, 405, 410)), Json({"error": "Returning 200 anyway"})])
 async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up(
-    autojump_clock: MockClock, status: int, tmp_path: Path
+    autojump_clock: MockClock, look: Reply, tmp_path: Path
 ) -> None:
-    upstream = unsaid(slow(), Error(status))
+    upstream = unsaid(slow(), look)
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
         view = await ended(research, run)
@@ -1308,7 +1326,10 @@ async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_i
 async def test_an_answer_of_such_a_server_that_is_found_is_kept_and_so_are_those_of_all_further_runs(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    upstream = unsaid(slow(), Json(bodies.response([])))
+    upstream = slow()
+    kept: dict[str, Any] = {**bodies.searched(), "id": "resp_1"}
+    upstream.stored.compose = lambda _: kept
+    upstream = unsaid(upstream, Json(kept))
     async with researching(upstream, tmp_path) as research:
         for _ in range(2):
             view = await ended(research, await research.start("why?"))

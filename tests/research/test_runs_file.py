@@ -54,6 +54,7 @@ def row(name: str = "run_1", **changes: Any) -> Row:
 def test_a_row_comes_back_as_it_was_written(file: RunsFile) -> None:
     whole = row(
         state=State.POLLING,
+        began=NOW + 0.5,
         ended=NOW + 1,
         reason="why — 理由",
         maybe_paid=True,
@@ -324,7 +325,9 @@ def test_a_file_of_a_newer_version_is_left_alone_and_told(file: RunsFile) -> Non
     assert not list(file.path.parent.glob(f"{FILE}.broken-*"))
 
 
-@pytest.mark.parametrize(("version", "lacking"), [(1, ("may_take", "tool", "client")), (2, ("tool", "client"))])
+@pytest.mark.parametrize(
+    ("version", "lacking"), [(1, ("may_take", "tool", "client", "began")), (2, ("tool", "client", "began"))]
+)
 def test_the_runs_in_a_file_of_a_version_before_are_kept(
     file: RunsFile, version: int, lacking: tuple[str, ...]
 ) -> None:

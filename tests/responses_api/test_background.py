@@ -15,10 +15,10 @@ import trio
 from trio.testing import MockClock
 
 from responses_mcp.answers import Answers
-from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UpstreamError
+from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import Profile, RequestSettings, Settings
-from responses_mcp.testing import Closed, Error, Hang
+from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies
 from tests.research.upstream import OPENAI, Upstream, slow
 
 LONG = 2000.0  # seconds of virtual time
@@ -123,7 +123,7 @@ async def test_a_response_that_the_api_has_forgotten_is_a_failure(autojump_clock
     upstream = slow(cut_after=3, gone_after=4.0)
     with trio.fail_after(LONG), pytest.raises(UpstreamError) as caught:
         await asking(upstream).answer("why?")
-    assert caught.value.status == 404
+    assert "the answer is lost" in str(caught.value)
     assert caught.value.maybe_paid
     assert len(upstream.of("ask")) == 1
 
@@ -278,3 +278,27 @@ async def test_a_question_that_was_taken_is_not_asked_again_where_look_ups_say_t
     with pytest.raises(UpstreamError, match="store is disabled"):
         await asking(upstream).answer("why?")
     assert len(upstream.of("ask")) == 1
+
+
+NO_RESPONSE = {"error": "Unexpected endpoint or method. (GET /v1/responses). Returning 200 anyway"}
+
+
+@pytest.mark.parametrize("look", [Error(404), Json(NO_RESPONSE)])
+async def test_an_answer_that_the_api_does_not_know_any_more_is_told_as_lost_and_blames_no_model(
+    autojump_clock: MockClock, look: Reply
+) -> None:
+    upstream = slow(cut_after=1)
+    answer = upstream._reply
+    upstream._reply = lambda asked: answer(asked) if asked.kind == "ask" else look  # type: ignore[method-assign]
+    with trio.fail_after(60), pytest.raises(UnusableReply, match="the answer is lost, though it may have been") as lost:
+        await asking(upstream).answer("why?")
+    assert lost.value.maybe_paid
+    assert "model" not in str(lost.value)
+
+
+async def test_an_answer_that_the_last_event_leaves_out_is_looked_up(autojump_clock: MockClock) -> None:
+    whole = {**bodies.searched(), "background": True, "store": True}
+    upstream = Upstream(script=[as_stream({**whole, "output": []}), Json(whole)])
+    answer = await asking(upstream).answer("why?")
+    assert answer.text
+    assert upstream.kinds == ["ask", "look"]
