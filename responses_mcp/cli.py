@@ -112,9 +112,10 @@ def run(argv: Sequence[str]) -> int:
         return 0
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        if " " not in unknown[0] and Redactor()(unknown[0]) != unknown[0]:  # neither shown nor taken for a question
+        redact = Redactor()
+        if any(" " not in word and redact(word) != word for word in unknown):  # neither shown nor taken for a question
             parser.error("what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY")
-        parser.error(_before_command(argv) or _not_known(unknown, list(parser._option_string_actions)))  # noqa: SLF001  # it has no other name
+        parser.error(redact(_before_command(argv) or _not_known(unknown, list(parser._option_string_actions))))  # noqa: SLF001  # it has no other name
     if not options.stdio and not options.show_config:
         parser.error(f"nothing to do; add --stdio to serve, or a command: {', '.join(COMMANDS)}")
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
@@ -142,9 +143,10 @@ def _before_command(argv: Sequence[str]) -> str | None:
         return None
     from responses_mcp.commands.parser import OF_SERVER  # noqa: PLC0415  # for mistakes alone
 
-    if argv[0].partition("=")[0] in OF_SERVER:
-        return f"leave {argv[0]} out, which is for a server: {program()} {command} …"
-    return f"put {argv[0]} behind the command: {program()} {command} …"
+    name = argv[0].partition("=")[0]  # the value may be a key
+    if name in OF_SERVER:
+        return f"leave {name} out, which is for a server: {program()} {command} …"
+    return f"put {name} behind the command: {program()} {command} …"
 
 
 def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
@@ -164,7 +166,8 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
         return no_option(word, options)
     if " " not in word and get_close_matches(word, COMMANDS, 1):
         return no_command(word, COMMANDS)
-    question = " ".join(words).removeprefix("ask ")  # the whole of it in quotation marks
+    # The whole of it in quotation marks; without secrets before it is cut, which may be within one.
+    question = Redactor()(" ".join(words)).removeprefix("ask ")
     if " " in question or question.endswith("?") or not question.isascii():
         return f'to ask a question, write: {program()} ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
     return no_command(word, COMMANDS)

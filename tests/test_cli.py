@@ -124,7 +124,17 @@ def test_a_mistake_in_the_command_line_is_told_with_what_was_meant(
     assert f"openai-responses-mcp: error: {told}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["sk-proj-{}"], ["sk-{}", "is", "my", "key"], ["--api-key=sk-proj-{}"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sk-proj-{}"],
+        ["sk-{}", "is", "my", "key"],
+        ["--api-key=sk-proj-{}"],
+        ["set-key", "sk-proj-{}"],
+        ["configure", "the", "key", "sk-{}"],
+        ["--stdio", "x", "sk-{}"],
+    ],
+)
 def test_a_key_on_the_command_line_is_not_shown_again_and_told_where_it_belongs(
     capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
@@ -136,6 +146,19 @@ def test_a_key_on_the_command_line_is_not_shown_again_and_told_where_it_belongs(
         "openai-responses-mcp: error: what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY"
         in told
     )
+
+
+@pytest.mark.parametrize(
+    "words", [["Is {} a key that a gateway takes?"], ["Where does a gateway that is asked at night", "take {} from?"]]
+)
+def test_a_question_that_was_meant_is_told_without_a_key_in_it(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.run([word.format("sk-proj-canary0123456789abcdef") for word in words])
+    told = capsys.readouterr().err
+    assert "canary" not in told
+    assert "to ask a question, write: " in told
 
 
 @pytest.mark.parametrize("option", [["--config", "missing.yaml"], ["--config=missing.yaml"]])

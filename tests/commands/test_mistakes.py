@@ -115,6 +115,12 @@ from responses_mcp import cli
         ("ask --api-key=sk-canary why", "there is no option --api-key; the key goes into OPENAI_API_KEY"),
         ("ask --key=sk-canary why", "there is no option --key; the key goes into OPENAI_API_KEY"),
         ("doctor sk-canary-0123456789abcdef", "unrecognized arguments: [redacted]"),
+        ("--api-key=my-canary ask why", "put --api-key behind the command: openai-responses-mcp ask …"),
+        ("--toolsets=my-canary ask why", "leave --toolsets out, which is for a server: openai-responses-mcp ask …"),
+        (
+            "why is Authorization: Bearer 0123456789abcdefghijklmn wrong",
+            'to ask a question, write: openai-responses-mcp ask "why is Authorization: Bearer [redacted] wrong"',
+        ),
         ("install list", "; did you mean --list?"),
         ("install remove codex", "; did you mean --remove?"),
     ],
