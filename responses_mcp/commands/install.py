@@ -27,7 +27,7 @@ from responses_mcp.commands.installed import (
     read_by_server,
     secret_variables,
 )
-from responses_mcp.commands.parser import Parser, not_blank
+from responses_mcp.commands.parser import SERVER, Parser, not_blank
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
@@ -117,7 +117,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     there = _there(options, machine, path)
     if there is None and not _NAME.fullmatch(options.name):
         raise Stop(f"--name: a new entry needs 1 to 40 letters, digits, - or _, got {options.name!r}.", code=WRONG)
-    kept = {} if there is None else {name: said for name, said in there.options.items() if name not in there.unknown}
+    kept = {} if there is None else {name: said for name, said in there.options.items() if name in SERVER}
     if options.toolsets is None:
         options.toolsets = kept.get("--toolsets")
     if options.config is None:

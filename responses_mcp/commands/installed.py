@@ -80,14 +80,27 @@ class Installed(NamedTuple):
         return CLIENTS[self.client].command_in(self.entry)
 
     @property
+    def _before(self) -> int:
+        """How many words of the command stand before what it says to this server."""
+        words = self.command
+        named = [at for at, word in enumerate(words, 1) if _is_ours([word])]
+        named = named or [at for at, word in enumerate(words, 1) if _may_be_ours(word)]
+        # The last of them: before it, a program that fetches this one may name where it is. Behind an option it is a
+        # value, such as a file.
+        begin = named[0] if named else len(words)
+        option = next((at for at in range(begin, len(words)) if words[at].partition("=")[0] in SERVER), len(words))
+        return max((at for at in named if at <= option), default=begin)
+
+    @property
     def options(self) -> dict[str, str | None]:
         """What it says to this server: options with their values, None for one without, in order; also other words."""
-        # The last of them: before it, a program that fetches this one may name where it is.
-        after = [at for at, word in enumerate(self.command, 1) if _is_ours([word])][-1:]
-        after += [at for at, word in enumerate(self.command, 1) if _may_be_ours(word)]
+        words = self.command[self._before :]
+        if "--" in words:  # which ends the options of a program that fetches this one
+            end = words.index("--")
+            words = words[end + 1 :] if all(word.startswith("-") for word in words[:end]) else words[:end]
         found: dict[str, str | None] = {}
         last = ""
-        for word in self.command[after[0] if after else len(self.command) :]:
+        for word in words:
             if word.startswith("-"):
                 last, equals, value = word.partition("=")
                 found[last] = value if equals else None
@@ -100,8 +113,11 @@ class Installed(NamedTuple):
     @property
     def unknown(self) -> list[str]:
         """Which of `options` the server does not have, for which it does not start, or does something else."""
-        if _program(self.command[0]) in _CONTAINERS:  # whose own options may stand behind our name
+        before = self.command[: self._before]
+        if any(_program(word) in _CONTAINERS for word in before):  # whose own options may stand behind our name
             return []
+        if any(word.startswith("--") for word in before[-2:]) and "--stdio" in self.options:
+            return []  # our name may be the value of an option, such as a folder, of a program that is told more
         return [option for option in self.options if option not in SERVER]
 
     @property

@@ -586,21 +586,36 @@ async def test_an_entry_whose_command_fails_is_told_with_the_command_that_puts_i
 
 
 @posix_only
+@pytest.mark.parametrize("words", [["ask"], ["ask", "--", "--stdio"]])
 async def test_an_entry_that_starts_a_command_for_people_is_told_and_not_started(
-    examine: Doctor, tmp_path: Path
+    examine: Doctor, tmp_path: Path, words: list[str]
 ) -> None:
     started = tmp_path / "started"
-    put("codex", tmp_path, {"command": small_server(tmp_path, f"touch {started}"), "args": ["ask"]})
+    put("codex", tmp_path, {"command": small_server(tmp_path, f"touch {started}"), "args": words})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("FAIL", "clients", "gives it ask, which is none of its options", "install codex --write")
     assert started.name not in os.listdir(tmp_path)
 
 
 @posix_only
-async def test_options_of_a_container_are_not_taken_for_those_of_the_server(examine: Doctor, tmp_path: Path) -> None:
-    (tmp_path / "docker").symlink_to(small_server(tmp_path))
-    words = ["run", "--name", "openai-responses-mcp", "-i", "ghcr.io/x/openai-responses-mcp:1", "--stdio"]
-    put("codex", tmp_path, {"command": str(tmp_path / "docker"), "args": words})
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["docker", "run", "--name", "openai-responses-mcp", "-i", "ghcr.io/x/openai-responses-mcp:1", "--stdio"],
+        ["podman", "run", "--name", "openai-responses-mcp", "-i", "image", "--stdio"],
+        ["sudo", "docker", "run", "--name", "openai-responses-mcp", "-i", "image"],
+        ["nix", "run", "github:uchimanajet7/openai-responses-mcp", "--", "--stdio"],
+        ["nix", "run", "github:uchimanajet7/openai-responses-mcp", "--refresh", "--", "--stdio"],
+        ["uv", "--directory", "/src/openai-responses-mcp", "run", "server.py", "--stdio"],
+        ["uv", "--directory=/src/openai-responses-mcp", "run", "server.py", "--stdio"],
+        ["uvx", "--from", "git+https://x.example/openai-responses-mcp", "--python", "3.12", "openai-responses-mcp"],
+    ],
+)
+async def test_words_for_another_program_are_not_taken_for_those_for_the_server(
+    examine: Doctor, tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / words[0]).symlink_to(small_server(tmp_path))
+    put("codex", tmp_path, {"command": str(tmp_path / words[0]), "args": words[1:], "env_vars": ["OPENAI_API_KEY"]})
     report = await examine("--offline", "--client", "codex", start=None)
-    report.line("ok", "start")
-    assert not [line for line in report.lines if "none of its options" in line]
+    report.line("ok", "clients")
+    report.line("ok", "start", "the server answered")

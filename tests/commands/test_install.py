@@ -770,6 +770,31 @@ def test_what_an_entry_with_a_mistyped_command_says_to_this_server_is_kept_too(
     assert entry["args"] == ["--stdio", *(["--toolsets", "answer,search"] if kept else [])]
 
 
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (
+            ["--stdio", "--toolsets", "answer,research", "--debug", "/var/log/openai-responses-mcp"],
+            ["--stdio", "--toolsets", "answer,research", "--debug", "/var/log/openai-responses-mcp"],
+        ),
+        (["nix", "run", "github:x/openai-responses-mcp", "--", "--stdio", "--debug"], ["--stdio", "--debug"]),
+        (
+            ["uv", "--directory", "/src/openai-responses-mcp", "run", "x.py", "--stdio", "--debug"],
+            ["--stdio", "--debug"],
+        ),
+        (["docker", "run", "--name", "openai-responses-mcp", "-i", "image", "--debug"], ["--debug", "--stdio"]),
+    ],
+    ids=["a log called like the program", "two dashes", "a folder called like the program", "a container of its name"],
+)
+def test_an_entry_written_anew_says_to_the_server_what_it_said_and_nothing_of_another_program(
+    install: Install, machine: Machine, words: list[str], kept: list[str]
+) -> None:
+    command, *words = words if words[0] != "--stdio" else ["openai-responses-mcp", *words]
+    put_entry("cursor", machine, {"command": command, "args": words})
+    install("cursor", "--write")
+    assert entry_in("cursor", file_of("cursor", machine).read_text("utf-8"))["args"] == kept
+
+
 def test_an_option_in_an_entry_that_the_server_does_not_have_is_left_out(install: Install, machine: Machine) -> None:
     config = str(put(Path(machine.folder / "c.yaml"), "{}"))
     words = ["--stdoi", "--debug", "/var/log/x", "--toolset", "search", f"--config={config}"]
