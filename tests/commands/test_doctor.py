@@ -624,6 +624,35 @@ async def test_a_variable_that_is_not_read_and_is_nearly_called_as_one_that_is_n
     assert not any(name in line for line in report.lines)
 
 
+async def test_a_variable_that_is_blank_counts_as_one_that_is_not_set(examine: Doctor) -> None:
+    report = await examine("--offline", OPENAI_API_KEY=" ", OPENAI_APIKEY="canary", OPENAI_MODEL="")
+    report.line("warn", "config", "OPENAI_APIKEY is set, and not read", "Fix: did you mean OPENAI_API_KEY?")
+    assert "OPENAI_MODEL" not in str(report.lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "around"),
+    [
+        (
+            "OPENAI_KEY",
+            "canary",
+            {"OPENAI_API_KEY": None},
+        ),  # the key goes by another name, so this one is not read either
+        ("OPENAI_API_BASE", "http://127.0.0.1:1/v1", {}),  # the file says it
+        ("OPENAI_APIKEY", "canary", {}),
+        ("OPENAI_API_TYPE", "openai", {}),
+        ("MODEL_ANSWERING", "canary", {}),
+    ],
+)
+async def test_a_variable_of_another_program_is_not_told(
+    examine: Doctor, tmp_path: Path, name: str, value: str, around: dict[str, str | None]
+) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("openai: {api_key_env: MY_KEY, base_url: http://127.0.0.1:1/v1}", encoding="utf-8")
+    report = await examine("--offline", "--config", str(config), MY_KEY=KEY, **{name: value}, **around)
+    assert f"{name} is set" not in str(report.lines)
+
+
 async def test_a_proxy_that_refuses_is_told(examine: Doctor) -> None:
     async with open_proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n") as proxy:
         report = await examine(HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")

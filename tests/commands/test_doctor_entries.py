@@ -619,3 +619,10 @@ async def test_words_for_another_program_are_not_taken_for_those_for_the_server(
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("ok", "clients")
     report.line("ok", "start", "the server answered")
+
+
+@posix_only
+async def test_a_misnamed_variable_is_not_told_where_an_entry_is_judged(examine: Doctor, tmp_path: Path) -> None:
+    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
+    report = await examine("--offline", "--client", "codex", start=None, OPENAI_APIKEY="canary")
+    assert "OPENAI_APIKEY" not in str(report.lines)

@@ -41,7 +41,7 @@ from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.settings.address import is_loopback
 from responses_mcp.settings.load import LoadedSettings
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, Settings
-from responses_mcp.settings.schema import READ_BY_SERVER
+from responses_mcp.settings.schema import READ_BY_SERVER, SETTINGS
 
 _MISTYPED: Final = 0.9  # of the two names alike
 _OF_OTHERS: Final = {
@@ -77,7 +77,7 @@ def check_configuration(
     yield from findings
     openai = loaded.settings.openai
     if entry is None:
-        yield from _misnamed(os.environ, (*READ_BY_SERVER, *secret_variables(openai)))
+        yield from _misnamed(os.environ, loaded)
     yield check_key(openai, client, entry, manuals=loaded.settings.manuals.root is not None)
     if not has_profiles(loaded.settings):
         yield ok(
@@ -101,11 +101,16 @@ def check_configuration(
         yield from _embeddings(loaded.settings)
 
 
-def _misnamed(environ: Mapping[str, str], read: Sequence[str]) -> Iterator[Finding]:
+def _misnamed(environ: Mapping[str, str], loaded: LoadedSettings) -> Iterator[Finding]:
     """Tell of variables that are nearly called as one that is read and not set; or as others call it."""
+    read = (*READ_BY_SERVER, *secret_variables(loaded.settings.openai))
+    in_files = {each.env for each in SETTINGS if loaded.sources.get(each.key, "").startswith("yaml:")}
     for name in environ:
-        near = _OF_OTHERS.get(name) or next(iter(get_close_matches(name, read, 1, _MISTYPED)), None)
-        if name not in read and near is not None and near not in environ:
+        as_others = _OF_OTHERS.get(name)
+        near = as_others or next(iter(get_close_matches(name, read, 1, _MISTYPED)), None)
+        if name in read or near not in read or not environ[name].strip() or environ.get(near, "").strip():
+            continue
+        if as_others is None or near not in in_files:  # else it is likely for those others
             yield warn("config", f"{name} is set, and not read", f"did you mean {near}?")
 
 
