@@ -16,6 +16,7 @@ SERVER: Final = (*OF_SERVER, "--config", "--debug")
 # What word processors, web pages and input methods make of hyphens, and of a blank.
 _DASHES: Final = "\u2010\u2011\u2013\u2014\u2015\u2212\u30fc\uff0d\uff70"
 _BLANKS: Final = re.compile("[\u00a0\u3000]")
+_OF_KEY: Final = re.compile(r"(?i)(?:^|[-_]|api|openai)key$")
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
@@ -148,7 +149,7 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
     name = word.partition("=")[0]
     if name in OF_SERVER:
         return f"leave {name} out, which is for a server"
-    if "key" in name:
+    if _OF_KEY.search(name):
         return f"there is no option {name}; the key goes into OPENAI_API_KEY"
     longer = [each for each in options if each.startswith(f"-{word}" if len(word) == 2 else name)]
     bare = {each.lstrip("-"): each for each in options}
