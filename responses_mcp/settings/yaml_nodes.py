@@ -19,7 +19,13 @@ from responses_mcp.settings.setting import SINGLE_QUOTES, Given, Kind, Odd, desc
 
 _MEANS_ADDRESS: Final = "did you mean openai.base_url?"
 _URL: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
-_HOST: Final = re.compile(r"\s*(?:[\w-]+\.)+[A-Za-z]{2,}(?=[:/\s]|$)|\s*[\w.-]+:[0-9]+(?=[/\s]|$)")
+_HOST: Final = re.compile(
+    r"\s*(?:[^\s/@]*@)?"
+    r"(?:\[[0-9A-Fa-f:.]+\]|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|(?:[\w-]+\.)+[A-Za-z]{2,}\.?|(?![0-9]+:)[\w.-]+(?=:[0-9]))"
+    r"(?=[:/?#\s]|$)"
+)
+_NO_HOST: Final = re.compile(r"\s*gpt-[0-9]|\S*\.(?:cer|crt|pem)\s*$")  # but a model or a file of certificates
+_OF_HOST: Final = re.compile(r"(?i)(?:base|endpoint|gateway|host|hostname|server|url)$")
 _LONGEST_ADDRESS: Final = 300
 _LONGEST_NAME: Final = 80
 _MOST_SUGGESTIONS: Final = 50
@@ -177,9 +183,12 @@ class _Walk:
         # Or the key would go where it is not meant to go.
         may_be_host = key.startswith("openai.") or meant == "did you mean openai?"
         is_address = key != "$schema" and self._holds_address(node, may_be_host=may_be_host)
+        if isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}str" and node.value.strip():
+            is_address |= may_be_host and _OF_HOST.search(key) is not None
         if is_address or (meant == _MEANS_ADDRESS and node.tag != f"{_TAG}null"):
-            named = "base_url" in meant or (meant and isinstance(node, yaml.MappingNode))
-            cure = meant if named else f"{_MEANS_ADDRESS} If not, remove it"
+            # Not a section, in which the address would stand one level too high.
+            may_help = meant.startswith("write ") or "base_url" in meant or isinstance(node, yaml.MappingNode)
+            cure = meant if meant and may_help else f"{_MEANS_ADDRESS} If not, remove it"
             self._problem(shown, ": unknown key, and perhaps the address that the API key is for", line=line, cure=cure)
             return
         what = ": unknown key, so it does nothing"
@@ -190,7 +199,8 @@ class _Walk:
         self._unknown_left -= 1
         if isinstance(node, yaml.ScalarNode):
             text: str = node.value[:_LONGEST_ADDRESS]
-            return _URL.match(text) is not None or (may_be_host and _HOST.match(text) is not None)
+            is_host = may_be_host and _NO_HOST.match(text) is None and _HOST.match(text) is not None
+            return is_host or _URL.match(text) is not None
         if depth > _MOST_LEVELS or self._unknown_left < 0:  # aliases within aliases come to an end
             return False
         within: list[yaml.Node] = node.value

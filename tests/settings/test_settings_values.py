@@ -308,12 +308,37 @@ def test_an_unknown_key_that_may_mean_the_address_is_a_problem_for_the_key_would
     assert problem(loaded).count("did you mean openai") == 1
 
 
-@pytest.mark.parametrize("value", ["gateway.example", "gateway.example/v1", "10.0.0.3:4000/v1", "localhost:4000"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "gateway.example",
+        "gateway.example/v1",
+        "gateway.example.",
+        "gateway.example?x=1",
+        "user@gateway.example",
+        "例え.jp",
+        "10.0.0.3",
+        "10.0.0.3:4000/v1",
+        "[::1]:4000",
+        "localhost:4000",
+    ],
+)
 def test_an_address_below_openai_needs_no_scheme_to_be_one(value: str, tmp_path: Path) -> None:
-    told = problem(load(tmp_path, f"openai: {{host: '{value}'}}\n"))
+    told = problem(load(tmp_path, f"openai: {{at: '{value}'}}\n"))
     assert "; did you mean openai.base_url? If not, remove it." in told
     told = problem(load(tmp_path, f"opnai: {{host: '{value}'}}\n"))
     assert told.endswith("; did you mean openai?")
+
+
+@pytest.mark.parametrize("name", ["host", "server", "api_endpoint", "apiHost"])
+def test_a_word_below_openai_is_an_address_where_its_key_is_called_so(name: str, tmp_path: Path) -> None:
+    told = problem(load(tmp_path, f"openai: {{{name}: gateway}}\n"))
+    assert "perhaps the address that the API key is for" in told
+
+
+def test_an_address_by_its_dotted_name_is_told_to_be_written_as_mappings(tmp_path: Path) -> None:
+    told = problem(load(tmp_path, "openai.base_url: https://gateway.example/v1\n"))
+    assert told.endswith("; write it as nested mappings, one level a line.")
 
 
 def test_the_misspelled_address_of_something_else_is_told_as_that(tmp_path: Path) -> None:
@@ -328,6 +353,13 @@ def test_the_misspelled_address_of_something_else_is_told_as_that(tmp_path: Path
         "opnai: {organization: org-1}",
         "openai: {model_name: gpt-5.2}",
         "openai: {headers: {a: b}}",
+        "openai: {baseurl: }",
+        "openai: {host: ''}",
+        "openai: {server: true}",
+        "openai: {ca_file: /etc/ssl/corp.pem}",
+        "openai: {ca_file: corp.pem}",
+        "openai: {time: '0:30'}",
+        "openai: {models: [gpt-5.nano]}",
         "openapi: {paths: {}}",
         "notes: 'ask Joe, see https://wiki.example/x'",
         "$schema: https://json.example/schema",
