@@ -36,8 +36,9 @@ def near_zone(name: str) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 - for mistakes alone
     from zoneinfo import available_timezones  # noqa: PLC0415 - few need another zone
 
-    # Those of Etc have signs the other way round: Etc/GMT+9 is nine hours behind.
-    names = sorted(each for each in available_timezones() | set(_FIXED) if not each.startswith("Etc/"))
+    # These have signs the other way round: Etc/GMT+9 is nine hours behind.
+    wrong_way = ("Etc/GMT+", "Etc/GMT-")
+    names = sorted(each for each in available_timezones() | set(_FIXED) if not each.startswith(wrong_way))
     zones = {zone.lower(): zone for zone in names}
     cities = {zone.rpartition("/")[2]: zones[zone] for zone in zones}
     said = name.lower()
