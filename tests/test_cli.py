@@ -149,16 +149,21 @@ def test_a_key_on_the_command_line_is_not_shown_again_and_told_where_it_belongs(
 
 
 @pytest.mark.parametrize(
-    "words", [["Is {} a key that a gateway takes?"], ["Where does a gateway that is asked at night", "take {} from?"]]
+    "words",
+    [
+        ["Is {} a key that a gateway takes?"],
+        ["Where does a gateway at night take all of its", "{} from?"],
+        ["--key of {}"],
+    ],
 )
-def test_a_question_that_was_meant_is_told_without_a_key_in_it(
+def test_a_question_or_an_option_that_was_meant_is_told_without_a_key_in_it(
     capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.run([word.format("sk-proj-canary0123456789abcdef") for word in words])
     told = capsys.readouterr().err
     assert "canary" not in told
-    assert "to ask a question, write: " in told
+    assert ("to ask a question, write: " in told) == (not words[0].startswith("-"))
 
 
 @pytest.mark.parametrize("option", [["--config", "missing.yaml"], ["--config=missing.yaml"]])

@@ -630,6 +630,13 @@ async def test_a_variable_that_is_blank_counts_as_one_that_is_not_set(examine: D
     assert "OPENAI_MODEL" not in str(report.lines)
 
 
+async def test_a_variable_that_a_header_is_read_from_is_no_misnamed_one(examine: Doctor, tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("openai: {headers_env: {api-key: OPENAI_KEY}}", encoding="utf-8")
+    report = await examine("--offline", "--config", str(config), OPENAI_API_KEY=None, OPENAI_KEY="canary")
+    assert "OPENAI_KEY is set" not in str(report.lines)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "around"),
     [

@@ -139,6 +139,32 @@ async def test_an_entry_that_claude_code_keeps_for_this_project_alone_is_judged_
             report.line("ok", "start", "the server answered")
 
 
+async def test_the_command_that_takes_out_an_entry_has_a_name_with_blanks_in_quotation_marks(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = {"command": "openai-responses-mcp", "args": ["--stdio"]}
+    path = put("claude-code", tmp_path, entry, "my own")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["projects"] = {tmp_path.as_posix(): {"mcpServers": {"my own": entry}}}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    report = await examine("--offline", "--client", "claude-code")
+    report.line("warn", "clients", "does not go by my own in", "run \"claude mcp remove 'my own' -s local\"")
+
+
+async def test_a_file_of_the_project_keeps_no_entries_for_this_project_alone(
+    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    servers = {"mcpServers": {"openai-responses": {"command": "/gone/openai-responses-mcp"}}}
+    content = {**servers, "projects": {(tmp_path / "project").as_posix(): servers}}
+    (tmp_path / "project/.mcp.json").write_text(json.dumps(content), encoding="utf-8")
+    report = await examine("--offline", "--client", "claude-code")
+    assert "for this project alone" not in str(report.lines)
+    report.line("FAIL", "clients", "which is not there")
+
+
 @posix_only
 async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examine: Doctor, tmp_path: Path) -> None:
     (tmp_path / "hb" / "pump").mkdir(parents=True)
@@ -586,7 +612,7 @@ async def test_an_entry_whose_command_fails_is_told_with_the_command_that_puts_i
 
 
 @posix_only
-@pytest.mark.parametrize("words", [["ask"], ["ask", "--", "--stdio"]])
+@pytest.mark.parametrize("words", [["ask"], ["ask", "--", "--stdio"], ["--quiet", "openai-responses-mcp", "ask"]])
 async def test_an_entry_that_starts_a_command_for_people_is_told_and_not_started(
     examine: Doctor, tmp_path: Path, words: list[str]
 ) -> None:
@@ -602,7 +628,7 @@ async def test_an_entry_that_starts_a_command_for_people_is_told_and_not_started
     "words",
     [
         ["docker", "run", "--name", "openai-responses-mcp", "-i", "ghcr.io/x/openai-responses-mcp:1", "--stdio"],
-        ["podman", "run", "--name", "openai-responses-mcp", "-i", "image", "--stdio"],
+        ["podman", "run", "-h", "openai-responses-mcp", "-i", "image", "--stdio"],
         ["sudo", "docker", "run", "--name", "openai-responses-mcp", "-i", "image"],
         ["nix", "run", "github:uchimanajet7/openai-responses-mcp", "--", "--stdio"],
         ["nix", "run", "github:uchimanajet7/openai-responses-mcp", "--refresh", "--", "--stdio"],
@@ -624,5 +650,5 @@ async def test_words_for_another_program_are_not_taken_for_those_for_the_server(
 @posix_only
 async def test_a_misnamed_variable_is_not_told_where_an_entry_is_judged(examine: Doctor, tmp_path: Path) -> None:
     put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
-    report = await examine("--offline", "--client", "codex", start=None, OPENAI_APIKEY="canary")
-    assert "OPENAI_APIKEY" not in str(report.lines)
+    report = await examine("--offline", "--client", "codex", start=None, MODEL_ANSWR="canary")
+    assert "MODEL_ANSWR" not in str(report.lines)

@@ -914,7 +914,7 @@ def local_entry(machine: Machine, folder: Path) -> Path:
     return put(file_of("claude-code", machine), json.dumps({"projects": projects}))
 
 
-@pytest.mark.parametrize("within", ["", "repository", "worktree"])
+@pytest.mark.parametrize("within", ["", "repository", "worktree", "worktree by a relative path"])
 def test_an_entry_that_claude_code_keeps_for_one_project_is_told_to_come_first(
     within: str, install: Install, machine: Machine
 ) -> None:
@@ -922,9 +922,10 @@ def test_an_entry_that_claude_code_keeps_for_one_project_is_told_to_come_first(
     if within == "repository":
         (root / ".git").mkdir()
         folder = root / "deep/down"
-    elif within == "worktree":
+    elif within:
         folder = Path(machine.home) / "worktree"
-        put(folder / ".git", f"gitdir: {root / '.git/worktrees/worktree'}\n")
+        main = str(root / ".git/worktrees/worktree")
+        put(folder / ".git", f"gitdir: {main if within == 'worktree' else os.path.relpath(main, folder)}\n")
     folder.mkdir(parents=True, exist_ok=True)
     path = local_entry(machine, root)
     here = replace(machine, folder=folder)

@@ -616,6 +616,23 @@ def test_nobody_is_told_to_take_the_home_folder_for_a_folder_of_manuals(
     assert f"--root {root}." not in err
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs rights that not everybody has")
+@pytest.mark.parametrize(("home", "asked"), [("link", "real"), ("real", "link")])
+def test_the_home_folder_is_known_by_any_of_its_names(
+    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, asked: str
+) -> None:
+    write(tmp_path / "real/guide/index.md", "# Page\n")
+    (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
+    monkeypatch.setenv("HOME", str(tmp_path / home))
+    assert "put it into a new folder" in manuals("ls", "--root", str(tmp_path / asked / "guide"))[2]
+
+
+def test_a_folder_with_blanks_in_its_name_is_told_in_quotation_marks(manuals: Command, tmp_path: Path) -> None:
+    write(tmp_path / "my manuals/guide/index.md", "# Page\n")
+    err = manuals("ls", "--root", str(tmp_path / "my manuals/guide"))[2]
+    assert f"""pass --root "{tmp_path / "my manuals"}".""" in err
+
+
 def test_ls_takes_a_manual_and_a_folder_in_one_word(manuals: Command) -> None:
     assert output(manuals("ls", "guide/auth")) == output(manuals("ls", "guide", "auth"))
 
