@@ -52,9 +52,11 @@ _PART: Final = re.compile(
     r"(?<=\A0[xX])[0-9A-Fa-f]{3,}|(?!(?<=\A0)[xX][0-9A-Fa-f]{3})(?:[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]{2,})"
 )
 
-LETTER: Final = "[0-9a-z\u00aa-\u02af\u0370-\u052f]"
+# Folded ones; signs that Unicode has among them, such as ÷, are none.
+_LETTERS: Final = r"a-z\u00df-\u00f6\u00f8-\u02af\u0370-\u0374\u0376-\u03f5\u03f7-\u0481\u048a-\u052f"
+LETTER: Final = f"[0-9{_LETTERS}]"
 """What goes on a folded word of an alphabet whose words have endings."""
-_INFLECTED: Final = re.compile(r"[a-z\u00aa-\u02af\u0370-\u052f]{0,47}[a-z]")  # what is longer is no word of a language
+_INFLECTED: Final = re.compile(f"[{_LETTERS}]{{0,47}}[a-z]")  # what is longer is no word of a language
 _VOWEL: Final = re.compile("[aeiouy]")
 _BEAT: Final = re.compile("[aeiouy]+[^aeiouy]+")  # vowels and what follows them: about a syllable
 _SHORT: Final = re.compile(r"(?<![aeiouy])[aeiouy][^aeiouywx]\Z")

@@ -262,3 +262,22 @@ def test_a_required_code_is_found_with_and_without_its_hyphen_and_said_to_be(ask
     applied = found(reader, "what does it mean", asked)["applied"]
     assert (applied["required_effect_status"], applied["required_failure_reason"]) == ("required_effective", None)
     assert applied["required_terms_missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("120", "Up to 120°C in oil"),
+        ("N·m", "A torque of 27 N·m is enough"),
+        ("300", "The plate is 200×300"),
+        ("Valider", "Appuyez sur «Valider» pour finir"),
+        ("Fabrikam", "Runs on Fabrikam® only"),
+        ("dónde", "¿Dónde está la palanca?"),
+    ],
+)
+async def test_a_word_is_found_beside_a_sign_that_is_no_letter(tmp_path: Path, asked: str, written: str) -> None:
+    write_manual(tmp_path, "units", {"sought": f"# Page\n{written}.\n", "other": "# Page\nN pages and m rows.\n"})
+    async with open_manuals(ManualsSettings(root=str(tmp_path), in_memory=True)) as manuals:
+        answer = await manuals.search(SearchRequest(asked))
+    assert (answer.rows[0].path, answer.note) == ("sought.md", None)
+    assert answer.rows[0].score > 0.4
