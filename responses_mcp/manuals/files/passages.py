@@ -288,7 +288,7 @@ def _rarest(item: tuple[str, float]) -> tuple[float, int, str]:
 def _window(folded: str, weights: Mapping[str, float], most: float) -> tuple[float, int, int] | None:
     """Return the weight, the beginning and the end of the stretch with the most words, if that is more than `most`.
 
-    Of several, that is the narrowest. Forms of one word count once.
+    Of several, that is the one with the least between the first word and the last. Forms of one word count once.
     """
     events: list[tuple[int, int, str]] = []
     worth: dict[str, float] = {}
@@ -298,25 +298,26 @@ def _window(folded: str, weights: Mapping[str, float], most: float) -> tuple[flo
         worth[root] = max(worth.get(root, 0.0), weight if whole else weight * _PART)
         events += [(begin, end, root) for begin, end in places]
     events.sort()
-    inside: deque[tuple[int, str]] = deque()
+    inside: deque[tuple[int, int, str]] = deque()
     counts: Counter[str] = Counter()
     total = 0.0
     best: tuple[float, int, int] | None = None
     narrow = 0
     for begin, end, root in events:
-        inside.append((begin, root))
+        inside.append((begin, end, root))
         total += 0.0 if counts[root] else worth[root]
         counts[root] += 1
         while end - inside[0][0] > _WIDTH and len(inside) > 1:
-            _, gone = inside.popleft()
+            _, _, gone = inside.popleft()
             counts[gone] -= 1
             total -= 0.0 if counts[gone] else worth[gone]
-        while counts[inside[0][1]] > 1:  # a word that comes again nearer to the others
-            counts[inside.popleft()[1]] -= 1
-        first = inside[0][0]
-        width = end - first + _WIDTH * folded.count("\n", first, end)  # what stands in one line belongs together
-        if total > most + 1e-9 or (best is not None and total > most - 1e-9 and width < narrow):
-            most, best, narrow = max(total, most), (total, first, end), width
+        while counts[inside[0][2]] > 1:  # a word that comes again nearer to the others
+            counts[inside.popleft()[2]] -= 1
+        first, behind, _ = inside[0]
+        # What stands in one line belongs together.
+        width = max(begin - behind, 0) + _WIDTH * folded.count("\n", first, end)
+        if total > most + 1e-9 or (total > most - 1e-9 and width < narrow):
+            most, best, narrow = total, (total, first, end), width
     return best
 
 

@@ -69,6 +69,12 @@ def test_forms_of_one_word_count_once(tmp_path: Path) -> None:
     assert marked(seen(tmp_path, text, "log", "logs", "logged", "rotate")) == "Rotate the logs"
 
 
+def test_of_the_forms_of_a_word_the_first_is_the_place_and_not_the_shortest(tmp_path: Path) -> None:
+    text = f"# A\n\nSettings are written into a file.\n{FILLER * 100}A setting sun.\n{FILLER * 2}"
+    found = seen(tmp_path, text, "setting", "settings")
+    assert (found.match_line, marked(found)) == (3, "Settings")
+
+
 @pytest.mark.parametrize(
     ("written", "word"),
     [("ＰＵＭＰ", "pump"), ("ﾎﾟﾝﾌﾟ", "ポンプ"), ("ポンプ", "ポンプ"), ("Straße", "strasse"), ("ﬁlter", "filter"),
