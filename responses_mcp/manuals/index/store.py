@@ -61,6 +61,16 @@ _PATIENCE: Final = 3.0  # seconds, with a writer that does nothing: it may have 
 _GIVEN_BACK: Final = 1.0  # seconds in which searches that meet the same broken file come to an end
 _SMALL_LOG: Final = 1024 * 1024  # bytes of the journal that may stay on a full disk
 _LARGEST_LOG: Final = 8 * 1024 * 1024  # bytes to which SQLite cuts its journal when it is done with it
+_UNREADABLE: Final = (  # how SQLite begins to say that it cannot make sense of its tables
+    "no such",
+    "vtable constructor",
+    "unsupported file format",
+    "invalid fts5",
+    "unrecognized",
+    "malformed",
+    "parse error in",
+    "error in tokenizer",
+)
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 
 _File = tuple[int, int]  # device and number: a file that replaces another has another number
@@ -89,13 +99,15 @@ def index_path(folder: Path, root: Path) -> Path:
 
 def is_broken(error: Exception) -> bool:
     """Tell whether an error of SQLite says that the file is no index, or not a whole one."""
+    if isinstance(error, UnicodeDecodeError):  # what it says has a piece of the file in it
+        return True
     if not isinstance(error, sqlite3.DatabaseError):
         return False
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:  # raised by Python
         return "decode" in str(error)
     if code == sqlite3.SQLITE_ERROR:  # also what it says to a query that it does not understand
-        return str(error).startswith(("no such", "vtable constructor", "unsupported file format", "invalid fts5"))
+        return str(error).startswith(_UNREADABLE)
     # A constraint fails only when an index contradicts its table.
     return code & 0xFF in (*_BROKEN, sqlite3.SQLITE_CONSTRAINT)
 

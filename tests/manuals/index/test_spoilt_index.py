@@ -75,6 +75,17 @@ def overwrite_pages(file: Path) -> None:
     file.write_bytes(content)
 
 
+def misspell(word: bytes, instead: bytes) -> Callable[[Path], None]:
+    """Return what changes a word in how the tables were made, as a bad disk does."""
+
+    def spoil(file: Path) -> None:
+        content = file.read_bytes()
+        assert word in content
+        file.write_bytes(content.replace(word, instead))
+
+    return spoil
+
+
 def put_another_database(file: Path) -> None:
     other = file.with_name("other")
     running(other, "CREATE TABLE section (a)")
@@ -140,6 +151,10 @@ REPLACED = {
     "nearly all of it": cut(0.99),
     "junk": overwrite_the_header,
     "junk in its pages": overwrite_pages,
+    "an option misspelt": misspell(b"tokenize=", b"tokenizd="),
+    "an option without sense": misspell(b"remove_diacritics", b"remove_diacritibs"),
+    "an option that is no text": misspell(b"tokenize=", b"tokeniz\xff="),
+    "a tokenizer that is no text": misspell(b"unicode61", b"unicode\xff1"),
     "another database": put_another_database,
     "a read-only file": put_a_read_only_file,
     "no folder": remove_folder,
