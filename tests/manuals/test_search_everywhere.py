@@ -1,5 +1,6 @@
 """A search of all manuals: one budget for all of them, cancelled as one, and stopped by none that is broken or busy."""
 
+import json
 import sqlite3
 import threading
 import time
@@ -17,7 +18,7 @@ from responses_mcp.manuals.files import passages as reading
 from responses_mcp.manuals.index import store
 from responses_mcp.manuals.index import update as index
 from responses_mcp.manuals.library import Library
-from responses_mcp.manuals.requests import SearchRequest
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
 from responses_mcp.manuals.results.search_results import SearchResults
 from responses_mcp.manuals.search import candidates, query
 from responses_mcp.manuals.search.candidates import Reader
@@ -91,6 +92,36 @@ async def test_further_sections_of_a_file_make_room_for_other_files(root) -> Non
     async with opened(root) as manuals:
         paths = [row.path for row in (await searched(manuals, "plums", limit=5)).rows]
     assert "one.md" in paths
+
+
+@pytest.mark.parametrize("kind", ["md", "json"])
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("AL2555", "Code AL-2555 stops it."),
+        ("AL2555 code", "Code AL-2555 stops it."),
+        ("what does AL-2555 stand for", "Code AL2555 stops it."),
+        ("management", "The manager signs it."),
+        ("management of boxes", "The manager signs it."),
+        ("getElementById", "An element is a node."),
+        ("snakeCaseName", "Set snake_case_name here."),
+        ("0xDEADBEEF", "DEADBEEF is the mark."),
+    ],
+)
+async def test_the_place_is_where_another_spelling_a_relative_or_a_part_of_a_word_stands(
+    tmp_path, asked, written, kind
+) -> None:
+    lines = [*["Some words of boxes."] * 500, written, *["Some words of boxes."] * 100]
+    (tmp_path / "root/office").mkdir(parents=True)
+    text = json.dumps(lines, indent=0) if kind == "json" else "\n".join(["# Page", *lines])
+    (tmp_path / f"root/office/page.{kind}").write_text(text, "utf-8")
+    async with opened(tmp_path / "root") as manuals:
+        found = await searched(manuals, asked)
+        trace = await manuals.find(FindRequest(asked, "office", ("page",)))
+        hits = await manuals.hits_with_passages(HitsRequest(trace["trace_id"]))
+    [best, *_] = [row for row in found.rows if row.snippet and written[:-1] in row.snippet.text]
+    assert best.match_line in (501, 502)
+    assert best.match_line in [item["ref"]["match_line"] for item in hits["items"]]
 
 
 async def test_manuals_are_named_as_on_disk_and_once(root) -> None:

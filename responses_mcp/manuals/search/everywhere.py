@@ -237,7 +237,8 @@ class Everywhere:
         path = key[0][len(manual_id) + 1 :]
         title = scored.row.title or path.rpartition("/")[2]
         matched = words_of(scored, self._words)
-        return Ranked(manual_id, path, key[1], title, matched, sought_in(scored, self._words, (), matched), score)
+        sought = sought_in(scored, self._words, terms(self._query), (), matched)
+        return Ranked(manual_id, path, key[1], title, matched, sought, score)
 
 
 def _wholes(word: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from responses_mcp.manuals.results import diagnosis
 from responses_mcp.manuals.results.claims import claim_graph, empty_graph
 from responses_mcp.manuals.results.decomposition import sub_queries
 from responses_mcp.manuals.search.candidates import frequency
-from responses_mcp.manuals.search.query import required_term, words
+from responses_mcp.manuals.search.query import required_term, terms, words
 from responses_mcp.manuals.search.ranking import RRF_K, TIME_BUDGET, Gate, Key, Ranking, Search, rank
 from responses_mcp.manuals.search.scoring import sought_in, words_of
 from responses_mcp.manuals.search.selection import Selection, select
@@ -85,7 +85,10 @@ def find(
             paths, len(gaps), scanned_files=reader.manual.files, scanned_nodes=reader.manual.sections
         ),
         "candidates": rows,
-        "sought": [sought_in(each, asked, used, row["token_hits"]) for each, row in zip(found, rows, strict=True)],
+        "sought": [
+            sought_in(each, asked, terms(request.query), used, row["token_hits"])
+            for each, row in zip(found, rows, strict=True)
+        ],
         "gaps": gaps,
         "gate_runs": [_gate_run(gate, ranking, cutoff) for gate in (ranking.g0, ranking.g_req)],
         "fusion_debug": _fusion_debug(request.manual_id, ranking, selection, rows),

@@ -15,7 +15,14 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Final
 
-from responses_mcp.manuals.search.query import RequiredTerm, Term, as_written, is_grammar, longest_parts
+from responses_mcp.manuals.search.query import (
+    RequiredTerm,
+    Term,
+    as_written,
+    is_grammar,
+    longest_parts,
+    other_spellings,
+)
 from responses_mcp.manuals.words import foldable, normalise, runs
 from responses_mcp.settings.model import LexicalSettings
 
@@ -376,19 +383,30 @@ def words_of(found: Scored, words: Sequence[Term]) -> dict[str, int]:
 
 
 def sought_in(
-    found: Scored, words: Sequence[Term], required: Sequence[RequiredTerm], matched: Mapping[str, int]
+    found: Scored,
+    words: Sequence[Term],
+    asked: Sequence[Term],
+    required: Sequence[RequiredTerm],
+    matched: Mapping[str, int],
 ) -> dict[str, int]:
     """Return what shows where in a row the match is, and how often it stands there.
 
-    That is the words that `matched`, as `words_of` has them, and the required terms that the row has; where it has none
-    of them, the words that are parts of names in it.
+    That is the words that `matched`, as `words_of` has them, and the required terms that the row has. Of a word that
+    its text lacks it is what was `asked` for beside it: its other spellings and its relatives, or else its parts. Where
+    it has none of them, it is the words that are parts of names in it.
     """
     sought = dict(matched)
-    terms = [each for term, has in zip(required, found.required, strict=False) if has for each in term.spellings]
-    if not terms and sought:
-        return sought
     text = found.row.text or found.row.body
-    for term in terms or words:
+    for word in words:
+        if not word.is_in_letters or word.words(text):
+            continue
+        of_it = [each for each in asked if word.text in (each.text, each.part_of)]
+        alike = (word.text, *other_spellings(word.text))
+        spelled = [there for each in of_it if each.text in alike for there in each.words(text)]
+        for there in spelled or [part for each in of_it for part in each.words(text)]:
+            sought[there] = sought.get(there, 0) + (there not in matched)
+    terms = [each for term, has in zip(required, found.required, strict=False) if has for each in term.spellings]
+    for term in terms or ([] if sought else words):
         root = term.text if term.pattern is None else term.root
         for standing in term.words(text) or [each for each in (term.text, root) if each in text][:1]:
             if standing not in matched:
