@@ -64,6 +64,16 @@ _DOUBLED: Final = re.compile(r"(?<=..)([^aeiouylsz])\1\Z")
 _ENDINGS: Final = ("", "e", "s", "es", "ed", "ing", "ings", "ion", "ions")
 _MOST_REMEMBERED: Final = 4096
 
+_LIKE_LATIN: Final = (  # their plurals look like status or analysis, or are too short for the rules
+    "abi", "ad", "alibi", "api", "cd", "cli", "cpu", "db", "emoji", "emu", "gpu", "gui", "guru", "id", "ip", "kanji",
+    "mcu", "menu", "npu", "pc", "pr", "psu", "ski", "submenu", "taxi", "tpu", "tui", "tv", "ui", "uri", "vm", "wiki",
+)  # fmt: skip
+_LIKE_PLURALS: Final = ("alias", "atlas", "bias", "bus", "canvas", "gas", "lens")
+_NOUNS: Final = {
+    **{f"{noun}s": noun for noun in _LIKE_LATIN},
+    **{form: noun for noun in _LIKE_PLURALS for form in (noun, f"{noun}es")},
+}
+
 
 def normalise(text: str) -> str:
     """Fold what writers spell in several ways: width, case, hyphens, white space, characters that nobody sees."""
@@ -136,9 +146,11 @@ def stem(word: str) -> str:
     These are the inflections of Porter's stemmer and the nouns in -ion, but no further derivations: standardization is
     a form of standardize and not of standard.
     """
-    if len(word) < 4 or not _INFLECTED.fullmatch(word):
-        return word
+    if len(word) < 4 or word in _NOUNS or not _INFLECTED.fullmatch(word):
+        return _NOUNS.get(word, word)
     word = without_inflection(word)
+    if word.endswith("ie") and len(word) > 4:
+        word = f"{word[:-2]}y"  # as those of policy, the plurals of cookie and movie end in -ies
     if len(word) > 3:
         word = without_final_e(word)
     if word.endswith(("sion", "tion")) and beats(word[:-3]) > 1:

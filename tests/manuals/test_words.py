@@ -112,7 +112,10 @@ def test_hiragana_is_known() -> None:
         "generate generates generated generation", "virtualize virtualized virtualization", "class classes",
         "cache caches cached caching", "apply applies applied applying", "try tries tried trying", "index indexes indexed",
         "stop stops stopped stopping", "plan plans planned", "connect connected connection connections", "set sets setting",
-        "string strings", "stuff stuffed stuffing", "need needs needed", "translate translation", "status", "naïve naïves", "v2", "217",
+        "string strings", "stuff stuffed stuffing", "need needs needed", "translate translation", "status",
+        "api apis", "cpu cpus", "menu menus", "emoji emojis", "id ids", "vm vms", "alias aliases aliased aliasing",
+        "canvas canvases", "lens lenses", "bus buses", "gas gases", "bias biases biased", "cookie cookies", "movie movies",
+        "tie ties", "die dies", "naïve naïves", "v2", "217",
     ],
 )  # fmt: skip
 def test_the_forms_of_a_word_are_one_word(words: str) -> None:
@@ -127,6 +130,7 @@ def test_the_forms_of_a_word_are_one_word(words: str) -> None:
     [
         "virtual virtualization", "note not", "plane plan", "file fill", "string str", "controller control", "use us",
         "electronic electron", "standard standardization", "rate rat", "hope hop", "class clas", "thing th", "v2 v2s",
+        "alias alia", "canvas canva", "lens len", "bus bu", "cook cookie", "it its", "a as", "stat status",
     ],
 )  # fmt: skip
 def test_words_that_only_look_alike_are_others(words: str) -> None:
