@@ -12,7 +12,7 @@ from itertools import chain
 from operator import add
 from typing import Final
 
-FOLDING: Final = 7
+FOLDING: Final = 8
 
 # Soft hyphens, zero-width characters, marks of direction, variation selectors; and halves of surrogate pairs, which no
 # database can hold.
@@ -23,6 +23,8 @@ _UNSEEN: Final = re.compile(
 # Marks on one letter are sorted by NFKC in time in proportion to their square, so it is given pieces. Each ends before
 # a character that joins nothing before it, unless there is none in 500.
 _PIECE: Final = re.compile("(?s:.{1,500})[^\0-\x7f\u3001\u3002\u4e00-\u9fff]{0,500}")
+# What NFKC would join to the word before it: marks of trade, and the numbers of notes. Units as in km² stay whole.
+_RAISED: Final = re.compile("[\u2120\u2122]|(?<=[A-Za-z]{3})(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u2079])")
 _DASH: Final = re.compile("[\u2010-\u2015\u2043\u2212]")  # those that NFKC leaves
 
 # Kanji and kana, without the long vowel mark: writers put it or leave it out at will (コレクタ, コレクター).
@@ -76,12 +78,14 @@ _NOUNS: Final = {
 
 
 def normalise(text: str) -> str:
-    """Fold what writers spell in several ways: width, case, hyphens, white space, characters that nobody sees."""
+    """Fold what writers spell in several ways: width, case, hyphens, apostrophes, blanks, characters nobody sees."""
     if text.isascii():
         folded = text.lower()
     else:
-        pieces = (unicodedata.normalize("NFKC", piece) for piece in _PIECE.findall(_UNSEEN.sub("", text)))
-        folded = _DASH.sub("-", "".join(pieces)).casefold()
+        pieces = (
+            unicodedata.normalize("NFKC", piece) for piece in _PIECE.findall(_RAISED.sub(" ", _UNSEEN.sub("", text)))
+        )
+        folded = _DASH.sub("-", "".join(pieces)).replace("\u2019", "'").casefold()
     return " ".join(folded.split())
 
 
