@@ -184,6 +184,8 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("相続税のバルブ", "相続税"),
         ("漢方薬 バルブ", "漢方薬"),
         ("バルブは何円ですか、何日で届きますか", None),
+        ("バルブは税込何円ですか", None),
+        ("バルブの幾何学", "幾何学"),
         ("庭のバルブ", "庭"),
         ("毎晩決まったバルブ", None),
         ("open FileHandle", None),
@@ -231,6 +233,14 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
         assert found["results"]
         told = found.get("note", "").partition("No manual searched has, spelled like this: ")[2]
         assert told == (f"{unknown}." if unknown else "")
+
+
+async def test_how_many_is_no_word_that_a_good_answer_lacks(tmp_path: Path) -> None:
+    write(
+        tmp_path, "m/a.md", "# バルブ\n\nバルブは注文から三日かかる。\n\n# 電極\n\n電極の話。\n\n# 別\n\n漢方薬の話。\n"
+    )
+    async with desk(settings_for(tmp_path)) as here:
+        assert "note" not in await searched(here, "バルブは何日で届きますか")
 
 
 @pytest.mark.parametrize("query", ["犬を連れて泊まれる部屋", "犬は泊まれますか", "泊まれる犬"])

@@ -39,7 +39,7 @@ _ONE: Final = re.compile(r"[a-z]?[0-9]+(?:[.,:][0-9]+)*|\S*(?:://|@)\S*")
 _FILE_NAME: Final = re.compile(r"\w\.(md|json)(?!\w)")
 _NUMBERED: Final = re.compile("第[0-9]+[\u3400-\u9fff]")  # such as 第12条, which is one word to those who ask for it
 _CODE: Final = re.compile("(?=.*[0-9])(?:.*[_-]|0x)")
-_HOW_MANY: Final = "何"  # of which only the answer stands in a text: 何円, 何日
+_HOW_MANY: Final = re.compile("^何|(?<!幾)何.?$")  # of which only the answer stands in a text: 何日, 税込何円
 _MOST_ASKED: Final = 8  # codes of a question that are asked for by themselves, in each manual
 _FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
@@ -137,7 +137,11 @@ class Everywhere:
         shares = {each.text: (RELATED if each.text in known.related else bool(having[each.match])) for each in sought}
         there = sum(weight * shares[each.text] for weight, each in weights)
         of_names = _FILE_NAME.findall(normalise(self._query))  # which say nothing if no manual has them
-        missing = sum(weight * (1 - shares[each.text]) for weight, each in weights if each.text not in of_names)
+        missing = sum(
+            weight * (1 - shares[each.text])
+            for weight, each in weights
+            if each.text not in of_names and not _HOW_MANY.search(each.text)
+        )
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
 
         def is_there(match: str) -> bool:
@@ -147,7 +151,7 @@ class Everywhere:
             each
             for each in self._words
             if each.text not in of_names
-            and not each.text.startswith(_HOW_MANY)
+            and not _HOW_MANY.search(each.text)
             and self._is_unknown(each, having, known.related)
         ]
         codes = [each for each in unknown if each.is_number]
