@@ -211,6 +211,9 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("valve tn-999-k", "tn-999-k"),
         ("第99条のバルブ", "第99条"),
         ("第１２条のバルブ", None),
+        ("第12条の2のバルブ", None),
+        ("第12条の3つのバルブ", None),
+        ("第12条の3のバルブ", "第12条の3"),
         ("treat cats read-only, state-of-the-file", None),
         ("treat cats on the 104 and 999", None),
         ("Übergröße of cats", "übergrösse"),
@@ -226,7 +229,7 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
     write(
         tmp_path,
         "valves/c.md",
-        "# TN-4100K\n\nSection E, K or 第 3 章: 999 of 99, x86, a state to read, only 第12条. Grüße\n\nAB-12345678, 様式 M-7.\n",
+        "# TN-4100K\n\nSection E, K or 第 3 章: 999 of 99, x86, a state to read, only 第12条の2. Grüße\n\nAB-12345678, 様式 M-7.\n",
     )
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, query)
