@@ -177,11 +177,13 @@ class Manuals:
         )
         meant = meant_by(found.no_such_path, names, "manual_id {}", " and path_prefix {}")
         results = replace(_results(found, texts, why), unplaced=unplaced, meant=meant)
-        fits = not (results.fits_badly or results.unknown)
-        if fits or results.no_such_path is not None or results.unsearched:
+        fits = not (results.fits_badly or (results.unknown and results.complete))
+        if fits or results.no_such_path is not None:
             return results
-        no_files = not results.rows and not await self._threads.run(
-            lambda library, check: library.folder.has_files(names, check)
+        no_files = (
+            results.complete
+            and not results.rows
+            and not await self._threads.run(lambda library, check: library.folder.has_files(names, check))
         )
         if request.manual_ids:
             return replace(results, no_files=no_files)

@@ -420,6 +420,11 @@ async def test_files_beside_the_manuals_are_told_where_nothing_fits_well_and_in_
         assert "note" not in await searched(here, "spare impeller")
         assert "front-desk.md" in (await searched(here, "the spare impeller of a dog"))["note"]
         assert "note" not in await searched(here, "seals", manual_id="pumps")
+    (root / "pumps/no-text.md").write_bytes(b"\x89PNG\0\xff" * 99)
+    async with desk(settings_for(root)) as here:
+        found = await searched(here, "spare microchip of a stray dog")
+        assert not found["complete"]
+        assert "front-desk.md" in found["note"]
 
 
 async def test_a_folder_without_manuals_is_told_and_not_that_other_words_would_help(tmp_path: Path) -> None:
