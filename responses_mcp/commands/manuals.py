@@ -329,9 +329,10 @@ def _say_row(rank: int, row: SearchRow) -> None:
 
 
 def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.Namespace) -> str:
+    path = f"./{row.path}" if row.path.startswith("-") else row.path  # else it would be taken for an option
     if row.char_offset is not None:  # far along its line, which may be all of the file
-        return _command(settings, options, "read", row.manual_id, row.path, "--char", str(row.char_offset))
-    return _command(settings, options, "read", row.manual_id, row.path, "--line", str(row.match_line or row.line))
+        return _command(settings, options, "read", row.manual_id, path, "--char", str(row.char_offset))
+    return _command(settings, options, "read", row.manual_id, path, "--line", str(row.match_line or row.line))
 
 
 def _command(settings: ManualsSettings, options: argparse.Namespace, *command: str) -> str:

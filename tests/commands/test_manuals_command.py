@@ -459,8 +459,9 @@ def test_find_shows_rank_title_place_and_text_and_how_to_read_on(manuals: Comman
     assert lines[-2:] == ["", "Read it: openai-responses-mcp manuals read guide auth/tokens.md --line 5"]
 
 
-def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, root: Path, tmp_path: Path) -> None:
-    write(tmp_path / "my library/a b/the file.md", "# One\n\nSomething about widgets.\n")
+@pytest.mark.parametrize("name", ["the file.md", "-rf.md"])
+def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, tmp_path: Path, name: str) -> None:
+    write(tmp_path / "my library/a b" / name, "# One\n\nSomething about widgets.\n")
     library = ["--root", str(tmp_path / "my library")]
     last = output(manuals("find", "widgets", *library)).splitlines()[-1]
     command = shlex.split(last.removeprefix("Read it: "))
