@@ -163,7 +163,7 @@ async def test_a_client_that_asks_for_progress_hears_how_the_search_goes(toolset
     phases: list[str] = []
     async with aclosing(toolset):
         await toolset.tools[2].handler(CallContext(1, phases.append), FIND)
-    assert phases == ["indexing guide: 0 of 3 files"]
+    assert phases == ["indexing guide: 0 of 3 files", "indexing guide: 3 of 3 files"]
 
 
 async def test_japanese_stays_readable_and_what_cannot_be_written_is_replaced() -> None:
