@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
@@ -33,6 +34,9 @@ _MORE: Final = 30  # seconds that a client waits longer than the server, so that
 _FIXED_LIMIT: Final = 60  # seconds of one call in Claude Desktop
 _WITHIN_FIXED_LIMIT_MS: Final = 55_000
 _FOREVER: Final = 2**53  # of any unit; a file may hold numbers that no division can take
+_NAME: Final = "(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+_DEFAULT: Final = "(?::-(?P<default>[^}]{0,1000}))?"  # what stands behind the name for a variable that is not set
+_ENV: Final = re.compile(rf"\$\{{env:{_NAME}\}}")
 _START_LIMIT: Final = 30  # seconds that Codex is told to wait for the start
 
 
@@ -126,11 +130,12 @@ class Members:
 class Client(ClientLimits):
     """A client. `project_file` is relative to the project, None if the client has no such file.
 
-    `reference` is how its file refers to the environment variable NAME; None if it cannot. `inherits` tells that all of
-    its own environment reaches the server anyway. `limit` is the member of an entry that says how long it waits for a
-    call, and how many of its units are a second. `empties` tells that a variable that is not set arrives
-    empty, and not as the reference to it. `trust` is what lets it call tools without asking, `untrusted` what it does
-    else. `check` says how to see that it has the server; `{program}` in it stands for the command of this program.
+    `reference` is how its file refers to the environment variable NAME; None if it cannot. `references` finds all ways
+    in which it can. `inherits` tells that all of its own environment reaches the server anyway. `limit` is the member
+    of an entry that says how long it waits for a call, and how many of its units are a second. `empties` tells that a
+    variable that is not set arrives empty, and not as the reference to it. `trust` is what lets it call tools without
+    asking, `untrusted` what it does else. `check` says how to see that it has the server; `{program}` in it stands for
+    the command of this program.
     """
 
     user_file: Callable[[Machine], PurePath]
@@ -139,6 +144,7 @@ class Client(ClientLimits):
     container: str = "mcpServers"
     members: Members = Members()
     reference: str | None = None
+    references: re.Pattern[str] | None = None
     inherits: bool = False
     empties: bool = False
     limits: Callable[[Server], dict[str, Any]] = lambda _: {}
@@ -262,6 +268,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".mcp.json",
         dialect="json",
         reference="${NAME}",
+        references=re.compile(rf"\$\{{{_NAME}{_DEFAULT}\}}"),
         inherits=True,
         limits=_milliseconds,
         limit=("timeout", 1000),
@@ -287,6 +294,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".cursor/mcp.json",
         dialect="jsonc",
         reference="${env:NAME}",
+        references=_ENV,
         check="Start Cursor again, and look under Settings, MCP.",
     ),
     "vscode": Client(
@@ -296,6 +304,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         dialect="jsonc",
         container="servers",
         reference="${env:NAME}",
+        references=_ENV,
         limits=lambda _: {"type": "stdio"},
         check="In VS Code, look at it with 'MCP: List Servers'.",
     ),
@@ -323,6 +332,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".gemini/settings.json",
         dialect="json with comments",
         reference="$NAME",
+        references=re.compile(rf"\$(?P<brace>\{{)?{_NAME}(?(brace){_DEFAULT}\}})"),
         empties=True,
         limits=_milliseconds,
         limit=("timeout", 1000),
@@ -337,6 +347,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=None,
         dialect="json",
         reference="${env:NAME}",
+        references=_ENV,
         check="In Windsurf, press the refresh button of the MCP servers.",
     ),
     "zed": Client(
@@ -360,6 +371,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         container="mcp",
         members=Members(arguments=None, variables="environment", switch="enabled"),
         reference="{env:NAME}",
+        references=re.compile(rf"\{{env:{_NAME}\}}"),
         inherits=True,
         limits=lambda server: {"type": "local", **_milliseconds(server)},
         limit=("timeout", 1000),

@@ -29,7 +29,6 @@ _CONTAINERS: Final = ("docker", "podman")
 _WITH_LOCAL: Final = "claude-code"
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
-_VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 # What a client that passes little on gives to every server.
 _ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _ON_WINDOWS: Final = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE")
@@ -255,9 +254,12 @@ def _program(word: str) -> str:
 
 def _filled(text: str, client: Client, environ: Mapping[str, str]) -> str:
     """Return a value with the variables that it refers to filled in, those that are not set as the client does it."""
-    if client.reference is None:
+    if client.references is None:
         return text
-    for name in sorted(set(_VARIABLE.findall(text)), key=len, reverse=True):
-        if name in environ or client.empties:
-            text = text.replace(client.reference.replace("NAME", name), environ.get(name, ""))
-    return text
+
+    def value(reference: re.Match[str]) -> str:
+        default = reference.groupdict().get("default")
+        unset = "" if client.empties else reference[0]
+        return environ.get(reference["name"], unset if default is None else default)
+
+    return client.references.sub(value, text)

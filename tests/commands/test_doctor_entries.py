@@ -209,6 +209,16 @@ async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examin
         ("codex", {"env_vars": ["OPENAI_API_KEY"], "env": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, "),
         ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, , x"),
         (
+            "gemini",
+            {"env": {"OPENAI_API_KEY": "${OPENAI_API_KEY}", "MODEL_ANSWER": "${NO_SUCH:-a}-$ELSE"}},
+            f"{KEY}, a-x, x",
+        ),
+        (
+            "claude-code",
+            {"env": {"OPENAI_API_KEY": "${OPENAI_API_KEY:-}", "MODEL_ANSWER": "${NO_SUCH:-a}", "ELSE": "${NO_SUCH}"}},
+            f"{KEY}, a, ${{NO_SUCH}}",
+        ),
+        (
             "cursor",
             {"env": {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}", "ELSE": "${env:NO_SUCH}"}},
             f"{KEY}, , ${{env:NO_SUCH}}",
