@@ -75,8 +75,9 @@ class Installed(NamedTuple):
 
     @property
     def command(self) -> list[str]:
-        """What the entry starts, with its arguments."""
-        return CLIENTS[self.client].command_in(self.entry)
+        """What the entry starts, with its arguments, as the client fills them in."""
+        client = CLIENTS[self.client]
+        return [_filled(word, client, self.machine.environ) for word in client.command_in(self.entry)]
 
     @property
     def _before(self) -> int:
@@ -144,7 +145,7 @@ class Installed(NamedTuple):
             own = {name: around[name] for name in named if name in around}
         values = {name: as_variable(value) for name, value in self.given.items()}
         given = {name: value for name, value in values.items() if isinstance(value, str)}
-        return own | {name: _filled(value, client, around) for name, value in given.items()}
+        return own | {name: _filled(value, client, around, empties=client.empties) for name, value in given.items()}
 
 
 class Unreadable(NamedTuple):
@@ -252,14 +253,14 @@ def _program(word: str) -> str:
     return re.split(r"[/\\]", word)[-1].removesuffix(".exe")
 
 
-def _filled(text: str, client: Client, environ: Mapping[str, str]) -> str:
-    """Return a value with the variables that it refers to filled in, those that are not set as the client does it."""
+def _filled(text: str, client: Client, environ: Mapping[str, str], *, empties: bool = False) -> str:
+    """Return a text with the variables that it refers to filled in; of one that is not set, the reference may stay."""
     if client.references is None:
         return text
 
     def value(reference: re.Match[str]) -> str:
         default = reference.groupdict().get("default")
-        unset = "" if client.empties else reference[0]
+        unset = "" if empties else reference[0]
         return environ.get(reference["name"], unset if default is None else default)
 
     return client.references.sub(value, text)

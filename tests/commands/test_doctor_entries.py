@@ -246,6 +246,37 @@ async def test_for_one_client_the_server_is_started_by_its_entry_with_what_it_pa
 
 
 @posix_only
+@pytest.mark.parametrize(
+    ("client", "reference"),
+    [
+        ("claude-code", "${FOLDER}"),
+        ("claude-code", "${NO_SUCH:-%s}"),
+        ("gemini", "$FOLDER"),
+        ("cursor", "${env:FOLDER}"),
+        ("opencode", "{env:FOLDER}"),
+    ],
+)
+async def test_a_command_and_its_arguments_are_filled_in_as_the_client_does_it(
+    examine: Doctor, tmp_path: Path, client: str, reference: str
+) -> None:
+    program, config = small_server(tmp_path), tmp_path / "c.yaml"
+    config.write_text("model_profiles: {answer: {model: model-of-the-file}}\n", encoding="utf-8")
+    folder = reference.replace("%s", str(tmp_path))
+    words = [f"{folder}/bin/openai-responses-mcp", "--stdio", "--config", f"{folder}/c.yaml"]
+    joined = CLIENTS[client].members.arguments is None
+    key = {
+        CLIENTS[client].members.variables: {
+            "OPENAI_API_KEY": (CLIENTS[client].reference or "").replace("NAME", "OPENAI_API_KEY")
+        }
+    }
+    put(client, tmp_path, {"command": words if joined else words[0], **({} if joined else {"args": words[1:]}), **key})
+    report = await examine("--offline", "--client", client, start=None, FOLDER=str(tmp_path))
+    report.line("ok", "clients", f"starts {program}, by ")
+    report.line("ok", "models", "model-of-the-file")
+    report.line("ok", "start", "lists the tools answer.")
+
+
+@posix_only
 async def test_an_entry_that_is_turned_off_is_told(examine: Doctor, tmp_path: Path) -> None:
     put("goose", tmp_path, {"cmd": small_server(tmp_path), "args": ["--stdio"], "enabled": False})
     report = await examine("--offline")
