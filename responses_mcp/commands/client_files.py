@@ -44,6 +44,12 @@ def texts_in(value: object) -> list[str]:
     return [each for each in cast("list[object]", value) if isinstance(each, str)] if isinstance(value, list) else []
 
 
+def variables_in(value: object) -> list[str]:
+    """Return the names in a list of variables; one of Codex's may be a table that has the name in it."""
+    each = cast("list[object]", value) if isinstance(value, list) else []
+    return texts_in([(as_table(one) or {}).get("name", one) for one in each])
+
+
 def as_variable(value: object) -> object:
     """Return a number, or true or false, as the text that a variable can have; other values as they are."""
     if isinstance(value, bool):

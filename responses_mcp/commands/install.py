@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
-from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table, as_variable, texts_in
+from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table, as_variable, variables_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Server, this_machine
 from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
 from responses_mcp.commands.example_profiles import offer_profiles
@@ -395,7 +395,8 @@ def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: 
         if given and not merged[variables]:
             del merged[variables]
     if names is not None and isinstance(before.get(names), list):
-        merged[names] = [*before[names], *(each for each in entry[names] if each not in before[names])]
+        there = variables_in(before[names])
+        merged[names] = [*before[names], *(each for each in entry[names] if each not in there)]
     limit, _ = client.limit or ("", 1)
     waits = before.get(limit)
     if isinstance(waits, int | float) and waits > entry.get(limit, waits):
@@ -415,7 +416,7 @@ def _difference(client: Client, old: Any, new: Any, ours: Mapping[str, Any]) -> 
                 folder = path == f"{client.members.variables}.MANUALS_ROOT"
                 known = side[path] if folder else shown.get(path)
                 if path == client.members.names:
-                    known = [*texts_in(known), *READ_BY_SERVER]
+                    known = [*variables_in(known), *READ_BY_SERVER]
                 yield f"  {mark} {path or 'all of it'}: {_shown(side[path], known, program=program)}"
 
 
@@ -500,7 +501,7 @@ def _named_in(entry: Mapping[str, Any], client: Client) -> set[str]:
     variables = as_table(entry.get(client.members.variables)) or {}
     reference = client.reference or ""
     named = {name for name, value in variables.items() if value == reference.replace("NAME", name)}
-    return {*named, *texts_in(entry.get(client.members.names or ""))}
+    return {*named, *variables_in(entry.get(client.members.names or ""))}
 
 
 def _is_installed() -> bool:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, as_variable, texts_in
+from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, as_variable, variables_in
 from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.parser import SERVER
@@ -141,7 +141,7 @@ class Installed(NamedTuple):
             own = {name: around[name] for name in around if name not in secrets}
         else:
             always = _ON_WINDOWS if self.machine.system == "windows" else _ALWAYS
-            named = (*always, *texts_in(self.entry.get(client.members.names or "")))
+            named = (*always, *variables_in(self.entry.get(client.members.names or "")))
             own = {name: around[name] for name in named if name in around}
         values = {name: as_variable(value) for name, value in self.given.items()}
         given = {name: value for name, value in values.items() if isinstance(value, str)}

@@ -207,6 +207,7 @@ async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examin
     ("client", "entry", "seen"),
     [
         ("codex", {"env_vars": ["OPENAI_API_KEY"], "env": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, "),
+        ("codex", {"env_vars": ["ELSE", {"name": "OPENAI_API_KEY", "source": "local"}]}, f"{KEY}, , x"),
         ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY", "MODEL_ANSWER": "$NO_SUCH"}}, f"{KEY}, , x"),
         (
             "gemini",

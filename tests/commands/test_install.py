@@ -684,6 +684,15 @@ def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine
     assert entry["tools"] == {"answer": {"approval_mode": "approve"}}
 
 
+def test_a_variable_that_a_table_names_for_codex_is_not_named_again(install: Install, machine: Machine) -> None:
+    names = '[{name = "OPENAI_API_KEY", source = "local"}, "MODEL_QUICK"]'
+    path = put(file_of("codex", machine), f"[mcp_servers.openai-responses]\ncommand = 'old'\nenv_vars = {names}\n")
+    done = install("codex", "--write", OPENAI_API_KEY=KEY)
+    entry = entry_in("codex", path.read_text(encoding="utf-8"))
+    assert entry["env_vars"] == [{"name": "OPENAI_API_KEY", "source": "local"}, "MODEL_QUICK"]
+    assert "env_vars" not in done.out
+
+
 def test_a_variable_that_is_no_longer_set_leaves_the_order_of_names_and_its_name_is_shown(
     install: Install, machine: Machine
 ) -> None:
