@@ -116,7 +116,7 @@ class Members:
     """What a client calls the members of an entry.
 
     Where `arguments` is None, `command` is a list that holds them, too. `names` has names of variables to pass on.
-    `switch` is false in an entry that is turned off.
+    `switch` is false in an entry that is turned off. `folder` is where the command is started.
     """
 
     command: str = "command"
@@ -124,6 +124,7 @@ class Members:
     variables: str = "env"
     names: str | None = None
     switch: str | None = None
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +304,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".vscode/mcp.json",
         dialect="jsonc",
         container="servers",
+        members=Members(folder="cwd"),
         reference="${env:NAME}",
         references=_ENV,
         limits=lambda _: {"type": "stdio"},
@@ -319,7 +321,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".codex/config.toml",
         dialect="toml",
         container="mcp_servers",
-        members=Members(names="env_vars", switch="enabled"),
+        members=Members(names="env_vars", switch="enabled", folder="cwd"),
         limits=_codex_limits,
         limit=("tool_timeout_sec", 1),
         check="If Codex is running, restart it. '{program} doctor --client codex' starts the server as Codex would; "
@@ -331,6 +333,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         user_file=lambda machine: (machine.named("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",
         project_file=".gemini/settings.json",
         dialect="json with comments",
+        members=Members(folder="cwd"),
         reference="$NAME",
         references=re.compile(rf"\$(?P<brace>\{{)?{_NAME}(?(brace){_DEFAULT}\}})"),
         empties=True,

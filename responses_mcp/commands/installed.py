@@ -125,9 +125,20 @@ class Installed(NamedTuple):
         """The variables that the entry sets, as it says them."""
         return as_table(self.entry.get(CLIENTS[self.client].members.variables)) or {}
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder in which it says that it is to be started, None without one."""
+        client = CLIENTS[self.client]
+        said = self.entry.get(client.members.folder or "")
+        base = self.machine.folder if self.scope == "project" else self.machine.home
+        return Path(base / _filled(said, client, self.machine.environ)) if isinstance(said, str) and said else None
+
     def program(self) -> str | None:
         """Return the path of the program that it starts, None if there is none of that name."""
-        return shutil.which(self.command[0], path=self.machine.environ.get("PATH", ""))
+        name = self.command[0]
+        if os.path.dirname(name) and self.folder is not None:  # noqa: PTH120  # keeps ./
+            name = str(self.folder / name)
+        return shutil.which(name, path=self.machine.environ.get("PATH", ""))
 
     def variables(self, secrets: Sequence[str] = ()) -> dict[str, str]:
         """Return the environment that the client gives to the server, as far as that is known.

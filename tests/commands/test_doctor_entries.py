@@ -297,6 +297,21 @@ async def test_an_entry_is_started_in_the_home_folder_so_that_no_file_of_a_proje
     assert (tmp_path / "seen").read_text(encoding="utf-8").strip().endswith(f"/{tmp_path.name}")
 
 
+@posix_only
+@pytest.mark.parametrize("client", ["codex", "gemini"])
+async def test_an_entry_is_started_in_the_folder_that_it_names(examine: Doctor, tmp_path: Path, client: str) -> None:
+    small_server(tmp_path, f"pwd -P > {tmp_path}/seen")
+    relative = {"command": "./openai-responses-mcp", "args": ["--stdio"]}
+    path = put(client, tmp_path, {**relative, "cwd": str(tmp_path / "bin")})
+    report = await examine("--offline", "--client", client, start=None)
+    report.line("ok", "start", "lists the tools answer.")
+    assert (tmp_path / "seen").read_text(encoding="utf-8").strip().endswith(f"/{tmp_path.name}/bin")
+    path.unlink()
+    put(client, tmp_path, {**relative, "command": f"{tmp_path}/bin/openai-responses-mcp", "cwd": "gone"})
+    report = await examine("--offline", "--client", client, start=None)
+    report.line("FAIL", "start", f"its entry starts it in {tmp_path}/gone, which is not a folder", "Fix: correct cwd")
+
+
 @pytest.mark.parametrize(
     ("client", "entry"),
     [

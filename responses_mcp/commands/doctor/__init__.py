@@ -143,7 +143,7 @@ class _Start(NamedTuple):
         """Return what the one client that is judged for would start; without an entry, the server as it is here.
 
         No file of the working directory is run: clients ask first whether an entry there is trusted, and an entry of
-        the user is started in the home folder, since `python -m` looks for modules where it starts.
+        the user is started where it says, else in the home folder, since `python -m` looks for modules where it starts.
         """
         if server is None and options.client is not None:
             for each in found:
@@ -151,7 +151,9 @@ class _Start(NamedTuple):
                     continue
                 if each.program() is not None and not each.unknown:  # `ask` would ask, and pay
                     environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
-                    return cls(each.command, _as_started(each, environ), environ, Path(each.machine.home), each)
+                    return cls(
+                        each.command, _as_started(each, environ), environ, each.folder or Path(each.machine.home), each
+                    )
         # What a client would start: the module would be looked for in the working directory first.
         command = server or [*command_of(this_executable()), "--stdio"]
         return cls([*command, *([] if options.config is None else ["--config", options.config])], here)
@@ -203,7 +205,13 @@ async def _check(  # noqa: PLR0917
         for finding in check_handshake(await shaking(), judged, whose, renewal):
             tell(finding)
     except OSError as error:
-        tell(fail_by(error, "start", f"the server cannot be started ({error.strerror})", "install this program again"))
+        what, fix = f"the server cannot be started ({error.strerror})", "install this program again"
+        if start.folder is not None and not start.folder.is_dir():
+            what, fix = (
+                f"its entry starts it in {start.folder}, which is not a folder",
+                "correct cwd in that entry",
+            )
+        tell(fail_by(error, "start", what, fix))
     tell(check_time_outs(settings.request.timeout_ms, [] if entries else chosen, entries))
 
 
