@@ -605,6 +605,15 @@ async def test_a_dead_proxy_is_told_with_its_variable_and_without_its_password(
     assert report.failed == ["tcp"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there both spellings are one")
+@pytest.mark.parametrize("name", ["https_proxy", "all_proxy"])
+async def test_a_proxy_is_named_by_the_spelling_that_counts(examine: Doctor, closed_port: int, name: str) -> None:
+    set_too = {} if name == "all_proxy" else {"HTTPS_PROXY": "http://other.example:1"}
+    report = await examine(**{name: f"http://127.0.0.1:{closed_port}", "no_proxy": "x.example"}, **set_too)
+    cure = f"Fix: correct {name}, unset it, or name the API's host in no_proxy"
+    report.line("FAIL", "tcp", f"({name})", cure)
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

@@ -15,7 +15,7 @@ import trio
 from responses_mcp import __version__
 from responses_mcp.commands.doctor.findings import Finding, Tell, fail, fail_by, ok, warn, with_cure
 from responses_mcp.commands.doctor.model_ends import Announced
-from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way
+from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHERS, Way, spelled
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.client import open_connections
@@ -127,7 +127,7 @@ async def _connection(way: Way) -> Finding:
 
 def _correct(way: Way) -> str:
     if way.variable is not None:
-        return f"correct {way.variable}, unset it, or name the API's host in NO_PROXY"
+        return f"correct {way.variable}, unset it, or name the API's host in {spelled('NO_PROXY')}"
     return (
         "correct host and port in openai.base_url (OPENAI_BASE_URL), check the network, and set HTTPS_PROXY if a proxy "
         "is needed"

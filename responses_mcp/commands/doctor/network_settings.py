@@ -45,11 +45,11 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
     findings = list(_exceptions())
     proxy = proxy_for(url)
     if proxy is None:
-        named = [name for name in _PROXIES if _value(name)]
+        named = [spelled(name) for name in _PROXIES if _value(name)]
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
         return [ok("proxy", found), *findings], direct
     names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
-    variable = next((name for name in names if _value(name)), "the system's settings")
+    variable = next((spelled(name) for name in names if _value(name)), "the system's settings")
     if (fault := proxy_fault(proxy)) is not None:
         found, cure = fault
         return [fail("proxy", f"{variable} {found}", cure), *findings], None
@@ -72,6 +72,11 @@ def _value(name: str) -> str:
     return os.environ.get(name.lower(), os.environ.get(name, ""))
 
 
+def spelled(name: str) -> str:
+    """Return the spelling of a variable that counts; on Windows both are one."""
+    return name.lower() if os.name != "nt" and name.lower() in os.environ else name
+
+
 def _exceptions() -> Iterator[Finding]:
     """Warn of entries of NO_PROXY that match no host: Python supports neither patterns nor networks there."""
     entries = [entry.strip() for entry in _value("NO_PROXY").split(",")]
@@ -79,7 +84,7 @@ def _exceptions() -> Iterator[Finding]:
     if useless:
         yield warn(
             "proxy",
-            f"these entries of NO_PROXY match nothing: {', '.join(useless)}",
+            f"these entries of {spelled('NO_PROXY')} match nothing: {', '.join(useless)}",
             "list host names and addresses with commas between; example.com stands for its subdomains too",
         )
 
