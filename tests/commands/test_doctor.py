@@ -754,6 +754,24 @@ async def test_a_certificate_folder_without_hashed_names_is_told(examine: Doctor
     report.line("ok", "certificates", "SSL_CERT_DIR")
 
 
+async def test_one_certificate_folder_of_several_that_can_be_used_is_enough(examine: Doctor, tmp_path: Path) -> None:
+    both = f"/gone{os.pathsep}{tmp_path}"
+    report = await examine("--offline", SSL_CERT_DIR=both)
+    report.line("FAIL", "certificates", f"SSL_CERT_DIR names {both}")
+    write(tmp_path / "0123abcd.0", "")
+    report = await examine("--offline")
+    report.line("ok", "certificates", f"those of SSL_CERT_DIR ({both}), and no other")
+
+
+async def test_a_certificate_folder_that_cannot_be_used_keeps_nobody_from_an_address_without_tls(
+    examine: Doctor,
+) -> None:
+    report = await examine(reply=Json({"data": []}), SSL_CERT_DIR="/gone")
+    report.line("warn", "certificates", "SSL_CERT_DIR names /gone, which cannot be read")
+    report.line("ok", "http")
+    assert "certificates" not in report.failed
+
+
 @pytest.mark.parametrize(
     ("reply_within", "within", "line"),
     [

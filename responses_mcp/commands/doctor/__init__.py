@@ -237,7 +237,7 @@ async def _network(loaded: LoadedSettings, tell: Tell, *, offline: bool) -> Mapp
         check = "certificates" if name.startswith("SSL") else "proxy"
         ignored = f"{name} still holds a placeholder, so it is ignored"
         tell(warn(check, ignored, "set it where the client is started, or take it out of the client's entry"))
-    certificates = check_certificates(trust_env=trust_env)
+    certificates = check_certificates(openai.base_url, trust_env=trust_env)
     tell(certificates)
     if address_is_wrong(loaded):  # the default has taken its place, and must not be sent what is meant for another
         tell(skip("network", "not tried, because the address is not known"))

@@ -89,8 +89,8 @@ def _exceptions() -> Iterator[Finding]:
         )
 
 
-def check_certificates(*, trust_env: bool) -> Finding:
-    """Load the certificates that are trusted, where a variable names them."""
+def check_certificates(url: str, *, trust_env: bool) -> Finding:
+    """Load the certificates that are trusted, where a variable names them; `url` is where they are wanted."""
     if not trust_env:
         return ok("certificates", "those of the package certifi are trusted, because request.trust_env is false")
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -104,7 +104,9 @@ def check_certificates(*, trust_env: bool) -> Finding:
             )
         return ok("certificates", f"those of SSL_CERT_FILE ({file}), and no other, are trusted")
     if folder:
-        return _certificate_folder(Path(folder))
+        found = _certificate_folders(folder)
+        # Without TLS it is not looked into; a file is.
+        return found._replace(status="warn") if found.status == "FAIL" and url.startswith("http:") else found
     return ok("certificates", "those of the package certifi are trusted; SSL_CERT_FILE and SSL_CERT_DIR are not set")
 
 
@@ -120,16 +122,19 @@ def _why_it_is_unusable(file: str) -> str | None:
     return None
 
 
-def _certificate_folder(folder: Path) -> Finding:
-    try:
-        usable = any(_HASHED.fullmatch(each.name) for each in folder.iterdir())
-    except OSError as error:
-        found = f"SSL_CERT_DIR names {folder}, which cannot be read ({error.strerror})"
-        return fail("certificates", found, "correct the path, or unset it")
-    if usable:
-        return ok("certificates", f"those of SSL_CERT_DIR ({folder}), and no other, are trusted")
+def _certificate_folders(folders: str) -> Finding:
+    """Judge the folders of SSL_CERT_DIR, of which one that can be used is enough."""
+    why = ""
+    for folder in folders.split(os.pathsep):
+        try:
+            if any(_HASHED.fullmatch(each.name) for each in Path(folder).iterdir()):
+                return ok("certificates", f"those of SSL_CERT_DIR ({folders}), and no other, are trusted")
+        except OSError as error:
+            why = why or f"which cannot be read ({error.strerror})"
+    if why:
+        return fail("certificates", f"SSL_CERT_DIR names {folders}, {why}", "correct the path, or unset it")
     return fail(
         "certificates",
-        f"SSL_CERT_DIR names {folder}, where no file has the name that OpenSSL looks for",
-        f'run "openssl rehash {folder}", or let SSL_CERT_FILE name a PEM file instead',
+        f"SSL_CERT_DIR names {folders}, where no file has the name that OpenSSL looks for",
+        f'run "openssl rehash {folders.replace(os.pathsep, " ")}", or let SSL_CERT_FILE name a PEM file instead',
     )
