@@ -116,7 +116,8 @@ class Members:
     """What a client calls the members of an entry.
 
     Where `arguments` is None, `command` is a list that holds them, too. `names` has names of variables to pass on.
-    `switch` is false in an entry that is turned off. `folder` is where the command is started.
+    `switch` is false in an entry that is turned off. `folder` is where the command is started, `file` a
+    file with variables.
     """
 
     command: str = "command"
@@ -125,6 +126,7 @@ class Members:
     names: str | None = None
     switch: str | None = None
     folder: str | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +134,12 @@ class Client(ClientLimits):
     """A client. `project_file` is relative to the project, None if the client has no such file.
 
     `reference` is how its file refers to the environment variable NAME; None if it cannot. `references` finds all ways
-    in which it can. `inherits` tells that all of its own environment reaches the server anyway. `limit` is the member
-    of an entry that says how long it waits for a call, and how many of its units are a second. `empties` tells that a
-    variable that is not set arrives empty, and not as the reference to it. `trust` is what lets it call tools without
-    asking, `untrusted` what it does else. `check` says how to see that it has the server; `{program}` in it stands for
-    the command of this program.
+    in which it can, and `fills_places` tells that it can refer to folders, too. `variable_files` are those from which a
+    client may take variables. `inherits` tells that all of its own environment reaches the server anyway. `limit` is
+    the member of an entry that says how long it waits for a call, and how many of its units are a second. `empties`
+    tells that a variable that is not set arrives empty, and not as the reference to it. `trust` is what lets it call
+    tools without asking, `untrusted` what it does else. `check` says how to see that it has the server; `{program}` in
+    it stands for the command of this program.
     """
 
     user_file: Callable[[Machine], PurePath]
@@ -146,6 +149,8 @@ class Client(ClientLimits):
     members: Members = Members()
     reference: str | None = None
     references: re.Pattern[str] | None = None
+    fills_places: bool = False
+    variable_files: Callable[[Machine], tuple[PurePath, ...]] = lambda _: ()
     inherits: bool = False
     empties: bool = False
     limits: Callable[[Server], dict[str, Any]] = lambda _: {}
@@ -207,6 +212,17 @@ def _claude_code_file(machine: Machine) -> PurePath:
     return older if _has_content(older) else (configured or machine.home) / ".claude.json"
 
 
+def claude_code_settings(machine: Machine) -> tuple[PurePath, ...]:
+    """Return where Claude Code's settings may be: the user's first, then those of the project."""
+    user = (machine.named("CLAUDE_CONFIG_DIR") or machine.home / ".claude") / "settings.json"
+    return user, *(machine.folder / ".claude" / name for name in ("settings.json", "settings.local.json"))
+
+
+def _gemini_variables(machine: Machine) -> tuple[PurePath, ...]:
+    homes = (machine.named("GEMINI_CLI_HOME") or machine.home, machine.folder)
+    return tuple(path for home in homes for path in (home / ".gemini" / ".env", home / ".env"))
+
+
 def _has_content(path: PurePath) -> bool:
     try:
         return Path(path).stat().st_size > 0
@@ -266,6 +282,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         start=30,
         start_cure="for Claude Code set MCP_TIMEOUT=60000",
         user_file=_claude_code_file,
+        variable_files=claude_code_settings,
         project_file=".mcp.json",
         dialect="json",
         reference="${NAME}",
@@ -293,6 +310,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
         title="Cursor",
         user_file=lambda machine: machine.home / ".cursor" / "mcp.json",
         project_file=".cursor/mcp.json",
+        members=Members(file="envFile"),
+        fills_places=True,
         dialect="jsonc",
         reference="${env:NAME}",
         references=_ENV,
@@ -304,7 +323,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
         project_file=".vscode/mcp.json",
         dialect="jsonc",
         container="servers",
-        members=Members(folder="cwd"),
+        members=Members(folder="cwd", file="envFile"),
+        fills_places=True,
         reference="${env:NAME}",
         references=_ENV,
         limits=lambda _: {"type": "stdio"},
@@ -322,6 +342,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         dialect="toml",
         container="mcp_servers",
         members=Members(names="env_vars", switch="enabled", folder="cwd"),
+        variable_files=lambda machine: ((machine.named("CODEX_HOME") or machine.home / ".codex") / ".env",),
         limits=_codex_limits,
         limit=("tool_timeout_sec", 1),
         check="If Codex is running, restart it. '{program} doctor --client codex' starts the server as Codex would; "
@@ -333,6 +354,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         user_file=lambda machine: (machine.named("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",
         project_file=".gemini/settings.json",
         dialect="json with comments",
+        variable_files=_gemini_variables,
         members=Members(folder="cwd"),
         reference="$NAME",
         references=re.compile(rf"\$(?P<brace>\{{)?{_NAME}(?(brace){_DEFAULT}\}})"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, as_variable, variables_in
-from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine
+from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, claude_code_settings
 from responses_mcp.commands.json_merge import JsonDocument
 from responses_mcp.commands.parser import SERVER
 from responses_mcp.commands.terminal import NAME
@@ -25,6 +25,8 @@ from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
+_ASKED: Final = "${input:"  # what VS Code asks its user for
+_WORKSPACE: Final = "${workspaceFolder}"
 _CONTAINERS: Final = ("docker", "podman")
 _WITH_LOCAL: Final = "claude-code"
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
@@ -76,8 +78,7 @@ class Installed(NamedTuple):
     @property
     def command(self) -> list[str]:
         """What the entry starts, with its arguments, as the client fills them in."""
-        client = CLIENTS[self.client]
-        return [_filled(word, client, self.machine.environ) for word in client.command_in(self.entry)]
+        return [self._filled(word) for word in CLIENTS[self.client].command_in(self.entry)]
 
     @property
     def _before(self) -> int:
@@ -131,11 +132,13 @@ class Installed(NamedTuple):
         client = CLIENTS[self.client]
         said = self.entry.get(client.members.folder or "")
         base = self.machine.folder if self.scope == "project" else self.machine.home
-        return Path(base / _filled(said, client, self.machine.environ)) if isinstance(said, str) and said else None
+        return Path(base / self._filled(said)) if isinstance(said, str) and said else None
 
     def program(self) -> str | None:
-        """Return the path of the program that it starts, None if there is none of that name."""
+        """Return the path of the program that it starts, None if there is none of that name; `${` is not known here."""
         name = self.command[0]
+        if CLIENTS[self.client].fills_places and (_WORKSPACE in name or _ASKED in name):
+            return name
         if os.path.dirname(name) and self.folder is not None:  # noqa: PTH120  # keeps ./
             name = str(self.folder / name)
         return shutil.which(name, path=self.machine.environ.get("PATH", ""))
@@ -156,7 +159,40 @@ class Installed(NamedTuple):
             own = {name: around[name] for name in named if name in around}
         values = {name: as_variable(value) for name, value in self.given.items()}
         given = {name: value for name, value in values.items() if isinstance(value, str)}
-        return own | {name: _filled(value, client, around, empties=client.empties) for name, value in given.items()}
+        return own | {name: self._filled(value, empties=client.empties) for name, value in given.items()}
+
+    def elsewhere(self, name: str) -> str | None:
+        """Say where the client may have the value of a variable from that is not known here; None if from nowhere."""
+        client, said = CLIENTS[self.client], self.given.get(name)
+        if isinstance(said, str):
+            if _ASKED in said:
+                return f"{client.title} asks for it"
+            arrives = client.references is not None and client.references.search(said) is not None
+        else:
+            file = self.entry.get(client.members.file or "")
+            if isinstance(file, str):
+                return f"{client.title} may have it from {file}"
+            arrives = client.inherits or name in variables_in(self.entry.get(client.members.names or ""))
+        files = (path for path in map(Path, client.variable_files(self.machine)) if arrives and _sets(path, name))
+        return next((f"{client.title} may have it from {path}" for path in files), None)
+
+    def _filled(self, text: str, *, empties: bool = False) -> str:
+        """Return a text with what it refers to filled in; of a variable that is not set, the reference may stay."""
+        client = CLIENTS[self.client]
+        if client.references is None:
+            return text
+
+        def value(reference: re.Match[str]) -> str:
+            default = reference.groupdict().get("default")
+            unset = "" if empties else reference[0]
+            return self.machine.environ.get(reference["name"], unset if default is None else default)
+
+        text = client.references.sub(value, text)
+        if client.fills_places:
+            text = text.replace("${userHome}", str(self.machine.home))
+            if self.scope == "project":
+                text = text.replace(_WORKSPACE, str(self.machine.folder))
+        return text
 
 
 class Unreadable(NamedTuple):
@@ -229,7 +265,7 @@ def _project_of(folder: Path) -> Path:
 
 def plugin_in(machine: Machine) -> tuple[str, Path] | None:
     """Return the plugin by which Claude Code starts this server, and the file that turns it on; None without one."""
-    path = Path((machine.named("CLAUDE_CONFIG_DIR") or machine.home / ".claude") / "settings.json")
+    path = Path(claude_code_settings(machine)[0])
     try:
         settings = as_table(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, RecursionError):
@@ -251,6 +287,16 @@ def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
     return (openai.api_key_env, *openai.headers_env.values())
 
 
+def _sets(path: Path, name: str) -> bool:
+    """Tell whether a file of variables, or of JSON, has one of that name; one that cannot be read may."""
+    try:
+        text = ClientFile(path).text
+    except (Unmergeable, OSError):
+        return not os.path.isdir(path)  # noqa: PTH112  # raises nothing
+    names = (line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines() if "=" in line)
+    return f'"{name}"' in text or name in names
+
+
 def _is_ours(words: Sequence[str]) -> bool:
     return any(_program(word) in {NAME, _MODULE} for word in words)
 
@@ -262,16 +308,3 @@ def _may_be_ours(word: str) -> bool:
 
 def _program(word: str) -> str:
     return re.split(r"[/\\]", word)[-1].removesuffix(".exe")
-
-
-def _filled(text: str, client: Client, environ: Mapping[str, str], *, empties: bool = False) -> str:
-    """Return a text with the variables that it refers to filled in; of one that is not set, the reference may stay."""
-    if client.references is None:
-        return text
-
-    def value(reference: re.Match[str]) -> str:
-        default = reference.groupdict().get("default")
-        unset = "" if empties else reference[0]
-        return environ.get(reference["name"], unset if default is None else default)
-
-    return client.references.sub(value, text)

@@ -278,6 +278,97 @@ async def test_a_command_and_its_arguments_are_filled_in_as_the_client_does_it(
 
 
 @posix_only
+@pytest.mark.parametrize(
+    ("client", "entry", "file", "told"),
+    [
+        ("vscode", {"env": {"OPENAI_API_KEY": "${input:key}"}}, None, "VS Code asks for it"),
+        ("vscode", {"envFile": "${workspaceFolder}/.env"}, None, "VS Code may have it from ${workspaceFolder}/.env"),
+        (
+            "claude-code",
+            {},
+            (".claude/settings.json", '{"env": {"OPENAI_API_KEY": "x"}}'),
+            "Claude Code may have it from",
+        ),
+        (
+            "claude-code",
+            {"env": {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}},
+            (".claude/settings.local.json", '{"env": {"OPENAI_API_KEY": "x"}}'),
+            "Claude Code may have it from",
+        ),
+        ("codex", {"env_vars": ["OPENAI_API_KEY"]}, (".codex/.env", "OPENAI_API_KEY=x\n"), "Codex may have it from"),
+        (
+            "gemini",
+            {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}},
+            (".gemini/.env", "export OPENAI_API_KEY = x\n"),
+            "Gemini CLI may have it from",
+        ),
+    ],
+)
+async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # noqa: PLR0917
+    examine: Doctor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    client: str,
+    entry: dict[str, Any],
+    file: tuple[str, str] | None,
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **entry})
+    if file is not None:
+        (tmp_path / file[0]).parent.mkdir(exist_ok=True)
+        (tmp_path / file[0]).write_text(file[1], encoding="utf-8")
+    report = await examine("--offline", "--client", client, start=None, OPENAI_API_KEY=None)
+    report.line("warn", "key", f"OPENAI_API_KEY is not set in this shell; {told}", "which is not looked at")
+    report.line("ok", "start", "lists the tools answer.")
+    assert report.code == 0
+    report = await examine("--offline", "--client", client, start=None, OPENAI_API_KEY=KEY)
+    assert not any("does not pass" in line for line in report.lines)
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("client", "entry"),
+    [
+        ("claude-code", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),  # which it does not fill in
+        ("codex", {}),
+    ],
+)
+async def test_a_key_in_a_file_of_the_client_that_the_entry_does_not_pass_on_is_a_failure(
+    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any]
+) -> None:
+    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **entry})
+    for file in (".claude/settings.json", ".codex/.env"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text('"OPENAI_API_KEY"\nOPENAI_API_KEY=x\n', encoding="utf-8")
+    report = await examine("--offline", "--client", client, start=None, OPENAI_API_KEY=None)
+    assert report.failed == ["key"]
+
+
+@posix_only
+async def test_what_a_client_asks_its_user_for_or_where_a_workspace_is_is_not_known_here(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    small_server(tmp_path)
+    env = {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}", "OPENAI_BASE_URL": "${input:url}"}
+    put("vscode", tmp_path, {"command": "${userHome}/bin/openai-responses-mcp", "args": ["--stdio"], "env": env})
+    report = await examine("--client", "vscode", start=None)
+    report.line("warn", "base_url", "placeholder left unfilled")
+    report.line("skip", "network", "the address is not known")
+    report.line("ok", "clients", f"VS Code starts {tmp_path}/bin/openai-responses-mcp")
+    report.line("ok", "start", "lists the tools answer.")
+    assert report.code == 0
+    put(
+        "vscode",
+        tmp_path,
+        {"command": "${workspaceFolder}/bin/openai-responses-mcp", "env": {**env, "OPENAI_BASE_URL": ""}},
+    )
+    report = await examine("--offline", "--client", "vscode", start=None)
+    report.line("ok", "start", "a server with the settings of this shell, and not that of an entry,")
+    assert report.code == 0
+
+
+@posix_only
 async def test_an_entry_that_is_turned_off_is_told(examine: Doctor, tmp_path: Path) -> None:
     put("goose", tmp_path, {"cmd": small_server(tmp_path), "args": ["--stdio"], "enabled": False})
     report = await examine("--offline")

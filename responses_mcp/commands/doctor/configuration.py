@@ -66,8 +66,12 @@ def check_configuration(
 
     `entry` is that of the client by which the settings were read.
     """
+    unknown = () if entry is None or entry.elsewhere("OPENAI_BASE_URL") is None else ("openai.base_url",)
     findings = [
-        *(of_sentence(_section(text), "FAIL", text) for text in loaded.problems),
+        *(
+            of_sentence(_section(text), "warn" if text.startswith(unknown) else "FAIL", text)
+            for text in loaded.problems
+        ),
         *(of_sentence(_section(text), "warn", text) for text in loaded.warnings),
     ]
     files = sorted({source.removeprefix("yaml:") for source in loaded.sources.values() if source.startswith("yaml:")})
@@ -145,6 +149,10 @@ def check_key(
         found = f"{name} {error.cause.rstrip('.').rpartition(f'variable {name} ')[2]}"
         fix = error.remedy or f"Set it where your client is started (`{error.command}`), and restart the client."
         known = CLIENTS.get(client or "")
+        elsewhere = None if entry is None else entry.elsewhere(name)
+        if known is not None and elsewhere is not None and (openai.api_key is None or error.unfilled):
+            fix = f"call a tool in {known.title} to see whether it is right"
+            return warn("key", f"{name} is not set in this shell; {elsewhere}, which is not looked at", fix)
         if error.remedy is None and known is not None and known.writes_values:
             fix = f'Add "{name}" with its value to "env" of its entry, and restart {known.title}.'
         elif error.remedy is None and entry is not None:  # which may name no variable, or as another client has it

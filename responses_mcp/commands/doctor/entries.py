@@ -133,7 +133,7 @@ def _surroundings(
 
 def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:
     """Tell whether the key does not reach the server; a key that is set nowhere is told of elsewhere."""
-    if openai.headers or is_loopback(urlsplit(openai.base_url).hostname or ""):
+    if openai.headers or is_loopback(urlsplit(openai.base_url).hostname or "") or entry.elsewhere(openai.api_key_env):
         return False
     if openai.api_key is None and not CLIENTS[entry.client].writes_values:
         return False
