@@ -19,6 +19,7 @@ from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Serv
 from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
 from responses_mcp.commands.example_profiles import offer_profiles
 from responses_mcp.commands.installed import (
+    ASKED,
     Installed,
     Unreadable,
     document_of,
@@ -127,6 +128,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     in_entry = () if client.writes_values or there is None else _keys_in(there.given, server.secrets)
     # A key in the entry works; a reference to a variable that is not set would not.
     working = [name for name in in_entry if not machine.environ.get(name)]
+    if there is not None and client.fills_places:  # so would one that hides what the client itself knows
+        working += [name for name in server.secrets if not machine.environ.get(name) and there.elsewhere(name)]
     entry = client.entry(replace(server, secrets=tuple(name for name in server.secrets if name not in working)))
     redact = Redactor([settings.openai.api_key, *settings.openai.headers.values()])
     replaced = [name for name in in_entry if name not in working]
@@ -391,7 +394,8 @@ def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: 
     merged = {**before, **entry}
     if (given := as_table(before.get(variables))) is not None:
         stays = {name: as_variable(value) for name, value in given.items() if name not in replaced}
-        merged[variables] = {**stays, **entry.get(variables, {})}
+        asked = {name: value for name, value in stays.items() if ASKED in str(value)}
+        merged[variables] = {**stays, **entry.get(variables, {}), **asked}
         if given and not merged[variables]:
             del merged[variables]
     if names is not None and isinstance(before.get(names), list):
@@ -452,7 +456,8 @@ def _say_next_steps(
     """Say what this command cannot do; `put` is the entry that is or would be there."""
     client = CLIENTS[options.client]
     secrets = secret_variables(settings.openai)
-    in_entry = _keys_in(as_table(put.get(client.members.variables)) or {}, secrets)
+    written = Installed(options.client, path, options.name, put, machine, options.scope)
+    in_entry = _keys_in(written.given, secrets)
     for variable in secrets:
         if client.writes_values:
             if variable not in in_entry:
@@ -465,7 +470,7 @@ def _say_next_steps(
                 f"The key stands in the entry itself. To keep it out of the file, set {variable} here, "
                 "and run this again."
             )
-        elif not machine.environ.get(variable):
+        elif not machine.environ.get(variable) and written.elsewhere(variable) is None:
             alone = "; the manuals work without it" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
     if client.writes_values:

@@ -25,7 +25,6 @@ from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
-_ASKED: Final = "${input:"  # what VS Code asks its user for
 _WORKSPACE: Final = "${workspaceFolder}"
 _CONTAINERS: Final = ("docker", "podman")
 _WITH_LOCAL: Final = "claude-code"
@@ -34,6 +33,9 @@ _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the l
 # What a client that passes little on gives to every server.
 _ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 _ON_WINDOWS: Final = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE")
+
+ASKED: Final = "${input:"
+"""Begins what VS Code asks its user for."""
 
 
 class Installed(NamedTuple):
@@ -137,7 +139,7 @@ class Installed(NamedTuple):
     def program(self) -> str | None:
         """Return the path of the program that it starts, None if there is none of that name; `${` is not known here."""
         name = self.command[0]
-        if CLIENTS[self.client].fills_places and (_WORKSPACE in name or _ASKED in name):
+        if CLIENTS[self.client].fills_places and (_WORKSPACE in name or ASKED in name):
             return name
         if os.path.dirname(name) and self.folder is not None:  # noqa: PTH120  # keeps ./
             name = str(self.folder / name)
@@ -165,7 +167,7 @@ class Installed(NamedTuple):
         """Say where the client may have the value of a variable from that is not known here; None if from nowhere."""
         client, said = CLIENTS[self.client], self.given.get(name)
         if isinstance(said, str):
-            if _ASKED in said:
+            if ASKED in said:
                 return f"{client.title} asks for it"
             arrives = client.references is not None and client.references.search(said) is not None
         else:

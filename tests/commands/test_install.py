@@ -564,6 +564,19 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     assert "still there" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
 
 
+def test_what_vs_code_asks_for_or_reads_from_a_file_is_left_to_it(install: Install, machine: Machine) -> None:
+    asked = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
+    path = put_entry("vscode", machine, {"command": "old", "env": asked})
+    for environ in ({}, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://x.example/v1"}):
+        done = install("vscode", "--write", **environ)
+        assert entry_in("vscode", path.read_text(encoding="utf-8"))["env"] == asked
+        assert "is not set here" not in done.err
+    put_entry("vscode", machine, {"command": "old", "envFile": "${workspaceFolder}/.env"})
+    done = install("vscode", "--write")
+    assert "env" not in entry_in("vscode", path.read_text(encoding="utf-8"))
+    assert "is not set here" not in done.err
+
+
 def test_a_key_in_an_entry_of_codex_gives_way_to_the_name_of_its_variable(install: Install, machine: Machine) -> None:
     table = (
         '[mcp_servers.openai-responses]\ncommand = "old"\nenv = {OPENAI_API_KEY = "sk-of-the-owner", MINE = "stays"}\n'
