@@ -79,13 +79,15 @@ class ClientFile:
     A symbolic link stands for what it leads to. A byte order mark is kept, and is no part of `text`.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Read the file; raises Unmergeable for what is no UTF-8 text, and OSError."""
+    def __init__(self, path: Path, *, mark: bool = True) -> None:
+        """Read the file, in which a `mark` may be; raises Unmergeable for what is no UTF-8 text, and OSError."""
         self._path = Path(os.path.realpath(path)) if path.is_symlink() else path
         if self._path.is_symlink():
             raise Unmergeable("it is a symbolic link that leads to itself")
         self._status, self._content = _read(self._path)
         self._mark = _BOM if self._content.startswith(_BOM) else b""
+        if self._mark and not mark:
+            raise Unmergeable("it is not valid JSON to this client, for its byte order mark; save it without one")
         try:
             self.text = self._content[len(self._mark) :].decode()
         except UnicodeDecodeError as error:

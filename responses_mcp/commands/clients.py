@@ -139,7 +139,7 @@ class Client(ClientLimits):
     the member of an entry that says how long it waits for a call, and how many of its units are a second. `empties`
     tells that a variable that is not set arrives empty, and not as the reference to it. `trust` is what lets it call
     tools without asking, `untrusted` what it does else. `check` says how to see that it has the server; `{program}` in
-    it stands for the command of this program.
+    it stands for the command of this program. `reads_mark` tells that its file may begin with a byte order mark.
     """
 
     user_file: Callable[[Machine], PurePath]
@@ -150,6 +150,7 @@ class Client(ClientLimits):
     reference: str | None = None
     references: re.Pattern[str] | None = None
     fills_places: bool = False
+    reads_mark: bool = True
     variable_files: Callable[[Machine], tuple[PurePath, ...]] = lambda _: ()
     inherits: bool = False
     empties: bool = False
@@ -359,6 +360,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         reference="$NAME",
         references=re.compile(rf"\$(?P<brace>\{{)?{_NAME}(?(brace){_DEFAULT}\}})"),
         empties=True,
+        reads_mark=False,
         limits=_milliseconds,
         limit=("timeout", 1000),
         trust={"trust": True},

@@ -159,7 +159,7 @@ def _remove(options: argparse.Namespace, machine: Machine) -> None:
     client, name = CLIENTS[options.client], options.name
     path = Path(_file(options, client, machine))
     with _left_alone(path):
-        file = ClientFile(path)
+        file = ClientFile(path, mark=client.reads_mark)
         document = document_of(file.text, client, name)
         if document.entry is None:
             say(f"{name} is not in {path}; nothing was changed.")
@@ -211,7 +211,7 @@ def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Install
     """Return the entry of that name that is in the file, None without one of ours, or where it cannot be read."""
     with suppress(Unmergeable, OSError):
         client = CLIENTS[options.client]
-        entry = as_table(document_of(ClientFile(path).text, client, options.name).entry)
+        entry = as_table(document_of(ClientFile(path, mark=client.reads_mark).text, client, options.name).entry)
         if entry is not None:
             return Installed(options.client, path, options.name, entry, machine, options.scope)
     return None
@@ -377,7 +377,7 @@ def _planned(
     client: Client, name: str, entry: Mapping[str, Any], path: Path, replaced: Collection[str]
 ) -> tuple[ClientFile, Any, dict[str, Any], Change | None]:
     """Return the file, its entry before and after, and the change; None for that if the entry is there already."""
-    file = ClientFile(path)
+    file = ClientFile(path, mark=client.reads_mark)
     document = document_of(file.text, client, name)
     new = _merged_entry(client, document.entry, entry, replaced)
     return file, document.entry, new, None if document.entry == new else document.changed(new)

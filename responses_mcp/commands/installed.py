@@ -223,7 +223,7 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
         local: Mapping[str, Any] = {}
         for file, scope in files.items():
             try:
-                document = document_of(ClientFile(file).text, client, ENTRY)
+                document = document_of(ClientFile(file, mark=client.reads_mark).text, client, ENTRY)
             except Unmergeable as problem:
                 yield Unreadable(key, file, str(problem))
             except OSError as error:

@@ -564,6 +564,19 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     assert "still there" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
 
 
+def test_settings_of_gemini_with_a_byte_order_mark_which_it_does_not_read_are_left_alone(
+    install: Install, machine: Machine
+) -> None:
+    path = file_of("gemini", machine)
+    path.parent.mkdir()
+    path.write_bytes(b"\xef\xbb\xbf{}")
+    done = install("gemini", "--write")
+    told = f"{path} was left alone: it is not valid JSON to this client, for its byte order mark; save it without one."
+    assert (done.code, path.read_bytes()) == (1, b"\xef\xbb\xbf{}")
+    assert told in done.err
+    assert "byte order mark" in install("--list").out
+
+
 def test_what_vs_code_asks_for_or_reads_from_a_file_is_left_to_it(install: Install, machine: Machine) -> None:
     asked = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
     path = put_entry("vscode", machine, {"command": "old", "env": asked})
