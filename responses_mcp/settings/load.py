@@ -38,12 +38,14 @@ class LoadedSettings:
 
     `sources` maps every dotted key of the effective configuration to `env:NAME`, `yaml:PATH`, `cli:OPTION` or
     `default`. `problems` (the same as `settings.problems`) make each call fail; `warnings` change nothing.
+    `config_file` is the YAML file that was read, else the first place where one may be; None without such a place.
     """
 
     settings: model.Settings
     sources: Mapping[str, str]
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
+    config_file: str | None = None
 
     if not TYPE_CHECKING:
 
@@ -113,7 +115,13 @@ def load_settings(
         problems=problems,
     )
     sources = MappingProxyType(layers.sources)
-    return LoadedSettings(settings=settings, sources=sources, problems=problems, warnings=findings.warnings)
+    return LoadedSettings(
+        settings=settings,
+        sources=sources,
+        problems=problems,
+        warnings=findings.warnings,
+        config_file=str(file.path) if file.path.name else None,
+    )
 
 
 def _home(environ: Mapping[str, str]) -> Path | None:
@@ -149,7 +157,7 @@ def _config_file(
             where=("from --config",),
             cure="correct the path",
         )
-    return ConfigFile(Path(), {})
+    return ConfigFile(places[0] if places else Path(), {})
 
 
 def _openai(layers: Layers) -> model.OpenAISettings:

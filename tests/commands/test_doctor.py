@@ -302,6 +302,32 @@ async def test_what_is_wrong_here_is_told_offline_with_its_cure(
     assert report.code == (1 if line[0] == "FAIL" else 0)
 
 
+async def test_a_configuration_file_of_which_nothing_counts_is_not_called_missing(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    report = await examine("--offline", config="# nothing yet\n")
+    report.line("ok", "config", f"{tmp_path / 'c.yaml'} says nothing that counts; settings come from the variable")
+    usual = tmp_path / ".config/openai-responses-mcp/config.yaml"
+    report = await examine("--offline")
+    report.line("ok", "config", f"no configuration file {usual}; settings come from the variable: OPENAI_API_KEY")
+    usual.parent.mkdir(parents=True)
+    write(usual.with_suffix(".yml"), "request: {timeout_ms: 1000}")
+    report = await examine("--offline")
+    report.line("ok", "config", f"no configuration file {usual}, and {usual.with_suffix('.yml')} is not read; ")
+    write(usual, "openai: {base_url: 'https://api.openai.com/v1'}")
+    report = await examine("--offline", OPENAI_BASE_URL="https://example.com/v1")
+    report.line("ok", "config", f"{usual} says nothing that counts; settings come from these variables: ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+async def test_a_configuration_file_that_is_a_link_to_nothing_is_told(examine: Doctor, tmp_path: Path) -> None:
+    usual = tmp_path / ".config/openai-responses-mcp/config.yaml"
+    usual.parent.mkdir(parents=True)
+    usual.symlink_to("nowhere")
+    report = await examine("--offline")
+    report.line("ok", "config", f"{usual} is a link that leads to no file; settings come from")
+
+
 @pytest.mark.parametrize("exceptions", ["*", "localhost,, .openai.com"])
 async def test_a_proxy_that_is_not_for_this_host_is_named_without_a_warning(examine: Doctor, exceptions: str) -> None:
     report = await examine("--offline", HTTPS_PROXY="http://127.0.0.1:9", NO_PROXY=exceptions)

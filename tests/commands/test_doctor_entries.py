@@ -496,7 +496,7 @@ async def test_the_plugin_of_claude_code_is_told_and_an_entry_beside_it_is_one_t
     report.line("warn", "clients", both, f"Fix: to have one of them, run claude plugin disable {plugin}")
     other = await examine("--offline", "--client", "codex")
     other.line("warn", "clients", "Codex has no entry for this server")
-    assert not any("plugin" in line for line in other.lines)
+    assert not any("has the plugin" in line for line in other.lines)
 
 
 async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def check_configuration(
     files = sorted({source.removeprefix("yaml:") for source in loaded.sources.values() if source.startswith("yaml:")})
     variables = sorted({source.removeprefix("env:") for source in loaded.sources.values() if source.startswith("env:")})
     if not any(finding.check == "config" for finding in findings):
-        yield ok("config", _sources(files, variables))
+        yield ok("config", _sources(loaded.config_file, files, variables))
     yield from findings
     openai = loaded.settings.openai
     if entry is None:
@@ -118,12 +118,22 @@ def _misnamed(environ: Mapping[str, str], loaded: LoadedSettings) -> Iterator[Fi
             yield warn("config", f"{name} is set, and not read", f"did you mean {near}?")
 
 
-def _sources(files: Sequence[str], variables: Sequence[str]) -> str:
-    """Say in words where settings come from."""
+def _sources(file: str | None, files: Sequence[str], variables: Sequence[str]) -> str:
+    """Say in words where settings come from; `file` is the one that was read or may be there."""
     named = f"{'these variables' if len(variables) > 1 else 'the variable'}: {', '.join(variables)}"
-    if not files:
-        return f"no configuration file; settings come from {named}" if variables else "all settings are defaults"
-    return f"settings come from {', '.join(files)}" + (f" and from {named}" if variables else "")
+    if files:
+        return f"settings come from {', '.join(files)}" + (f" and from {named}" if variables else "")
+    instead = f"settings come from {named}" if variables else "all settings are defaults"
+    if file is None:
+        return f"no configuration file; {instead}"
+    path = Path(file)
+    if os.path.exists(path):  # noqa: PTH110  # raises nothing
+        return f"{path} says nothing that counts; {instead}"
+    if os.path.islink(path):  # noqa: PTH114  # raises nothing
+        return f"{path} is a link that leads to no file; {instead}"
+    other = path.with_suffix(".yml")
+    unread = f", and {other} is not read" if os.path.exists(other) else ""  # noqa: PTH110  # raises nothing
+    return f"no configuration file {path}{unread}; {instead}"
 
 
 def address_is_wrong(loaded: LoadedSettings) -> bool:
