@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import re
+import shlex
+import subprocess
 import textwrap
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -498,7 +500,8 @@ def _say_next_steps(
     if options.scope == "project" and options.file is None:
         remark(f"The path in it is that of this machine. {client.project_note or ''}".strip())
     if options.write:
-        remark(client.check.format(program=" ".join(machine.command)))
+        quoted = subprocess.list2cmdline if machine.system == "windows" else shlex.join
+        remark(client.check.format(program=quoted(machine.command)))
 
 
 def _named_in(entry: Mapping[str, Any], client: Client) -> set[str]:

@@ -858,7 +858,9 @@ def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
 
 def test_what_is_told_after_an_entry_ends_with_the_next_step(install: Install) -> None:
     done = install("codex", "--write")
-    assert "doctor --client codex' starts the server as Codex would" in done.err.splitlines()[-1]
+    assert 'doctor --client codex" starts the server as Codex would' in done.err.splitlines()[-1]
+    done = install("codex", "--write", command="/home/a b/openai-responses-mcp")
+    assert "\"'/home/a b/openai-responses-mcp' doctor --client codex\"" in done.err.splitlines()[-1]
     assert "answer_quick" not in done.err  # what may be left alone is told by doctor
     assert "--manuals DIR names that folder" in install("codex", "--write", "--toolsets", "answer,manuals").err
 
