@@ -52,7 +52,8 @@ class TomlDocument:
         change = self._replaced("")
         if not self._holds(change.text, {name: self._entries[name] for name in self._entries if name != self._name}):
             raise Unmergeable(
-                f"[{self._container}.{self._name}] is not written as a table of its own there; remove the entry by hand"
+                f"[{self._container}.{self._name}] is no table of its own there, or stands in a text, too; remove the "
+                "entry by hand"
             )
         return change
 

@@ -161,10 +161,17 @@ def test_tables_below_it_go_too_and_comments_above_the_next_one_stay() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["mcp_servers = { ours = { command = 'a' } }\n", "mcp_servers.ours.command = 'a'\n", "[mcp_servers]\nours = {}\n"],
+    [
+        "mcp_servers = { ours = { command = 'a' } }\n",
+        "mcp_servers.ours.command = 'a'\n",
+        "[mcp_servers]\nours = {}\n",
+        'a = """\n[mcp_servers.ours]\n"""\n\n[mcp_servers.ours]\ncommand = \'a\'\n',
+    ],
 )
 def test_an_entry_that_is_no_table_of_its_own_is_left_to_its_owner(text: str) -> None:
-    with pytest.raises(Unmergeable, match="remove the entry by hand"):
+    with pytest.raises(
+        Unmergeable, match="is no table of its own there, or stands in a text, too; remove the entry by hand"
+    ):
         document(text).removed()
 
 
