@@ -283,14 +283,23 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
         ),
         ({"HTTPS_PROXY": "http://proxy.invalid:3128"}, None, ("ok", "proxy", "is reached through", "proxy.invalid:3128")),
         (
-            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "api.openai.com,*.example.com,10.0.0.0/8"},
+            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "*.openai.com,*.example.com,10.0.0.0/8"},
             None,
-            ("warn", "proxy", "match nothing: *.example.com, 10.0.0.0/8.", "Fix: list host names"),
+            ("warn", "proxy", "match nothing: *.openai.com.", "Fix: list host names"),
         ),
         (
-            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "*, [::1], a;b"},
+            {
+                "HTTPS_PROXY": "http://127.0.0.1:9",
+                "NO_PROXY": "*.openai.com, 10.0.0.0/8, 11.0.0.0/8",
+                "OPENAI_BASE_URL": "https://10.1.2.3/v1",
+            },
             None,
-            ("warn", "proxy", "match nothing: *, [::1], a;b."),
+            ("warn", "proxy", "match nothing: 10.0.0.0/8.", "Fix: list host names"),
+        ),
+        (
+            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "*, [::1], a;openai.com"},
+            None,
+            ("warn", "proxy", "match nothing: *, a;openai.com."),
         ),
     ],
 )  # fmt: skip
@@ -326,6 +335,15 @@ async def test_a_configuration_file_that_is_a_link_to_nothing_is_told(examine: D
     usual.symlink_to("nowhere")
     report = await examine("--offline")
     report.line("ok", "config", f"{usual} is a link that leads to no file; settings come from")
+
+
+@pytest.mark.parametrize("proxy", [None, "http://127.0.0.1:9"])
+async def test_exceptions_that_other_programs_understand_are_no_matter_where_they_do_not_mean_this_host(
+    examine: Doctor, proxy: str | None
+) -> None:
+    entries = "localhost,10.0.0.0/8,*.corp" if proxy else "*.openai.com"
+    report = await examine("--offline", NO_PROXY=entries, **({"HTTPS_PROXY": proxy} if proxy else {}))
+    assert "match nothing" not in "\n".join(report.lines)
 
 
 @pytest.mark.parametrize("exceptions", ["*", "localhost,, .openai.com"])

@@ -6,6 +6,9 @@ import os
 import re
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -42,12 +45,12 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
     direct = Way(host, parts.port or _PORTS[parts.scheme])
     if not trust_env:
         return [ok("proxy", "none is used, because request.trust_env is false")], direct
-    findings = list(_exceptions())
     proxy = proxy_for(url)
     if proxy is None:
         named = [spelled(name) for name in _PROXIES if _value(name)]
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
-        return [ok("proxy", found), *findings], direct
+        return [ok("proxy", found)], direct
+    findings = list(_exceptions(host))
     names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
     variable = next((spelled(name) for name in names if _value(name)), "the system's settings")
     if (fault := proxy_fault(proxy)) is not None:
@@ -77,16 +80,24 @@ def spelled(name: str) -> str:
     return name.lower() if os.name != "nt" and name.lower() in os.environ else name
 
 
-def _exceptions() -> Iterator[Finding]:
-    """Warn of entries of NO_PROXY that match no host: Python supports neither patterns nor networks there."""
+def _exceptions(host: str) -> Iterator[Finding]:
+    """Warn of entries of NO_PROXY that mean `host` and match none: Python knows neither patterns nor networks there."""
     entries = [entry.strip() for entry in _value("NO_PROXY").split(",")]
-    useless = [entry for entry in entries if _USELESS.search(entry) and _value("NO_PROXY") != "*"]
+    useless = [entry for entry in entries if _USELESS.search(entry) and _means(entry, host)]
     if useless:
         yield warn(
             "proxy",
             f"these entries of {spelled('NO_PROXY')} match nothing: {', '.join(useless)}",
             "list host names and addresses with commas between; example.com stands for its subdomains too",
         )
+
+
+def _means(entry: str, host: str) -> bool:
+    """Tell whether an entry of NO_PROXY would be for a host if it were read as other programs do."""
+    with suppress(ValueError):
+        return ip_address(host) in ip_network(entry, strict=False)
+    names = (name.lower().strip("[]") for name in re.split(r"[;\s]", entry))
+    return any(fnmatchcase(host, name) or host.endswith(f".{name.lstrip('.')}") for name in names if name)
 
 
 def check_certificates(url: str, *, trust_env: bool) -> Finding:
