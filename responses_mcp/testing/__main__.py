@@ -32,7 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         observer: Observer | None = None
         if options.record is not None:
             # One line is one write, so that a reader who waits for an event does not wait for a buffer.
-            record = stack.enter_context(Path(options.record).open("a", buffering=1, encoding="utf-8"))
+            try:
+                record = stack.enter_context(Path(options.record).open("a", buffering=1, encoding="utf-8"))
+            except OSError as error:
+                sys.stderr.write(
+                    f"--record: {options.record} cannot be written ({error.strerror}); name another file.\n"
+                )
+                return 1
             observer = partial(_record, record)
         try:
             trio.run(_serve, options, observer)

@@ -91,6 +91,12 @@ def test_a_number_that_cannot_be_meant_is_refused(option: str, capsys: pytest.Ca
     assert "must be a number from" in capsys.readouterr().err
 
 
+def test_a_record_that_cannot_be_written_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = tmp_path / "no" / "such"
+    assert main(["--record", str(record)]) == 1
+    assert capsys.readouterr().err.startswith(f"--record: {record} cannot be written (")
+
+
 def test_a_port_that_is_taken_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
