@@ -171,7 +171,7 @@ def _meaning(
         return (
             RequestRefused,
             "The proxy wants to know who asks",
-            "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY.",
+            "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url.",
         )
     if status == 413:
         cure = "Ask in fewer words, or have a larger request let through to openai.base_url."

@@ -68,7 +68,7 @@ def test_a_success_that_is_no_json_object_is_unusable(body: bytes) -> None:
         (404, "invalid_request_error", "model_not_found", RequestRefused, False, "openai.base_url"),
         (404, None, None, RequestRefused, False, "whether openai.base_url has a Responses API"),
         (405, None, None, RequestRefused, False, "Correct openai.base_url (OPENAI_BASE_URL)"),
-        (407, None, None, RequestRefused, False, "HTTPS_PROXY"),
+        (407, None, None, RequestRefused, False, "HTTP_PROXY, or, if unset, correct openai.base_url"),
         (413, None, None, RequestRefused, False, "Ask in fewer words"),
         (408, None, None, ServiceFailed, True, "Try again later"),
         (409, None, None, ServiceFailed, True, "Try again later"),
