@@ -372,7 +372,9 @@ def _left_alone(path: Path) -> Generator[None]:
     except UnicodeEncodeError as error:
         raise Stop(f"{path} was left alone: the entry would hold a path that is not UTF-8.") from error
     except OSError as error:
-        raise Stop(exhausted(error) or f"{path} cannot be read or written ({_reason(error)}).") from error
+        denied = isinstance(error, PermissionError)
+        cure = f"; make it and {path.parent} readable and writable for you" if denied else ""
+        raise Stop(exhausted(error) or f"{path} cannot be read or written ({_reason(error)}){cure}.") from error
 
 
 def _planned(

@@ -1136,6 +1136,20 @@ def test_a_file_where_a_folder_should_be_is_named(install: Install, machine: Mac
     assert "cannot be read or written" in done.err
 
 
+def test_a_folder_in_which_nothing_can_be_written_is_told_with_the_cure(
+    install: Install, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    done = install("cursor", "--write")
+    told = (
+        f"cannot be read or written (permission denied); make it and {file_of('cursor', machine).parent} readable and"
+    )
+    assert told in done.err
+
+
 @posix_only
 def test_the_mode_of_a_file_stays_and_a_link_stays_a_link(install: Install, machine: Machine) -> None:
     path, real = file_of("claude-code", machine), Path(machine.home) / "dotfiles/claude.json"

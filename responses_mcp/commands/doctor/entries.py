@@ -53,7 +53,7 @@ def check_entries(
             # What is kept for its owner, or written in a way that we do not change, the client itself may read.
             verdict = fail if client is not None and each.why.startswith(_BROKEN) else warn
             why = each.why.removesuffix("; correct that")
-            cure = "make that file readable for you" if why.startswith("it cannot be read") else "correct that file"
+            cure = "make it and its folder readable" if why.startswith("it cannot be read") else "correct that file"
             yield verdict("clients", f"{each.file} of {title} was not read: {why}", cure)
             continue
         where, again = f"by {each.place}", each.renewal
