@@ -6,12 +6,13 @@ import argparse
 import os
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from responses_mcp.commands.parser import Parser, whole_number
 from responses_mcp.commands.terminal import WRONG, Stop, columns, configured, parser_of, run_command, say, say_json
 from responses_mcp.usage.caps import dollars
-from responses_mcp.usage.ledger import BY, Row, read_ledger
+from responses_mcp.usage.ledger import BY, FILE, Row, read_ledger
 
 _MOST_DAYS: Final = 400
 _HEADS: Final = ("calls", "input", "cached", "output", "searches", "cost")
@@ -58,7 +59,8 @@ def run(argv: Sequence[str]) -> int:
 def _usage(options: argparse.Namespace) -> None:
     settings = configured(os.environ, options.config)
     folder = settings.research.state_dir
-    if not settings.usage.ledger or folder is None:
+    # Without the setting here, a client's entry may have it.
+    if folder is None or not (settings.usage.ledger or (Path(folder) / FILE).exists()):
         raise Stop(
             "There is no ledger. Set usage.ledger to true (USAGE_LEDGER=1), for the server as well: then what is "
             "asked from then on is written down.",

@@ -431,7 +431,7 @@ class Research:
         now = self._clock()
         shown: list[JsonObject] = []
         for row in rows:
-            if row.created < now - self._settings.research.keep_days * 86_400:  # and still to be deleted
+            if self._is_to_be_deleted(row):
                 continue
             run = self._runs.get(row.id)
             ended = self._done.get(row.id) if run is None else run.done  # which may not be written yet
@@ -628,10 +628,13 @@ class Research:
         same = told is not None and replace(told, error=view.error, phase=view.phase) == view
         return told if told is not None and same else view  # its owner may have ended it in another way since
 
+    def _is_to_be_deleted(self, row: Row) -> bool:
+        return row.created < self._clock() - self._settings.research.keep_days * 86_400
+
     async def _row_in_file(self, run_id: str, keeper: Keeper) -> Row:
         row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
-        if row is None:
-            days = self._settings.research.keep_days
+        days = self._settings.research.keep_days
+        if row is None or (row.status is not None and self._is_to_be_deleted(row)):
             raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
         return row
 

@@ -70,6 +70,15 @@ async def test_the_table_has_a_line_for_each_and_one_for_all(ledger: Path, comma
     assert (ledger / FILE).exists()
 
 
+async def test_a_ledger_that_only_the_entry_of_a_client_asks_for_is_shown(
+    ledger: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output(await command("ask", "Why?"))
+    monkeypatch.delenv("USAGE_LEDGER")
+    [row] = json.loads(output(await command("usage", "--json")))["rows"]
+    assert row["calls"] == 1
+
+
 async def test_without_a_ledger_programs_are_told_so_too(command: Command) -> None:
     code, out, _ = await command("usage", "--json")
     assert code == 2

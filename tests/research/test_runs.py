@@ -1056,7 +1056,8 @@ async def test_runs_are_forgotten_after_some_days(autojump_clock: MockClock, tmp
         assert await research.result(view.run_id) == view
     await trio.sleep(400)
     async with researching(upstream, tmp_path, keep_days=1) as research:
-        await research.list()
+        with pytest.raises(BadArgument, match="There is no run with that id"):
+            await research.result(view.run_id)
         await trio.sleep(1)
         assert await research.list() == []
 
