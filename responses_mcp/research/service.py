@@ -821,7 +821,8 @@ async def answer_by_run(
         return Answer(text, used_search=False, citations=(), model=view.model)
     if view.answer is not None:
         return view.answer
-    failure = UpstreamError(view.error or NEVER_ASKED, maybe_paid=view.maybe_paid)
+    where = f" Its run is {view.run_id}; research_result asks for it." if view.may_go_on else ""
+    failure = UpstreamError(f"{view.error or NEVER_ASKED}{where}", maybe_paid=view.maybe_paid)
     failure.usage = view.usage
     raise failure
 
