@@ -6,7 +6,6 @@ import argparse
 import os
 import sqlite3
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from responses_mcp.commands.parser import Parser, whole_number
@@ -60,7 +59,7 @@ def _usage(options: argparse.Namespace) -> None:
     settings = configured(os.environ, options.config)
     folder = settings.research.state_dir
     # Without the setting here, a client's entry may have it.
-    if folder is None or not (settings.usage.ledger or (Path(folder) / FILE).exists()):
+    if folder is None or not (settings.usage.ledger or os.path.exists(os.path.join(folder, FILE))):  # noqa: PTH110, PTH118  # raises nothing
         raise Stop(
             "There is no ledger. Set usage.ledger to true (USAGE_LEDGER=1), for the server as well: then what is "
             "asked from then on is written down.",

@@ -139,15 +139,15 @@ class RunsFile:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
 
         One that the API does not keep is joined by its owner alone, which alone will have its answer, and one whose
-        owner left before it asked by nobody. `besides` are ids of runs that do not go on, whatever the file says.
+        owner left before it asked by nobody; one whose lease is over may have an owner that was suspended. `besides` are ids of runs that do not go on, whatever the file says.
         """
         with self._writing() as connection:
             if join:
                 same = (
                     "account = ? AND digest = ? AND (durable OR owner = ?) AND status IS NULL AND NOT cancel_asked "
-                    f"AND NOT (state = '{State.QUEUED.value}' AND {_FREE}) ORDER BY created"
+                    f"AND NOT (state = '{State.QUEUED.value}' AND owner IS NULL) ORDER BY created"
                 )
-                for found in _select(connection, same, (row.account, row.digest, row.owner, *_free(self._clock()))):
+                for found in _select(connection, same, (row.account, row.digest, row.owner)):
                     if found.id not in besides:
                         return found
             connection.execute(f"INSERT INTO {_VALUES}", _written(row))

@@ -79,7 +79,12 @@ async def test_a_ledger_that_only_the_entry_of_a_client_asks_for_is_shown(
     assert row["calls"] == 1
 
 
-async def test_without_a_ledger_programs_are_told_so_too(command: Command) -> None:
+@pytest.mark.parametrize("folder", [None, "x" * 300])
+async def test_without_a_ledger_programs_are_told_so_too(
+    command: Command, monkeypatch: pytest.MonkeyPatch, folder: str | None
+) -> None:
+    if folder is not None:
+        monkeypatch.setenv("RESEARCH_STATE_DIR", folder)
     code, out, _ = await command("usage", "--json")
     assert code == 2
     assert "There is no ledger" in json.loads(out)["error"]["message"]

@@ -90,16 +90,19 @@ def test_the_same_question_joins_a_run_that_goes_on_unless_it_is_cancelled_ended
     assert file.add(row("run_5"), join=True).id == "run_5"
 
 
-@pytest.mark.parametrize("taken_over", [False, True])
+@pytest.mark.parametrize("by", ["release", "claim"])
 @pytest.mark.parametrize("state", [State.QUEUED, State.ASKING, State.POLLING])
 def test_a_question_joins_no_run_whose_owner_left_before_it_asked(
-    file: RunsFile, clock: Clock, state: State, *, taken_over: bool
+    file: RunsFile, clock: Clock, state: State, by: str
 ) -> None:
     file.add(row(state=state, response_id="resp_1" if state is State.POLLING else None), join=True)
     clock.now += LEASE_SECONDS + 1
-    if taken_over:
+    assert file.add(row("run_2"), join=True).id == "run_1"  # its owner may have been suspended
+    if by == "release":
+        file.release("one")
+    else:
         assert file.claim("run_1", "two") is not None
-    assert file.add(row("run_2"), join=True).id == ("run_2" if state is State.QUEUED else "run_1")
+    assert file.add(row("run_3"), join=True).id == ("run_3" if state is State.QUEUED else "run_1")
 
 
 def test_a_run_that_the_api_does_not_keep_is_joined_by_its_owner_alone(file: RunsFile) -> None:
