@@ -139,7 +139,8 @@ class RunsFile:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
 
         One that the API does not keep is joined by its owner alone, which alone will have its answer, and one whose
-        owner left before it asked by nobody; one whose lease is over may have an owner that was suspended. `besides` are ids of runs that do not go on, whatever the file says.
+        owner left before it asked by nobody; one whose lease is over may have an owner that was
+        suspended. `besides` are ids of runs that do not go on, whatever the file says.
         """
         with self._writing() as connection:
             if join:

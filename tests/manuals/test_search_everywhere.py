@@ -94,6 +94,26 @@ async def test_further_sections_of_a_file_make_room_for_other_files(root) -> Non
     assert "one.md" in paths
 
 
+@pytest.mark.parametrize(
+    ("heading", "asked"),
+    [("E-104", "E-104"), ("E-104", "E104"), ("T4100", "T-4100"), ("getUserById", "getUserById"), ("C-203", "C-203")],
+)
+async def test_parts_of_a_name_that_the_heading_has_are_no_match_in_its_text(tmp_path, heading, asked) -> None:
+    text = [
+        f"# {heading}",
+        "Open the valve.",
+        *["Some words."] * 500,
+        "A vitamin c, e. g. by t, or user 203 4100 by id.",
+    ]
+    (tmp_path / "root/office").mkdir(parents=True)
+    (tmp_path / "root/office/page.md").write_text("\n\n".join(text), "utf-8")
+    async with opened(tmp_path / "root") as manuals:
+        [best, *_] = (await searched(manuals, asked)).rows
+    assert best.match_line is None
+    assert best.snippet is not None
+    assert best.snippet.text.startswith("Open the valve.")
+
+
 @pytest.mark.parametrize("kind", ["md", "json"])
 @pytest.mark.parametrize(
     ("asked", "written"),
@@ -106,6 +126,8 @@ async def test_further_sections_of_a_file_make_room_for_other_files(root) -> Non
         ("getElementById", "An element is a node."),
         ("snakeCaseName", "Set snake_case_name here."),
         ("0xDEADBEEF", "DEADBEEF is the mark."),
+        ("gearbox", "The gearbox² is shut."),
+        ("brand", "Runs on Brand™Server only."),
     ],
 )
 async def test_the_place_is_where_another_spelling_a_relative_or_a_part_of_a_word_stands(

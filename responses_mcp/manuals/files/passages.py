@@ -24,7 +24,7 @@ from responses_mcp.manuals.files.snippets import LONGEST, Snippet, around
 from responses_mcp.manuals.files.texts import ENOUGH_OF_A_LINE, ESCAPE, Lines, with_characters, without_short_escapes
 from responses_mcp.manuals.files.titles import shown_title
 from responses_mcp.manuals.requests.paths import file_type
-from responses_mcp.manuals.words import LETTER, normalise, stem
+from responses_mcp.manuals.words import LETTER, normalise, stem, without_raised
 
 _LONG: Final = 3_000  # characters; in a shorter section the match needs no line of its own
 _LONG_LINE: Final = 1_000  # characters before the match in its own line, which then says too little
@@ -340,6 +340,7 @@ def _folded(raw: str, *, json: bool) -> tuple[str, list[tuple[int, int]] | None]
 
     These are pairs of the length of a piece, before and after; None if each character stayed one.
     """
+    raw = raw if raw.isascii() else without_raised(raw)
     if json and "\\u" in raw:
         pieces: Sequence[str] = _ESCAPES.findall(raw)
     elif raw.isascii():
