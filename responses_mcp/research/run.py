@@ -144,7 +144,7 @@ class Run:
         self._dirty = trio.Event()
         self._life = trio.CancelScope(shield=True)  # whatever ends its owner: it settles before it is stopped
         self._doing = trio.CancelScope()
-        self._begun = trio.Event()  # its time goes on from its turn: in line it costs nothing
+        self._begun = trio.Event()  # its time goes on from here: in line, or waiting for a limit, it costs nothing
         self._idle = trio.CancelScope()
         self._checking = trio.CancelScope()  # whether its answer is kept
         self._overtaken: Action | None = None  # what is to be done instead of what is being done
@@ -310,8 +310,6 @@ class Run:
             case None:
                 if self._turn is not None:
                     await self._turn(self)
-                self.row = replace(self.row, began=self._keeper.clock())
-                self._begun.set()
                 # Not within the moment in which a crash leaves open what was paid for; an error comes back when asking.
                 with suppress(UpstreamError):
                     await self._api.prepare()
@@ -333,6 +331,8 @@ class Run:
             except LimitReached as error:
                 self._error = error
                 return Trigger.REFUSED
+        self.row = replace(self.row, began=self._keeper.clock())
+        self._begun.set()
         refused: int | None = None
         if self.row.durable and self.row.model not in self._api.without_background:
             trigger = await self._ask_in_context()

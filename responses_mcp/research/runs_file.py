@@ -53,9 +53,9 @@ class Row:
     """What is known of a run on disk. Times are seconds since 1970.
 
     `account` tells at which address and with which key it was asked, `digest` what was asked, neither in a form that
-    can be read back. From when its turn came, and it `began`, it `may_take` so many seconds, whoever goes on with it.
-    `durable` tells whether the API keeps the answer. `tool` and `client`, as it names itself, are for the ledger.
-    `question` is None unless questions are kept.
+    can be read back. From when it `began`, which is when it is asked, it `may_take` so many seconds, whoever goes on
+    with it. `durable` tells whether the API keeps the answer. `tool` and `client`, as it names itself, are for the
+    ledger. `question` is None unless questions are kept.
     `status` and `reason` are set when the run ends.
     """
 

@@ -131,7 +131,8 @@ class Bill:
         read = _count(told, "input_tokens"), _count(told, "output_tokens")
         inputs, outputs = as_object(told.get("input_tokens_details")), as_object(told.get("output_tokens_details"))
         tier = response.get("service_tier")
-        if not isinstance(tier, str):
+        tier = tier.strip().lower() if isinstance(tier, str) else ""
+        if not tier:
             tier = self._asked_tier
         elif tier not in _TIERS and tier != self._asked_tier:
             tier = _OTHER_TIER

@@ -259,7 +259,8 @@ def _write_left(database: sqlite3.Connection, entry: Entry, usage: Usage | None)
     if (row := database.execute(asked, (entry.id,)).fetchone()) is not None:
         at, tool, model, client, held = row
         entry = Entry(id=entry.id, at=at, tool=tool, model=model, client=client)
-    _write(database, entry, usage, held if usage is not None and usage.uncounted else 0.0)
+    unknown = usage is not None and (usage.uncounted or (usage.counted and usage.cost_usd is None))
+    _write(database, entry, usage, held if unknown else 0.0)
 
 
 @contextmanager

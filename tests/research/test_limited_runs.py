@@ -71,3 +71,18 @@ async def test_an_answer_waits_for_a_run_that_holds_the_limit_no_longer_than_an_
             await Answers(settings, api=upstream.api(), meter=meter).answer("two?")
         assert trio.current_time() - before == settings.request.timeout_ms / 1000
     assert len(upstream.of("ask")) == 1
+
+
+async def test_the_time_in_which_a_run_waits_for_a_limit_is_none_of_its_own(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(50.0)  # some of these make an answer
+    limits = LimitSettings(session_tokens=100_000)
+    settings = replace(settings_for(tmp_path, timeout_ms=1_000_000), limits=limits)
+    async with researching(upstream, tmp_path, settings=settings) as research:
+        first = await research.start("one?")
+        second = await research.start("two?")
+        assert (await ended(research, first)).status == "completed"
+        assert (await ended(research, second)).status == "completed"
+    assert upstream.of("ask")[1].at > 500
+    assert "cancel" not in upstream.kinds

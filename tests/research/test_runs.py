@@ -270,7 +270,7 @@ async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(
     assert upstream.kinds.count("cancel") == 1
 
 
-async def test_the_time_of_a_run_begins_with_its_turn_whoever_goes_on_with_it(
+async def test_the_time_of_a_run_begins_when_it_is_asked_whoever_goes_on_with_it(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     upstream = slow(stuck=True)

@@ -123,6 +123,11 @@ def test_more_cached_tokens_than_tokens_make_no_call_cheaper_than_free() -> None
     assert found.cost_usd == pytest.approx((1000 * 0.175 + 200 * 14) / 1e6)
 
 
+@pytest.mark.parametrize("tier", ["", " ", "Default", "priority "])
+def test_a_tier_is_known_however_it_is_written_and_an_empty_one_says_nothing(tier: str) -> None:
+    assert used(bodies.response([], usage=COUNTS, service_tier=tier)).cost_usd is not None
+
+
 @pytest.mark.parametrize("tier", ["sk-canary-0123456789", "e" * 32, "a b", "x" * 40, "Ω"])
 def test_a_tier_that_is_not_known_is_not_repeated_and_has_no_price(tier: str) -> None:
     found = used(bodies.response([], usage=COUNTS, service_tier=tier))
