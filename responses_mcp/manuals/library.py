@@ -348,7 +348,7 @@ class Library:
         if isinstance(error, Vanished):
             return True
         store = self._store
-        if store is None or not isinstance(error, sqlite3.Error | UnicodeDecodeError | Unusable):
+        if store is None or not isinstance(error, sqlite3.Error | Unusable):
             return False
         with self._lock.hold(check):
             if age != self.age:

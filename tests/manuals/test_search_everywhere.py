@@ -114,6 +114,15 @@ async def test_parts_of_a_name_that_the_heading_has_are_no_match_in_its_text(tmp
     assert best.snippet.text.startswith("Open the valve.")
 
 
+async def test_parts_of_a_name_draw_no_place_away_from_other_words(tmp_path) -> None:
+    text = ["# Page", "Some fluids, e. g. brine.", *["Some words."] * 500, "Pump pressure is set with the red screw."]
+    (tmp_path / "root/office").mkdir(parents=True)
+    (tmp_path / "root/office/page.md").write_text("\n\n".join(text), "utf-8")
+    async with opened(tmp_path / "root") as manuals:
+        [best, *_] = (await searched(manuals, "E-104 pump pressure")).rows
+    assert best.match_line == 1005
+
+
 @pytest.mark.parametrize("kind", ["md", "json"])
 @pytest.mark.parametrize(
     ("asked", "written"),

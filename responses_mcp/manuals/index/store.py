@@ -99,8 +99,6 @@ def index_path(folder: Path, root: Path) -> Path:
 
 def is_broken(error: Exception) -> bool:
     """Tell whether an error of SQLite says that the file is no index, or not a whole one."""
-    if isinstance(error, UnicodeDecodeError):  # what it says has a piece of the file in it
-        return True
     if not isinstance(error, sqlite3.DatabaseError):
         return False
     code = getattr(error, "sqlite_errorcode", None)
@@ -217,6 +215,8 @@ class Store:
             try:
                 with _stoppable(connection, check):
                     yield connection
+            except UnicodeDecodeError as error:  # what SQLite says has a piece of the file in it
+                raise broken(str(error)) from error
             finally:
                 self._give_back(connection, file)
 
@@ -366,6 +366,9 @@ def _opened(path: str, check: CancellationCheck) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         _when_unlocked(partial(_prepare, connection, path), check, _PATIENCE)
+    except UnicodeDecodeError as error:
+        connection.close()
+        raise broken(str(error)) from error
     except BaseException:
         connection.close()
         raise

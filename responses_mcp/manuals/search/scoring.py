@@ -392,8 +392,9 @@ def sought_in(
     """Return what shows where in a row the match is, and how often it stands there.
 
     That is the words that `matched`, as `words_of` has them, and the required terms that the row has. Of a word that
-    its text lacks it is what was `asked` for beside it: its other spellings and its relatives, or else its parts, but
-    nothing if its heading has it. Where it has none of them, it is the words that are parts of names in it.
+    its text lacks it is what was `asked` for beside it: its other spellings and its relatives, or, where nothing
+    matched and its heading has it neither, its parts. Where it has none of them, it is the words that are parts of
+    names in it.
     """
     sought = dict(matched)
     text, title = found.row.text or found.row.body, _normalised(found.row.title)
@@ -403,8 +404,8 @@ def sought_in(
         of_it = [each for each in asked if word.text in (each.text, each.part_of)]
         alike = (word.text, *other_spellings(word.text))
         spelled = [there for each in of_it if each.text in alike for there in each.words(text)]
-        if not spelled and any(each.words(title) for each in (word, *of_it) if each.text in alike):
-            continue
+        if not spelled and (matched or any(each.words(title) for each in (word, *of_it) if each.text in alike)):
+            continue  # a part says less than any other word
         for there in spelled or [part for each in of_it for part in each.words(text)]:
             sought[there] = sought.get(there, 0) + (there not in matched)
     terms = [each for term, has in zip(required, found.required, strict=False) if has for each in term.spellings]
