@@ -37,15 +37,23 @@ class Keeper:
         if await self._has_turn():
             try:
                 with trio.move_on_after(_PATIENCE):
-                    done: T = await self.in_thread(lambda: work(self.file))
-                    for waiting in self._waiting:  # which keep their places in the line
-                        waiting.deadline = trio.current_time() + _PATIENCE
+                    try:
+                        done: T = await self.in_thread(lambda: work(self.file))
+                    except RunsFileUnusable:
+                        self._ended()
+                        raise
+                    self._ended()
                     return done
             except RuntimeError as error:  # "can't start new thread"
                 raise RunsFileUnusable(f"The file of runs cannot be used for now: {error}.") from error
             finally:
                 self._turn.release()
         raise RunsFileUnusable("The file of runs did not answer in time; check the disk that research.state_dir is on.")
+
+    def _ended(self) -> None:
+        """Have those who wait keep their places in the line: a use has come to its end."""
+        for waiting in self._waiting:
+            waiting.deadline = trio.current_time() + _PATIENCE
 
     async def _has_turn(self) -> bool:
         """Wait for the turn of a use, for as long as others come to their end; tell whether it has come."""

@@ -35,9 +35,12 @@ _NOT_KEPT: Final = (
     "Ask again if it is not at hand."
 )
 
+LATER: Final = "ask for the result again"
+"""In what is told of a run whose answer may still be had."""
+
 _MAY_COME: Final = (
-    "The API says that the run is completed, and shows no answer. It may still come, and was paid for: ask for the "
-    "result again before you ask anew."
+    f"The API says that the run has ended, and shows no answer. It may still come, and was paid for: {LATER} before "
+    "you ask anew."
 )
 _NO_DATA: Final = (
     "There is no data, for the answer is no JSON object, although output_schema asked for one. See the answer itself "
@@ -159,8 +162,8 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
         why = _NO_DATA if row.has_schema and data is None else None
         return replace(plain, status=status, answer=answer, data=data, error=why)
     except UpstreamError as error:
-        # Some say that it is completed before its answer is there: where they keep it, it is asked for again.
-        sure = status != "completed" or bool(response.get("output")) or not row.is_kept
+        # Some say that it has ended before its answer is there: where they keep it, it is asked for again.
+        sure = status not in WITH_ANSWER or bool(response.get("output")) or not row.is_kept
         why = str(error) if sure else _MAY_COME
         return replace(plain, status="failed", error=why, maybe_paid=True, confirmed=sure, failure=error)
 

@@ -29,7 +29,7 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
 from responses_mcp.research.conversation import Conversation, conversation_of, followed_up
 from responses_mcp.research.keeper import Keeper
-from responses_mcp.research.outcome import CANCELLED, WITH_ANSWER, RunView, view_of_end, view_of_row
+from responses_mcp.research.outcome import CANCELLED, LATER, WITH_ANSWER, RunView, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
 from responses_mcp.responses_api.api import ResponsesApi
@@ -590,7 +590,7 @@ class Run:
                 status = "cancelled" if self.cancelled else "failed"
                 row = replace(row, status=status, reason=self._why_unknown(), maybe_paid=True)
             case Action.CLOSE_UNREAD:
-                why = f"{self._error} It may have an answer, which was paid for; ask for the result again later."
+                why = f"{self._error} It may have an answer, which was paid for; {LATER} later."
                 row = replace(row, status="failed", reason=why, maybe_paid=True)
             case Action.CLOSE_GONE:
                 self._error = UnusableReply(GONE, maybe_paid=True)  # the look-up's 404 is about the request

@@ -28,7 +28,7 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.keeper import InThread, Keeper
-from responses_mcp.research.outcome import WITH_ANSWER, RunView, day_of, used, view_of_row
+from responses_mcp.research.outcome import LATER, WITH_ANSWER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import Effort, checked, profile_of, run_body
 from responses_mcp.research.run import (
     CANCEL_TRY,
@@ -403,6 +403,7 @@ class Research:
         going on. Raises as `result` does.
         """
         keeper = self._ready()
+        require_listeners(on_phase=on_phase)
         view = await self._waited_for(run_id, 0.0, look=False)  # what became of it, the reply to the cancel tells
         if view.may_go_on:
             await keeper.use(lambda file: file.reopen(run_id, cancel=True))
@@ -821,8 +822,10 @@ async def answer_by_run(
         return Answer(text, used_search=False, citations=(), model=view.model)
     if view.answer is not None:
         return view.answer
-    where = f" Its run is {view.run_id}; research_result asks for it." if view.may_go_on else ""
-    failure = UpstreamError(f"{view.error or NEVER_ASKED}{where}", maybe_paid=view.maybe_paid)
+    told = view.error or NEVER_ASKED
+    if LATER in told:
+        told = f"{told} Its run is {view.run_id}; research_result asks for it."
+    failure = UpstreamError(told, maybe_paid=view.maybe_paid)
     failure.usage = view.usage
     raise failure
 

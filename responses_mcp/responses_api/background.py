@@ -291,8 +291,9 @@ class _Asking:
         if found.get("status") in ("completed", "incomplete") and not found.get("output") and self._id is not None:
             with suppress(UpstreamError):
                 looked_up = await self._api.look_up_run(self._id, seconds=_LOOK)
-                if looked_up.get("status") in ENDED:
-                    return looked_up
+                if looked_up.get("status") not in ENDED:
+                    looked_up = await self._look_up()
+                return {**looked_up, "usage": looked_up.get("usage") or found.get("usage")}
         return found
 
     async def _ask(self) -> JsonObject:

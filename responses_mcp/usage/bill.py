@@ -21,7 +21,7 @@ _COUNTS: Final = {
     "output_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
 }
-_TIERS: Final = frozenset({"auto", "default", "fast", "flex", "priority", "scale"})
+_TIERS: Final = frozenset({"auto", "default", "fast", "flex", "priority", "scale", "ultrafast"})
 _OTHER_TIER: Final = "other"  # no word of the API's own is repeated: it may be the key; its price is not known
 
 

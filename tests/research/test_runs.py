@@ -586,10 +586,11 @@ async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ende
     [
         ({"status": "completed"}, True, True),
         ({"status": "completed"}, False, False),  # nothing can be looked up
-        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, True, False),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, True, True),
+        ({"status": "failed", "error": {"code": "server_error", "message": "Oh."}}, True, False),
     ],
 )
-async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_calls_the_run_completed(
+async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_says_nothing_of_a_failure(
     autojump_clock: MockClock, tmp_path: Path, ending: dict[str, Any], store: bool, may_come: bool
 ) -> None:
     ended_empty = {**bodies.searched(), "background": True, "store": store, "output": [], **ending}

@@ -283,7 +283,7 @@ async def test_a_question_that_was_taken_is_not_asked_again_where_look_ups_say_t
 NO_RESPONSE = {"error": "Unexpected endpoint or method. (GET /v1/responses). Returning 200 anyway"}
 
 
-@pytest.mark.parametrize("look", [Error(404), Json(NO_RESPONSE)])
+@pytest.mark.parametrize("look", [Error(404), Json(NO_RESPONSE), Json({"status": "error", "message": "Oh."})])
 async def test_an_answer_that_the_api_does_not_know_any_more_is_told_as_lost_and_blames_no_model(
     autojump_clock: MockClock, look: Reply
 ) -> None:

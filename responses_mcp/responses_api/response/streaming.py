@@ -33,6 +33,7 @@ _LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to t
 _DELTA: Final = "response.output_text.delta"
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 _WITH_RESPONSE: Final = (*_TERMINAL, "response.created", "response.queued", "response.in_progress")
+_STATES: Final = tuple(name.removeprefix("response.") for name in _WITH_RESPONSE if name != "response.created")
 _ITEM, _TEXT, _ANNOTATION = _KEPT = (
     "response.output_item.done",
     "response.output_text.done",
@@ -310,9 +311,9 @@ def usable_id(value: object, redact: Redact) -> str | None:
 
 
 def as_response(found: JsonObject, redact: Redact) -> JsonObject:
-    """Return a Response without an `id` or a `status` that cannot be one."""
+    """Return a Response without an `id` or a `status` that is none of the API's."""
     wrong = {"id"} if usable_id(found.get("id"), redact) is None else set[str]()
-    if not isinstance(found.get("status"), str):
+    if found.get("status") not in _STATES:
         wrong.add("status")
     return {name: value for name, value in found.items() if name not in wrong} if wrong else found
 
