@@ -289,7 +289,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         switch("keep_questions", "Keep the first words of each question with its run, for the list."),
         integer("max_running", 1, 1_000, "Runs of one server on their way at once; further ones wait their turn."),
         integer(
-            "timeout_ms", 1, 604_800_000, "Milliseconds that a run may take, after which it is cancelled."
+            "timeout_ms", 1, 604_800_000, "Milliseconds that a run may take once it is asked; then it is cancelled."
         )._replace(default_below=True),
         choice("on_exit", ("keep", "cancel"), "What becomes of runs on their way when the server ends."),
         Setting(

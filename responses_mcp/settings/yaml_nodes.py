@@ -24,7 +24,9 @@ _HOST: Final = re.compile(
     r"(?:\[[0-9A-Fa-f:.]+\]|(?:[0-9]{1,3}\.){3}[0-9]{1,3}|(?:[\w-]+\.)+[A-Za-z]{2,}\.?|(?![0-9]+:)[\w.-]+(?=:[0-9]))"
     r"(?=[:/?#\s]|$)"
 )
-_NO_HOST: Final = re.compile(r"\s*gpt-[0-9]|\S*\.(?:cer|crt|pem)\s*$")  # but a model or a file of certificates
+_NO_HOST: Final = re.compile(
+    r"\s*gpt-[0-9][\w-]*(?:\.[\w-]+)?\s*$|\S*\.(?:cer|crt|pem)\s*$"
+)  # but a model or a file of certificates
 _OF_HOST: Final = re.compile(r"(?i)(?:base|endpoint|gateway|host|hostname|server|url)$")
 _LONGEST_ADDRESS: Final = 300
 _LONGEST_NAME: Final = 80

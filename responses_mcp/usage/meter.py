@@ -50,7 +50,8 @@ class Caller(NamedTuple):
     @property
     def client_name(self) -> str | None:
         """The client's name as it is written down: a short line, None if nothing is left of it."""
-        return "".join(filter(str.isprintable, (self.client or "")[:_LONGEST_CLIENT])).strip() or None
+        name = self.client if isinstance(self.client, str) else ""  # a client or a host may send anything
+        return "".join(filter(str.isprintable, name[:_LONGEST_CLIENT])).strip() or None
 
 
 class Meter:

@@ -339,6 +339,11 @@ def test_a_word_below_openai_is_an_address_where_its_key_is_called_so(name: str,
     assert "perhaps the address that the API key is for" in told
 
 
+@pytest.mark.parametrize("host", ["gpt-5.example.com", "gpt-4.internal.example:8080", "gpt-4o.corp.example/v1"])
+def test_a_host_that_begins_like_a_model_is_an_address(host: str, tmp_path: Path) -> None:
+    assert "perhaps the address that the API key is for" in problem(load(tmp_path, f"openai: {{address: {host}}}\n"))
+
+
 def test_an_address_by_its_dotted_name_is_told_to_be_written_as_mappings(tmp_path: Path) -> None:
     told = problem(load(tmp_path, "openai.base_url: https://gateway.example/v1\n"))
     assert told.endswith("; write it as nested mappings, one level a line.")
