@@ -24,7 +24,8 @@ _UNSEEN: Final = re.compile(
 # a character that joins nothing before it, unless there is none in 500.
 _PIECE: Final = re.compile("(?s:.{1,500})[^\0-\x7f\u3001\u3002\u4e00-\u9fff]{0,500}")
 # What NFKC would join to the word before it: marks of trade, and the numbers of notes. Units as in km² stay whole.
-_RAISED: Final = re.compile("[\u2120\u2122]+|(?<=[A-Za-z]{3})[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]+")
+_NOTE: Final = "[\u00b2\u00b3\u00b9\u2070\u2074-\u2079]"
+_RAISED: Final = re.compile(rf"[\u2120\u2122]+|(?<=[A-Za-z]{{3}})(?![\u00b2\u00b3]){_NOTE}+|(?<=[A-Za-z]{{4}}){_NOTE}+")
 _DASH: Final = re.compile("[\u2010-\u2015\u2043\u2212]")  # those that NFKC leaves
 
 # Kanji and kana, without the long vowel mark: writers put it or leave it out at will (コレクタ, コレクター).

@@ -21,6 +21,7 @@ from responses_mcp.manuals.words import asked, foldable, forms, is_character, is
         ("STRASSE Straße", "strasse strasse"),
         ("the user’s", "the user's"),
         ("Contoso™ and Zipkin℠.", "contoso and zipkin ."),
+        ("kgm² and m/sec², shaft¹² or lid⁴", "kgm2 and m/sec2, shaft or lid"),
         ("The gearbox¹ of 25m² and 3km²", "the gearbox of 25m2 and 3km2"),
         ("a‐b‑c‒d–e—f―g−h﹣i－j⁃k⁻l", "a-b-c-d-e-f-g-h-i-j-k-l"),
         ("業\u200b界\ufeff標\u00ad準", "業界標準"),

@@ -213,6 +213,8 @@ async def test_a_question_of_which_no_section_has_much_is_said_to_fit_badly(
         ("第１２条のバルブ", None),
         ("第12条の2のバルブ", None),
         ("第12条の3つのバルブ", None),
+        ("第12条の3か月のバルブ", None),
+        ("バルブと駐輪場何台", "駐輪場何台"),
         ("第12条の3のバルブ", "第12条の3"),
         ("treat cats read-only, state-of-the-file", None),
         ("treat cats on the 104 and 999", None),

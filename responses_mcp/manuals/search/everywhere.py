@@ -38,9 +38,9 @@ _WRITTEN: Final = re.compile(r"[0-9a-z_]+(?:[!-/:-@\[-^`{-~]+[0-9a-z_]+)*")
 _ONE: Final = re.compile(r"[a-z]?[0-9]+(?:[.,:][0-9]+)*|\S*(?:://|@)\S*")
 _FILE_NAME: Final = re.compile(r"\w\.(md|json)(?!\w)")
 # Such as 第12条 and 第12条の3, which are one word to those who ask for them; but in 第12条の3つ it is 第12条.
-_NUMBERED: Final = re.compile("第[0-9]+[\u3400-\u9fff](?:の[0-9]+(?![0-9つ]|(?!第)[\u3400-\u9fff]))?")
+_NUMBERED: Final = re.compile("第[0-9]+[\u3400-\u9fff](?:の[0-9]+(?![0-9つかカヵケヶ]|(?!第)[\u3400-\u9fff]))?")
 _CODE: Final = re.compile("(?=.*[0-9])(?:.*[_-]|0x)")
-_HOW_MANY: Final = re.compile("^何|(?<!幾)何.?$")  # of which only the answer stands in a text: 何日, 税込何円
+_HOW_MANY: Final = re.compile("^何|^.{0,2}(?<!幾)何.?$")  # of which only the answer stands in a text: 何日, 税込何円
 _MOST_ASKED: Final = 8  # codes of a question that are asked for by themselves, in each manual
 _FIRST: Final = 5  # sections, of which one should have what was asked for
 _FILES: Final = "SELECT id, path FROM file WHERE manual = ?"
