@@ -120,11 +120,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     there = _there(options, machine, path)
     if there is None and not _NAME.fullmatch(options.name):
         raise Stop(f"--name: a new entry needs 1 to 40 letters, digits, - or _, got {options.name!r}.", code=WRONG)
-    kept = {} if there is None else {name: said for name, said in there.options.items() if name in SERVER}
-    if options.toolsets is None:
-        options.toolsets = kept.get("--toolsets")
-    if options.config is None:
-        options.config = kept.get("--config")
+    kept = {} if there is None else {name: said for name, said in there.options_written.items() if name in SERVER}
     settings = _settings(options, machine, there, manuals)
     server = _server(options, machine, settings, manuals, kept)
     in_entry = () if client.writes_values or there is None else _keys_in(there.given, server.secrets)
@@ -231,12 +227,15 @@ def _settings(options: argparse.Namespace, machine: Machine, there: Installed | 
     if manuals is not None:
         environ["MANUALS_ROOT"] = manuals
     windows = machine.system == "windows"
+    said = {} if there is None else there.options
+    config = said.get("--config") if options.config is None else options.config
+    toolsets = said.get("--toolsets") if options.toolsets is None else options.toolsets
     try:
-        return configured(environ, options.config, toolsets=options.toolsets, home=machine.home, windows=windows)
+        return configured(environ, config, toolsets=toolsets, home=machine.home, windows=windows)
     except Stop as stop:
         if any("manuals.root to be set" in sentence for sentence in stop.sentences):
             raise Stop(*stop.sentences, "Here --manuals DIR names that folder.", code=WRONG) from stop
-        if there is not None and options.config is not None and options.config == there.options.get("--config"):
+        if there is not None and options.config is None and config is not None:
             told = [sentence.replace("(from --config)", f"(from {there.place})") for sentence in stop.sentences]
             raise Stop(*told, "To name another there, add --config PATH.", code=WRONG) from stop
         raise

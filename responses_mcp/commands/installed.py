@@ -97,31 +97,25 @@ class Installed(NamedTuple):
     @property
     def options(self) -> dict[str, str | None]:
         """What it says to this server: options with their values, None for one without, in order; also other words."""
-        words = self.command[self._before :]
-        if "--" in words:  # which ends the options of a program that fetches this one
-            end = words.index("--")
-            words = words[end + 1 :] if all(word.startswith("-") for word in words[:end]) else words[:end]
-        found: dict[str, str | None] = {}
-        last = ""
-        for word in words:
-            if word.startswith("-"):
-                last, equals, value = word.partition("=")
-                found[last] = value if equals else None
-            elif found.get(last, "") is None:
-                found[last] = word
-            else:
-                found[word] = None
-        return found
+        return _options(self.command[self._before :])
+
+    @property
+    def options_written(self) -> dict[str, str | None]:
+        """The same as the entry has it, with nothing filled in, which may be a secret."""
+        return _options(CLIENTS[self.client].command_in(self.entry)[self._before :])
 
     @property
     def unknown(self) -> list[str]:
-        """Which of `options` the server does not have, for which it does not start, or does something else."""
+        """Which of `options`, as written, the server does not have, for which it does not start, or does otherwise."""
         before = self.command[: self._before]
         if any(_program(word) in _CONTAINERS for word in before):  # whose own options may stand behind our name
             return []
         if any(word.startswith("--") for word in before[-2:]) and "--stdio" in self.options:
             return []  # our name may be the value of an option, such as a folder, of a program that is told more
-        return [option for option in self.options if option not in SERVER]
+        written = dict(
+            zip(map(_option, self.command), map(_option, CLIENTS[self.client].command_in(self.entry)), strict=True)
+        )
+        return [written[option] for option in self.options if option not in SERVER]
 
     @property
     def given(self) -> Mapping[str, Any]:
@@ -297,6 +291,27 @@ def _sets(path: Path, name: str) -> bool:
         return not os.path.isdir(path)  # noqa: PTH112  # raises nothing
     names = (line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines() if "=" in line)
     return f'"{name}"' in text or name in names
+
+
+def _options(words: Sequence[str]) -> dict[str, str | None]:
+    if "--" in words:  # which ends the options of a program that fetches this one
+        end = words.index("--")
+        words = words[end + 1 :] if all(word.startswith("-") for word in words[:end]) else words[:end]
+    found: dict[str, str | None] = {}
+    last = ""
+    for word in words:
+        if word.startswith("-"):
+            last, equals, value = word.partition("=")
+            found[last] = value if equals else None
+        elif found.get(last, "") is None:
+            found[last] = word
+        else:
+            found[word] = None
+    return found
+
+
+def _option(word: str) -> str:
+    return word.partition("=")[0] if word.startswith("-") else word
 
 
 def _is_ours(words: Sequence[str]) -> bool:

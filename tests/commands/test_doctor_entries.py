@@ -278,6 +278,15 @@ async def test_a_command_and_its_arguments_are_filled_in_as_the_client_does_it(
 
 
 @posix_only
+@pytest.mark.parametrize("word", ["${TOKEN}", "--x${TOKEN}", "x-${TOKEN}"])
+async def test_what_is_filled_into_an_argument_is_not_shown(examine: Doctor, tmp_path: Path, word: str) -> None:
+    put("claude-code", tmp_path, {"command": small_server(tmp_path), "args": [word, "--stdio"]})
+    report = await examine("--offline", "--client", "claude-code", start=None, TOKEN="plain-4711")
+    report.line("FAIL", "clients", f"gives it {word}, which is none of its options")
+    assert "plain-4711" not in "\n".join(report.lines)
+
+
+@posix_only
 @pytest.mark.parametrize(
     ("client", "entry", "file", "told"),
     [

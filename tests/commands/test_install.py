@@ -780,6 +780,17 @@ def test_what_an_entry_says_to_this_server_is_kept_unless_it_is_given_anew(
     assert "not offered" not in said.text
 
 
+def test_an_argument_that_a_client_fills_in_is_kept_and_shown_as_the_entry_has_it(
+    install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    put(tmp_path / "c.yaml", "{}")
+    words = ["--stdio", "--config", "${PLACE}/c.yaml", "--toolsets", "${SETS:-answer}"]
+    path = put_entry("claude-code", machine, {"command": "/opt/bin/openai-responses-mcp", "args": words})
+    done = install("claude-code", "--write", PLACE=str(tmp_path), SETS="answer,search")
+    assert (done.code, entry_in("claude-code", path.read_text("utf-8"))["args"]) == (0, words)
+    assert str(tmp_path / "c.yaml") not in done.text
+
+
 @pytest.mark.parametrize(
     ("words", "kept"),
     [

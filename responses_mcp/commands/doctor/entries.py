@@ -118,7 +118,8 @@ def _surroundings(
         return
     toolsets = entry.options.get("--toolsets") or given.get(_TOOLSETS, "")
     if root.strip() and toolsets.strip() and "manuals" not in names_in(toolsets):
-        left_out = f"{title} does not offer those in {root}: its list of toolsets is {toolsets}, {where}"
+        written = entry.options_written.get("--toolsets") or toolsets
+        left_out = f"{title} does not offer those in {root}: its list of toolsets is {written}, {where}"
         yield warn("manuals", left_out, "add manuals to that list")
     if not root.strip() or root == settings.manuals.root:
         return
