@@ -126,6 +126,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     in_entry = () if client.writes_values or there is None else _keys_in(there.given, server.secrets)
     # A key in the entry works; a reference to a variable that is not set would not.
     working = [name for name in in_entry if not machine.environ.get(name)]
+    if there is not None:  # a reference of another form that has a value works, too
+        working += [name for name in server.secrets if there.fills_in(name)]
     if there is not None and client.fills_places:  # so would one that hides what the client itself knows
         working += [name for name in server.secrets if not machine.environ.get(name) and there.elsewhere(name)]
     entry = client.entry(replace(server, secrets=tuple(name for name in server.secrets if name not in working)))
@@ -473,7 +475,7 @@ def _say_next_steps(
                 f"The key stands in the entry itself. To keep it out of the file, set {variable} here, "
                 "and run this again."
             )
-        elif not machine.environ.get(variable) and written.elsewhere(variable) is None:
+        elif not machine.environ.get(variable) and not written.fills_in(variable) and not written.elsewhere(variable):
             alone = "; the manuals work without it" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
     if client.writes_values:

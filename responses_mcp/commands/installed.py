@@ -21,6 +21,7 @@ from responses_mcp.commands.terminal import NAME
 from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.commands.yaml_merge import YamlDocument
 from responses_mcp.errors import program
+from responses_mcp.settings.address import is_placeholder
 from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import READ_BY_SERVER
 
@@ -171,6 +172,16 @@ class Installed(NamedTuple):
             arrives = client.inherits or name in variables_in(self.entry.get(client.members.names or ""))
         files = (path for path in map(Path, client.variable_files(self.machine)) if arrives and _sets(path, name))
         return next((f"{client.title} may have it from {path}" for path in files), None)
+
+    def fills_in(self, name: str) -> bool:
+        """Tell whether it sets a variable to another reference than ours, which has a value here or in itself."""
+        client, said = CLIENTS[self.client], self.given.get(name)
+        if client.reference is None or client.references is None or not isinstance(said, str):
+            return False
+        if said == client.reference.replace("NAME", name) or client.references.search(said) is None:
+            return False
+        value = self._filled(said)
+        return bool(value.strip()) and not is_placeholder(value)
 
     def _filled(self, text: str, *, empties: bool = False) -> str:
         """Return a text with what it refers to filled in; of a variable that is not set, the reference may stay."""

@@ -564,6 +564,34 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     assert "still there" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
 
 
+@pytest.mark.parametrize(
+    ("client", "reference"),
+    [
+        ("claude-code", "${OPENAI_API_KEY:-sk-of-the-owner}"),
+        ("claude-code", "${MY_KEY}"),
+        ("gemini", "${MY_KEY}"),
+        ("cursor", "${env:MY_KEY}"),
+        ("opencode", "{env:MY_KEY}"),
+    ],
+)
+def test_a_reference_of_another_form_or_name_that_a_client_fills_in_stays(
+    client: str, reference: str, install: Install, machine: Machine
+) -> None:
+    variables = CLIENTS[client].members.variables
+    command: Any = ["old"] if client == "opencode" else "old"
+    path = put_entry(client, machine, {"command": command, variables: {"OPENAI_API_KEY": reference}})
+    for environ in ({"MY_KEY": KEY}, {"MY_KEY": KEY, "OPENAI_API_KEY": "sk-another-0123456789abcdef"}):
+        done = install(client, "--write", **environ)
+        assert entry_in(client, path.read_text(encoding="utf-8"))[variables] == {"OPENAI_API_KEY": reference}
+        assert "OPENAI_API_KEY" not in done.err
+    put_entry(client, machine, {"command": command, variables: {"OPENAI_API_KEY": reference.replace("MY", "NO")}})
+    if "MY" in reference:
+        assert "OPENAI_API_KEY is not set here" in install(client, "--write").err
+        assert entry_in(client, path.read_text("utf-8"))[variables] == {
+            "OPENAI_API_KEY": (CLIENTS[client].reference or "").replace("NAME", "OPENAI_API_KEY")
+        }
+
+
 def test_settings_of_gemini_with_a_byte_order_mark_which_it_does_not_read_are_left_alone(
     install: Install, machine: Machine
 ) -> None:
