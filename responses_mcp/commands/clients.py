@@ -219,11 +219,6 @@ def claude_code_settings(machine: Machine) -> tuple[PurePath, ...]:
     return user, *(machine.folder / ".claude" / name for name in ("settings.json", "settings.local.json"))
 
 
-def _gemini_variables(machine: Machine) -> tuple[PurePath, ...]:
-    homes = (machine.named("GEMINI_CLI_HOME") or machine.home, machine.folder)
-    return tuple(path for home in homes for path in (home / ".gemini" / ".env", home / ".env"))
-
-
 def _has_content(path: PurePath) -> bool:
     try:
         return Path(path).stat().st_size > 0
@@ -355,7 +350,6 @@ CLIENTS: Final[Mapping[str, Client]] = {
         user_file=lambda machine: (machine.named("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",
         project_file=".gemini/settings.json",
         dialect="json with comments",
-        variable_files=_gemini_variables,
         members=Members(folder="cwd"),
         reference="$NAME",
         references=re.compile(rf"\$(?P<brace>\{{)?{_NAME}(?(brace){_DEFAULT}\}})"),

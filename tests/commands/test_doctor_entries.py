@@ -305,12 +305,6 @@ async def test_what_is_filled_into_an_argument_is_not_shown(examine: Doctor, tmp
             "Claude Code may have it from",
         ),
         ("codex", {"env_vars": ["OPENAI_API_KEY"]}, (".codex/.env", "OPENAI_API_KEY=x\n"), "Codex may have it from"),
-        (
-            "gemini",
-            {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}},
-            (".gemini/.env", "export OPENAI_API_KEY = x\n"),
-            "Gemini CLI may have it from",
-        ),
     ],
 )
 async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # noqa: PLR0917
@@ -341,13 +335,14 @@ async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # n
     [
         ("claude-code", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),  # which it does not fill in
         ("codex", {}),
+        ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),
     ],
 )
-async def test_a_key_in_a_file_of_the_client_that_the_entry_does_not_pass_on_is_a_failure(
+async def test_a_key_in_a_file_of_the_client_that_does_not_get_into_the_entry_is_a_failure(
     examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any]
 ) -> None:
     put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **entry})
-    for file in (".claude/settings.json", ".codex/.env"):
+    for file in (".claude/settings.json", ".codex/.env", ".gemini/.env"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text('"OPENAI_API_KEY"\nOPENAI_API_KEY=x\n', encoding="utf-8")
     report = await examine("--offline", "--client", client, start=None, OPENAI_API_KEY=None)
