@@ -135,7 +135,8 @@ class Client(ClientLimits):
 
     `reference` is how its file refers to the environment variable NAME; None if it cannot. `references` finds all ways
     in which it can, and `fills_places` tells that it can refer to folders, too. `variable_files` are those from which a
-    client may take variables. `inherits` tells that all of its own environment reaches the server anyway. `limit` is
+    client may take variables. `keyring` tells that it may keep the values of `names` itself. `inherits` tells that
+    all of its own environment reaches the server anyway. `limit` is
     the member of an entry that says how long it waits for a call, and how many of its units are a second. `empties`
     tells that a variable that is not set arrives empty, and not as the reference to it. `trust` is what lets it call
     tools without asking, `untrusted` what it does else. `check` says how to see that it has the server; `{program}` in
@@ -152,6 +153,7 @@ class Client(ClientLimits):
     fills_places: bool = False
     reads_mark: bool = True
     variable_files: Callable[[Machine], tuple[PurePath, ...]] = lambda _: ()
+    keyring: bool = False
     inherits: bool = False
     empties: bool = False
     limits: Callable[[Server], dict[str, Any]] = lambda _: {}
@@ -407,6 +409,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
         dialect="yaml",
         container="extensions",
         members=Members(command="cmd", variables="envs", names="env_keys", switch="enabled"),
+        keyring=True,
         inherits=True,
         limits=_goose_members,
         limit=("timeout", 1),

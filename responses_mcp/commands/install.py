@@ -475,7 +475,9 @@ def _say_next_steps(
                 f"The key stands in the entry itself. To keep it out of the file, set {variable} here, "
                 "and run this again."
             )
-        elif not machine.environ.get(variable) and not written.fills_in(variable) and not written.elsewhere(variable):
+        elif machine.environ.get(variable) or written.fills_in(variable):
+            continue
+        elif client.keyring or written.elsewhere(variable) is None:
             alone = "; the manuals work without it" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
     if client.writes_values:

@@ -169,7 +169,10 @@ class Installed(NamedTuple):
             file = self.entry.get(client.members.file or "")
             if isinstance(file, str):
                 return f"{client.title} may have it from {file}"
-            arrives = client.inherits or name in variables_in(self.entry.get(client.members.names or ""))
+            named = name in variables_in(self.entry.get(client.members.names or ""))
+            if client.keyring and named:
+                return f"{client.title} may have it from its keyring"
+            arrives = client.inherits or named
         files = (path for path in map(Path, client.variable_files(self.machine)) if arrives and _sets(path, name))
         return next((f"{client.title} may have it from {path}" for path in files), None)
 

@@ -304,6 +304,7 @@ async def test_what_is_filled_into_an_argument_is_not_shown(examine: Doctor, tmp
             (".claude/settings.local.json", '{"env": {"OPENAI_API_KEY": "x"}}'),
             "Claude Code may have it from",
         ),
+        ("goose", {"env_keys": ["OPENAI_API_KEY"]}, None, "Goose may have it from its keyring"),
         ("codex", {"env_vars": ["OPENAI_API_KEY"]}, (".codex/.env", "OPENAI_API_KEY=x\n"), "Codex may have it from"),
     ],
 )
@@ -317,7 +318,8 @@ async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # n
     told: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **entry})
+    command = CLIENTS[client].members.command
+    put(client, tmp_path, {command: small_server(tmp_path), "args": ["--stdio"], **entry})
     if file is not None:
         (tmp_path / file[0]).parent.mkdir(exist_ok=True)
         (tmp_path / file[0]).write_text(file[1], encoding="utf-8")
@@ -335,13 +337,15 @@ async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # n
     [
         ("claude-code", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),  # which it does not fill in
         ("codex", {}),
+        ("goose", {}),
         ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),
     ],
 )
 async def test_a_key_in_a_file_of_the_client_that_does_not_get_into_the_entry_is_a_failure(
     examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any]
 ) -> None:
-    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **entry})
+    command = CLIENTS[client].members.command
+    put(client, tmp_path, {command: small_server(tmp_path), "args": ["--stdio"], **entry})
     for file in (".claude/settings.json", ".codex/.env", ".gemini/.env"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text('"OPENAI_API_KEY"\nOPENAI_API_KEY=x\n', encoding="utf-8")
