@@ -112,10 +112,12 @@ def run(argv: Sequence[str]) -> int:
         return 0
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        redact = Redactor()
+        from responses_mcp.commands.parser import keys_out_of  # noqa: PLC0415  # for mistakes alone
+
+        redact = keys_out_of(argv)
         if any(" " not in word and redact(word) != word for word in unknown):  # neither shown nor taken for a question
             parser.error("what looks like a secret is no command, and not shown; a key goes into OPENAI_API_KEY")
-        parser.error(redact(_before_command(argv) or _not_known(unknown, list(parser._option_string_actions))))  # noqa: SLF001  # it has no other name
+        parser.error(redact(_before_command(argv) or _not_known(unknown, list(parser._option_string_actions), redact)))  # noqa: SLF001  # it has no other name
     if not options.stdio and not options.show_config:
         parser.error(f"nothing to do; add --stdio to serve, or a command: {', '.join(COMMANDS)}")
     loaded = load_settings(os.environ, config_path=options.config, debug=options.debug, toolsets=options.toolsets)
@@ -149,7 +151,7 @@ def _before_command(argv: Sequence[str]) -> str | None:
     return f"put {name} behind the command: {program()} {command} …"
 
 
-def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
+def _not_known(words: Sequence[str], options: Sequence[str], redact: Redactor) -> str:
     """Return what is wrong with words that are neither a command nor an option, and what may have been meant."""
     from difflib import get_close_matches  # noqa: PLC0415  # for mistakes alone
 
@@ -167,7 +169,7 @@ def _not_known(words: Sequence[str], options: Sequence[str]) -> str:
     if " " not in word and get_close_matches(word, COMMANDS, 1):
         return no_command(word, COMMANDS)
     # The whole of it in quotation marks; without secrets before it is cut, which may be within one.
-    question = Redactor()(" ".join(words)).removeprefix("ask ")
+    question = redact(" ".join(words)).removeprefix("ask ")
     if " " in question or question.endswith("?") or not question.isascii():
         return f'to ask a question, write: {program()} ask "{question[:60]}{"…" if len(question) > 60 else ""}"'
     return no_command(word, COMMANDS)

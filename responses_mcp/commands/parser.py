@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+
+if TYPE_CHECKING:
+    from responses_mcp.redaction import Redactor
 
 OF_SERVER: Final = ("--stdio", "--show-config", "--toolsets")
 """Options of the server alone, before any command."""
@@ -37,8 +41,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with 2; an option that is not known is named before the words that are missing beside it."""
-        from responses_mcp.redaction import Redactor  # noqa: PLC0415  # for mistakes alone
-
         unknown = [
             word
             for word in self._before_end()
@@ -47,7 +49,8 @@ class Parser(argparse.ArgumentParser):
         if unknown and message.startswith(_MISSING):
             self.refuse(unknown)
         argument, ignored, _ = message.partition(" ignored explicit argument")
-        super().error(Redactor()(f"{argument} takes no value" if ignored else message))
+        message = f"{argument} takes no value" if ignored else message
+        super().error(keys_out_of(message.split())(message))
 
     def _before_end(self) -> Sequence[str]:
         given = [*self._given, "--"]
@@ -116,6 +119,15 @@ class Parser(argparse.ArgumentParser):
             elif near := get_close_matches(text, choices, 1):
                 error.message += f"; did you mean {near[0]}?"
             raise
+
+
+def keys_out_of(words: Sequence[str]) -> Redactor:
+    """Return what takes keys out of a message about a command line: one that is set here, or follows `-k` at once."""
+    from responses_mcp.redaction import Redactor  # noqa: PLC0415  # for mistakes alone
+
+    redact = Redactor()
+    behind = [word[2:].rstrip(";") for word in words if re.match("-[A-Za-z]", word) and redact(word[2:]) != word[2:]]
+    return Redactor([*behind, *(value for name, value in os.environ.items() if _OF_KEY.search(name))])
 
 
 def no_command(word: str, commands: Collection[str]) -> str:

@@ -142,6 +142,26 @@ def test_a_wrong_argument_is_told_with_what_was_meant(capsys: pytest.CaptureFixt
     assert shown.err.endswith(f"{told}\n")
 
 
+@pytest.mark.parametrize("key", ["sk-proj-Zq8vT3mK9xW2pL7nR4cY6bH1", "4711-of-a-gateway"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("-k{}", "ask -k{}", "manuals -k{}", "doctor -k{}", "usage -k{}", "{}", "install {}", "install --key {}"),
+        *("manuals --api-key={}", "manuals {}", "why is {} no key of mine"),
+        "ask --effort {} why",
+    ],
+)
+def test_a_key_in_a_wrong_command_line_is_not_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, line: str, key: str
+) -> None:
+    if not key.startswith("sk-"):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(SystemExit, match="2"):
+        cli.run(line.format(key).split(" "))
+    shown = capsys.readouterr()
+    assert key not in shown.out + shown.err
+
+
 def test_a_command_in_quotation_marks_is_told_without_them(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.run(["ask why is the sky blue"])
