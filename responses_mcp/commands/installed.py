@@ -119,6 +119,13 @@ class Installed(NamedTuple):
         return [written[option] for option in self.options if option not in SERVER]
 
     @property
+    def line_without_stdio(self) -> bool:
+        """Whether it starts us by a line for a shell that does not say --stdio, and so may be a question."""
+        words = self.command
+        ours = (word for word in words if len(word.split()) > 1 and (NAME in word or _MODULE in word))
+        return not any("--stdio" in word for word in words) and any(not _is_ours([word]) for word in ours)
+
+    @property
     def given(self) -> Mapping[str, Any]:
         """The variables that the entry sets, as it says them."""
         return as_table(self.entry.get(CLIENTS[self.client].members.variables)) or {}

@@ -783,6 +783,35 @@ async def test_an_entry_that_starts_a_command_for_people_is_told_and_not_started
 @pytest.mark.parametrize(
     "words",
     [
+        ["-c", "exec openai-responses-mcp ask hi"],
+        ["-c", "cd /tmp && exec openai-responses-mcp ask hi"],
+        ["-c", 'exec openai-responses-mcp "$@"', "x", "ask", "hi"],
+        ["-c", "python3 -m responses_mcp ask hi"],
+    ],
+)
+async def test_a_line_for_a_shell_that_may_be_a_question_is_not_started(
+    examine: Doctor, tmp_path: Path, words: list[str]
+) -> None:
+    started = tmp_path / "started"
+    shell = tmp_path / "sh"
+    shell.write_text(f"#!/bin/sh\ntouch {started}\n{SMALLEST}", encoding="utf-8")
+    shell.chmod(0o755)
+    env = {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}
+    put("claude-code", tmp_path, {"command": str(shell), "args": words, "env": env})
+    report = await examine("--offline", "--client", "claude-code", start=None)
+    report.line("ok", "clients", "it is not started here, because its line for a shell has no --stdio")
+    assert started.name not in os.listdir(tmp_path)
+    line = ["-c", f"exec '{tmp_path}/openai-responses-mcp' --stdio"]
+    put("claude-code", tmp_path, {"command": str(shell), "args": line, "env": env})
+    report = await examine("--offline", "--client", "claude-code", start=None)
+    report.line("ok", "start", "the server answered")
+    assert started.name in os.listdir(tmp_path)
+
+
+@posix_only
+@pytest.mark.parametrize(
+    "words",
+    [
         ["docker", "run", "--name", "openai-responses-mcp", "-i", "ghcr.io/x/openai-responses-mcp:1", "--stdio"],
         ["podman", "run", "-h", "openai-responses-mcp", "-i", "image", "--stdio"],
         ["sudo", "docker", "run", "--name", "openai-responses-mcp", "-i", "image"],

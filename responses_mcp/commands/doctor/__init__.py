@@ -149,7 +149,8 @@ class _Start(NamedTuple):
             for each in found:
                 if not isinstance(each, Installed) or each.scope == "project" or each.hidden:
                     continue
-                if "${" not in (each.program() or "${") and not each.unknown:  # `ask` would ask, and pay
+                may_ask = each.unknown or each.line_without_stdio  # `ask` would ask, and pay
+                if "${" not in (each.program() or "${") and not may_ask:
                     environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
                     return cls(
                         each.command, _as_started(each, environ), environ, each.folder or Path(each.machine.home), each

@@ -87,6 +87,8 @@ def check_entries(
             unstarted = (
                 "; it is not started here, because that file is of this folder" if each.scope == "project" else ""
             )
+            if each.line_without_stdio:
+                unstarted = "; it is not started here, because its line for a shell has no --stdio"
             asks = ""
             if not each.entry.items() >= CLIENTS[each.client].trust.items():
                 asks = f'; it asks before each call, which "{each.install("--trust", "--write")}" ends'
