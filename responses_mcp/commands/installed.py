@@ -140,11 +140,11 @@ class Installed(NamedTuple):
 
     def program(self) -> str | None:
         """Return the path of the program that it starts, None if there is none of that name; `${` is not known here."""
-        name = self.command[0]
+        name, folder = self.command[0], self.folder
+        if os.path.dirname(name) and folder is not None:  # noqa: PTH120  # keeps ./
+            name = str(folder / name)
         if CLIENTS[self.client].fills_places and (_WORKSPACE in name or ASKED in name):
             return name
-        if os.path.dirname(name) and self.folder is not None:  # noqa: PTH120  # keeps ./
-            name = str(self.folder / name)
         return shutil.which(name, path=self.machine.environ.get("PATH", ""))
 
     def variables(self, secrets: Sequence[str] = ()) -> dict[str, str]:

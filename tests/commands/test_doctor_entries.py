@@ -377,6 +377,23 @@ async def test_what_a_client_asks_its_user_for_or_where_a_workspace_is_is_not_kn
 
 
 @posix_only
+@pytest.mark.parametrize("folder", ["${workspaceFolder}", "${workspaceFolder}/x", "${env:NOT_SET}", "${input:dir}"])
+async def test_a_folder_of_vs_code_that_is_not_known_here_is_no_failure(
+    examine: Doctor, tmp_path: Path, folder: str
+) -> None:
+    env = {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}
+    entry = {"command": small_server(tmp_path), "args": ["--stdio"], "cwd": folder, "env": env}
+    put("vscode", tmp_path, entry)
+    report = await examine("--offline", "--client", "vscode", start=None)
+    report.line("ok", "start", "the server answered")
+    if "env:" not in folder:
+        put("vscode", tmp_path, {**entry, "command": "./openai-responses-mcp"})
+        report = await examine("--offline", "--client", "vscode", start=None)
+        report.line("ok", "start", "a server with the settings of this shell, and not that of an entry,")
+        assert report.code == 0
+
+
+@posix_only
 async def test_an_entry_that_is_turned_off_is_told(examine: Doctor, tmp_path: Path) -> None:
     put("goose", tmp_path, {"cmd": small_server(tmp_path), "args": ["--stdio"], "enabled": False})
     report = await examine("--offline")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import CLIENT_LIMITS, command_of, this_executable, this_machine
+from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import (
     address_is_wrong,
     check_configuration,
@@ -152,9 +152,10 @@ class _Start(NamedTuple):
                 may_ask = each.unknown or each.line_without_stdio  # `ask` would ask, and pay
                 if "${" not in (each.program() or "${") and not may_ask:
                     environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
-                    return cls(
-                        each.command, _as_started(each, environ), environ, each.folder or Path(each.machine.home), each
-                    )
+                    folder = each.folder
+                    if folder is None or (CLIENTS[each.client].fills_places and "${" in str(folder)):  # not known here
+                        folder = Path(each.machine.home)
+                    return cls(each.command, _as_started(each, environ), environ, folder, each)
         # What a client would start: the module would be looked for in the working directory first.
         command = server or [*command_of(this_executable()), "--stdio"]
         return cls([*command, *([] if options.config is None else ["--config", options.config])], here)
