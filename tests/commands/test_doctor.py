@@ -301,6 +301,16 @@ async def test_the_server_is_started_as_clients_start_it_whatever_is_in_the_work
             None,
             ("warn", "proxy", "match nothing: *, a;openai.com."),
         ),
+        (
+            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "https://api.openai.com, https://x.example, openai.com/"},
+            None,
+            ("warn", "proxy", "match nothing: https://api.openai.com, openai.com/.", "Fix: list host names"),
+        ),
+        (
+            {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "HTTPS://api.openai.com:443/v1"},
+            None,
+            ("warn", "proxy", "match nothing: HTTPS://api.openai.com:443/v1."),
+        ),
     ],
 )  # fmt: skip
 async def test_what_is_wrong_here_is_told_offline_with_its_cure(

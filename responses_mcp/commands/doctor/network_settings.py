@@ -19,6 +19,7 @@ from responses_mcp.responses_api.http.client import proxy_fault, proxy_for
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _PORTS: Final = {"http": 80, "https": 443}
 _HASHED: Final = re.compile(r"[0-9a-f]{8}\.[0-9]+")
+_AROUND_HOST: Final = re.compile(r"^[a-z]+://|(?::[0-9]+)?(?:/.*)?$")
 _USELESS: Final = re.compile(r"[/*\s;\[]")
 
 CA_VARIABLES_OF_OTHERS: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
@@ -96,7 +97,7 @@ def _means(entry: str, host: str) -> bool:
     """Tell whether an entry of NO_PROXY would be for a host if it were read as other programs do."""
     with suppress(ValueError):
         return ip_address(host) in ip_network(entry, strict=False)
-    names = (name.lower().strip("[]") for name in re.split(r"[;\s]", entry))
+    names = (_AROUND_HOST.sub("", name.lower()).strip("[]") for name in re.split(r"[;\s]", entry))
     return any(fnmatchcase(host, name) or host.endswith(f".{name.lstrip('.')}") for name in names if name)
 
 
