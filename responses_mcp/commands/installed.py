@@ -305,13 +305,19 @@ def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
 
 
 def _sets(path: Path, name: str) -> bool:
-    """Tell whether a file of variables, or of JSON, has one of that name; one that cannot be read may."""
+    """Tell whether a file of variables, or the `env` of one of JSON, gives one a value; what cannot be read may."""
     try:
         text = ClientFile(path).text
     except (Unmergeable, OSError):
         return not os.path.isdir(path)  # noqa: PTH112  # raises nothing
-    names = (line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines() if "=" in line)
-    return f'"{name}"' in text or name in names
+    if path.suffix == ".json":
+        try:
+            variables = as_table((as_table(json.loads(text or "{}")) or {}).get("env")) or {}
+        except (ValueError, RecursionError):
+            return True
+        return bool(str(variables.get(name) or "").strip())
+    set_there = (line.removeprefix("export ").partition("=") for line in text.splitlines())
+    return any(each.strip() == name and value.strip() for each, _, value in set_there)
 
 
 def _options(words: Sequence[str]) -> dict[str, str | None]:

@@ -333,6 +333,26 @@ async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # n
 
 @posix_only
 @pytest.mark.parametrize(
+    ("client", "entry", "file", "text"),
+    [
+        ("claude-code", {}, ".claude/settings.json", '{"permissions": {"deny": ["OPENAI_API_KEY"]}}'),
+        ("claude-code", {}, ".claude/settings.json", '{"env": {"OPENAI_API_KEY": ""}}'),
+        ("codex", {"env_vars": ["OPENAI_API_KEY"]}, ".codex/.env", "OPENAI_API_KEY=\n"),
+    ],
+)
+async def test_a_key_that_a_file_of_the_client_only_names_is_a_failure(  # noqa: PLR0917
+    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any], file: str, text: str
+) -> None:
+    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **entry})
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    report = await examine("--offline", "--client", client, start=None, OPENAI_API_KEY=None)
+    report.line("FAIL", "key", "not set")
+    assert report.code == 1
+
+
+@posix_only
+@pytest.mark.parametrize(
     ("client", "entry"),
     [
         ("claude-code", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),  # which it does not fill in

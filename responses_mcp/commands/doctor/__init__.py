@@ -208,7 +208,7 @@ async def _check(  # noqa: PLR0917
             tell(finding)
     except OSError as error:
         what, fix = f"the server cannot be started ({error.strerror})", "install this program again"
-        if start.folder is not None and not start.folder.is_dir():
+        if start.folder is not None and not os.path.isdir(start.folder):  # noqa: ASYNC240, PTH112  # raises nothing
             what, fix = (
                 f"its entry starts it in {start.folder}, which is not a folder",
                 "correct cwd in that entry",
