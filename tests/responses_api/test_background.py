@@ -302,3 +302,15 @@ async def test_an_answer_that_the_last_event_leaves_out_is_looked_up(autojump_cl
     answer = await asking(upstream).answer("why?")
     assert answer.text
     assert upstream.kinds == ["ask", "look"]
+
+
+async def test_a_response_in_a_state_of_its_gateways_own_is_looked_up_until_it_has_ended(
+    autojump_clock: MockClock,
+) -> None:
+    whole = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
+    pending = {**whole, "status": "pending", "output": []}
+    upstream = Upstream(script=[Json(pending), Json({**pending, "status": "running"}), Json(whole)])
+    answer = await asking(upstream).answer("why?")
+    assert answer.text
+    assert upstream.kinds[0] == "ask"
+    assert upstream.kinds.count("ask") == 1

@@ -311,9 +311,10 @@ def usable_id(value: object, redact: Redact) -> str | None:
 
 
 def as_response(found: JsonObject, redact: Redact) -> JsonObject:
-    """Return a Response without an `id` or a `status` that is none of the API's."""
+    """Return a Response without an `id` or a `status` that cannot be one; without an id, only the API's own are."""
     wrong = {"id"} if usable_id(found.get("id"), redact) is None else set[str]()
-    if found.get("status") not in _STATES:
+    status = found.get("status")
+    if not isinstance(status, str) or (wrong and status not in _STATES):
         wrong.add("status")
     return {name: value for name, value in found.items() if name not in wrong} if wrong else found
 
