@@ -164,7 +164,7 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
     except UpstreamError as error:
         # Some say that it has ended before its answer is there: where they keep it, it is asked for again.
         sure = status not in WITH_ANSWER or bool(response.get("output")) or not row.is_kept
-        why = str(error) if sure else _MAY_COME
+        why = str(error) if sure else _MAY_COME if status == "completed" else f"{error} {_MAY_COME}"
         return replace(plain, status="failed", error=why, maybe_paid=True, confirmed=sure, failure=error)
 
 
