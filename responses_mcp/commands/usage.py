@@ -56,7 +56,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _usage(options: argparse.Namespace) -> None:
-    settings = configured(os.environ, options.config)
+    settings = configured(os.environ, options.config, toolsets="research")  # by which the folder is known
     folder = settings.research.state_dir
     # Without the setting here, a client's entry may have it.
     if folder is None or not (settings.usage.ledger or os.path.exists(os.path.join(folder, FILE))):  # noqa: PTH110, PTH118  # raises nothing

@@ -70,9 +70,15 @@ async def test_the_table_has_a_line_for_each_and_one_for_all(ledger: Path, comma
     assert (ledger / FILE).exists()
 
 
+@pytest.mark.parametrize("named", [True, False])
 async def test_a_ledger_that_only_the_entry_of_a_client_asks_for_is_shown(
-    ledger: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    ledger: Path, command: Command, monkeypatch: pytest.MonkeyPatch, *, named: bool
 ) -> None:
+    if not named:
+        if sys.platform != "linux":
+            pytest.skip("the folder is in the home there")
+        monkeypatch.delenv("RESEARCH_STATE_DIR")
+        monkeypatch.setenv("XDG_STATE_HOME", str(ledger))
     output(await command("ask", "Why?"))
     monkeypatch.delenv("USAGE_LEDGER")
     [row] = json.loads(output(await command("usage", "--json")))["rows"]
