@@ -41,6 +41,7 @@ from responses_mcp.responses_api.background import (
     is_repeatable,
     is_unpaid,
     is_without_background,
+    lacks_output,
     lost_previous,
     note_without_background,
 )
@@ -281,8 +282,7 @@ class Run:
 
     @property
     def _lacks_output(self) -> bool:
-        answered = self._response.get("status") in WITH_ANSWER
-        return self.row.is_kept and answered and not self._response.get("output")
+        return self.row.is_kept and lacks_output(self._response)
 
     @property
     def _says_nothing_of_keeping(self) -> bool:

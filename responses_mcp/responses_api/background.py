@@ -48,6 +48,11 @@ _LOOK: Final = 5.0  # seconds for a look at a response that has ended
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
 
 
+def lacks_output(response: JsonObject) -> bool:
+    """Tell whether a Response says that it has an answer, and shows none: it may show it to who looks it up."""
+    return response.get("status") in ("completed", "incomplete") and not response.get("output")
+
+
 def _may_cancel_again(error: UpstreamError) -> bool:
     return error.retryable or isinstance(error, ConnectionFailed)  # which costs nothing, however often it is asked
 
@@ -288,7 +293,7 @@ class _Asking:
 
     async def _with_output(self, found: JsonObject) -> JsonObject:
         """Return what a look finds where the last event had no answer: some leave it out there."""
-        if found.get("status") in ("completed", "incomplete") and not found.get("output") and self._id is not None:
+        if lacks_output(found) and self._id is not None:
             with suppress(UpstreamError):
                 looked_up = await self._api.look_up_run(self._id, seconds=_LOOK)
                 if looked_up.get("status") not in ENDED:

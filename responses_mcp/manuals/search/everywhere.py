@@ -138,22 +138,18 @@ class Everywhere:
         shares = {each.text: (RELATED if each.text in known.related else bool(having[each.match])) for each in sought}
         there = sum(weight * shares[each.text] for weight, each in weights)
         of_names = _FILE_NAME.findall(normalise(self._query))  # which say nothing if no manual has them
-        missing = sum(
-            weight * (1 - shares[each.text])
-            for weight, each in weights
-            if each.text not in of_names and not _HOW_MANY.search(each.text)
-        )
+
+        def may_be_missed(word: Term) -> bool:
+            return word.text not in of_names and not _HOW_MANY.search(word.text)
+
+        missing = sum(weight * (1 - shares[each.text]) for weight, each in weights if may_be_missed(each))
         self._known = there / (there + 2 * missing or 1.0)  # `idf` has half of their weight
 
         def is_there(match: str) -> bool:
             return any(reader.having(match, 1) for reader in readers.values())
 
         unknown = [
-            each
-            for each in self._words
-            if each.text not in of_names
-            and not _HOW_MANY.search(each.text)
-            and self._is_unknown(each, having, known.related)
+            each for each in self._words if may_be_missed(each) and self._is_unknown(each, having, known.related)
         ]
         codes = [each for each in unknown if each.is_number]
         known_codes = [each for each in codes[:_MOST_ASKED] if is_there(_one_longer(each))] + codes[_MOST_ASKED:]
