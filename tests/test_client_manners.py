@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.commands.clients import CLIENTS
+from responses_mcp.commands.clients.known import CLIENTS
 from responses_mcp.settings.model import OpenAISettings, ServerSettings, Settings
 from responses_mcp.testing import Error, Hang, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client

@@ -100,7 +100,7 @@ def test_exactly_one_module_knows_httpx() -> None:
 
 
 def test_one_module_knows_yaml_for_settings_and_one_for_a_file_of_somebody_else() -> None:
-    assert importers_of("yaml") == {"settings.yaml_nodes", "commands.yaml_merge"}
+    assert importers_of("yaml") == {"settings.yaml_nodes", "commands.clients.yaml_merge"}
 
 
 def test_the_runtime_dependencies_are_all_that_the_package_imports() -> None:

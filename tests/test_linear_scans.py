@@ -12,10 +12,10 @@ import pytest
 import trio
 
 from responses_mcp.commands.asking import for_reading
-from responses_mcp.commands.client_files import Unmergeable
-from responses_mcp.commands.json_merge import JsonDocument
+from responses_mcp.commands.clients.files import Unmergeable
+from responses_mcp.commands.clients.json_merge import JsonDocument
+from responses_mcp.commands.clients.toml_merge import TomlDocument
 from responses_mcp.commands.terminal import StatusLine
-from responses_mcp.commands.toml_merge import TomlDocument
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked

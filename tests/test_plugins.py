@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import CLIENTS, Server
+from responses_mcp.commands.clients.known import CLIENTS, Server
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.serving import configured_toolsets
 from responses_mcp.settings.model import ManualsSettings, Settings

@@ -20,7 +20,7 @@ import trio
 import yaml
 
 from responses_mcp.answers import Answers
-from responses_mcp.commands.clients import CLIENTS
+from responses_mcp.commands.clients.known import CLIENTS
 from responses_mcp.protocol.framing import MessageReader, Payload
 from responses_mcp.settings import ServerSettings, Settings, load_settings
 from responses_mcp.settings.schema import SETTINGS

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Final
 
-from responses_mcp.commands.clients import Machine
+from responses_mcp.commands.clients.known import Machine
 from responses_mcp.commands.terminal import Stop, remark, say, write
 from responses_mcp.settings import Settings
 from responses_mcp.settings.load import FILE, FOLDER, load_settings

@@ -16,11 +16,8 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
-from responses_mcp.commands.client_files import Change, ClientFile, Unmergeable, as_table, as_variable, variables_in
-from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, Server, this_machine
-from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
-from responses_mcp.commands.example_profiles import offer_profiles
-from responses_mcp.commands.installed import (
+from responses_mcp.commands.clients.files import Change, ClientFile, Unmergeable, as_table, as_variable, variables_in
+from responses_mcp.commands.clients.installed import (
     ASKED,
     Installed,
     Unreadable,
@@ -30,6 +27,9 @@ from responses_mcp.commands.installed import (
     read_by_server,
     secret_variables,
 )
+from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, Server, this_machine
+from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
+from responses_mcp.commands.example_profiles import offer_profiles
 from responses_mcp.commands.parser import SERVER, Parser, not_blank
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
 from responses_mcp.errors import exhausted

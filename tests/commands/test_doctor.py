@@ -19,7 +19,7 @@ import trustme
 
 from responses_mcp import cli
 from responses_mcp.commands import doctor
-from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, Server
+from responses_mcp.commands.clients.known import CLIENT_LIMITS, CLIENTS, Server
 from responses_mcp.commands.doctor.configuration import check_configuration, check_program
 from responses_mcp.commands.doctor.entries import check_time_outs
 from responses_mcp.commands.doctor.findings import Finding

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, Machine
-from responses_mcp.commands.installed import document_of
+from responses_mcp.commands.clients.installed import document_of
+from responses_mcp.commands.clients.known import CLIENT_LIMITS, CLIENTS, Machine
 from tests.commands.test_doctor import KEY, SMALLEST, Doctor, bare_environment, examine, surroundings
 
 __all__ = ["bare_environment", "examine", "surroundings"]

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from responses_mcp.commands.client_files import ClientFile, Unmergeable
-from responses_mcp.commands.clients import CLIENTS, Machine
+from responses_mcp.commands.clients.files import ClientFile, Unmergeable
+from responses_mcp.commands.clients.installed import document_of
+from responses_mcp.commands.clients.known import CLIENTS, Machine
 from responses_mcp.commands.install import run
-from responses_mcp.commands.installed import document_of
 from tests.processes import COMMAND, ROOT, WAIT, environment
 
 KEY = "sk-test-0123456789abcdef"

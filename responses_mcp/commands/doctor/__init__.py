@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import CLIENT_LIMITS, CLIENTS, command_of, this_executable, this_machine
+from responses_mcp.commands.clients.installed import Installed, Unreadable, find_installed, plugin_in, secret_variables
+from responses_mcp.commands.clients.known import CLIENT_LIMITS, CLIENTS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import (
     address_is_wrong,
     check_configuration,
@@ -28,7 +29,6 @@ from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, 
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models, find_server
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
-from responses_mcp.commands.installed import Installed, Unreadable, find_installed, plugin_in, secret_variables
 from responses_mcp.commands.parser import Parser
 from responses_mcp.commands.terminal import (
     FAILED,

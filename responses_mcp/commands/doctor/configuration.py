@@ -15,11 +15,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients import CLIENTS, this_executable
+from responses_mcp.commands.clients.installed import Installed, secret_variables
+from responses_mcp.commands.clients.known import CLIENTS, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
 from responses_mcp.commands.example_profiles import has_profiles
-from responses_mcp.commands.installed import Installed, secret_variables
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import KeyUnusable, program
 from responses_mcp.manuals.cancellation import unchecked

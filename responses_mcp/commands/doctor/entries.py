@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from responses_mcp.commands.client_files import texts_in
-from responses_mcp.commands.clients import CLIENTS, ClientLimits, client_limit
+from responses_mcp.commands.clients.files import texts_in
+from responses_mcp.commands.clients.installed import Installed, Unreadable, read_by_server, secret_variables
+from responses_mcp.commands.clients.known import CLIENTS, ClientLimits, client_limit
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
-from responses_mcp.commands.installed import Installed, Unreadable, read_by_server, secret_variables
 from responses_mcp.errors import program
 from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings, Settings

@@ -14,7 +14,7 @@ from typing import IO, Any, Final, cast
 
 import trio
 
-from responses_mcp.commands.clients import ClientLimits
+from responses_mcp.commands.clients.known import ClientLimits
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
 from responses_mcp.errors import program
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from responses_mcp.commands.client_files import Change, Unmergeable, check_entry, newline_of
+from responses_mcp.commands.clients.files import Change, Unmergeable, check_entry, newline_of
 from responses_mcp.settings.yaml_nodes import without_jargon
 
 _MOST: Final = 2**20  # characters; they take the parser some seconds

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from responses_mcp.commands.client_files import Change, Unmergeable, as_table, check_entry, newline_of
+from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, check_entry, newline_of
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What is no string comes as the group; a string that never ends is one too, so that nobody looks for its end again.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from responses_mcp.commands.client_files import Change, Unmergeable, as_table, check_entry, newline_of
+from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, check_entry, newline_of
 
 Dialect = Literal["json", "json with comments", "jsonc"]
 """What a client reads: plain JSON, comments too, or comments and trailing commas."""

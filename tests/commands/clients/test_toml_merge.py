@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.commands.client_files import Unmergeable
-from responses_mcp.commands.toml_merge import TomlDocument
+from responses_mcp.commands.clients.files import Unmergeable
+from responses_mcp.commands.clients.toml_merge import TomlDocument
 
 ENTRY = {"command": "C:\\x.exe", "args": ["--stdio"], "env": {"A": "1"}, "required": True, "tool_timeout_sec": 330}
 BLOCK = """\

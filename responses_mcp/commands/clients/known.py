@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal
 
-from responses_mcp.commands.client_files import texts_in
-from responses_mcp.commands.json_merge import Dialect
+from responses_mcp.commands.clients.files import texts_in
+from responses_mcp.commands.clients.json_merge import Dialect
 from responses_mcp.commands.terminal import NAME, Stop
 from responses_mcp.settings.files import absolute
 

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.commands.client_files import Unmergeable
-from responses_mcp.commands.yaml_merge import YamlDocument
+from responses_mcp.commands.clients.files import Unmergeable
+from responses_mcp.commands.clients.yaml_merge import YamlDocument
 
 ENTRY = {"cmd": "C:\\x.exe", "args": ["--stdio"], "envs": {"A": "1"}, "enabled": True, "timeout": 330}
 BLOCK = """\

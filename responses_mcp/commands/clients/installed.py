@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from responses_mcp.commands.client_files import ClientFile, Unmergeable, as_table, as_variable, variables_in
-from responses_mcp.commands.clients import CLIENTS, ENTRY, Client, Machine, claude_code_settings
-from responses_mcp.commands.json_merge import JsonDocument
+from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, as_variable, variables_in
+from responses_mcp.commands.clients.json_merge import JsonDocument
+from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, claude_code_settings
+from responses_mcp.commands.clients.toml_merge import TomlDocument
+from responses_mcp.commands.clients.yaml_merge import YamlDocument
 from responses_mcp.commands.parser import SERVER
 from responses_mcp.commands.terminal import NAME
-from responses_mcp.commands.toml_merge import TomlDocument
-from responses_mcp.commands.yaml_merge import YamlDocument
 from responses_mcp.errors import program
 from responses_mcp.settings.address import is_placeholder
 from responses_mcp.settings.model import OpenAISettings

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from responses_mcp.commands.clients import CLIENTS, Machine, Server, command_of, executable, this_executable
+from responses_mcp.commands.clients.known import CLIENTS, Machine, Server, command_of, executable, this_executable
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.settings.schema import SETTINGS
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.commands.client_files import Unmergeable
-from responses_mcp.commands.json_merge import Dialect, JsonDocument
+from responses_mcp.commands.clients.files import Unmergeable
+from responses_mcp.commands.clients.json_merge import Dialect, JsonDocument
 
 ENTRY = {"command": "C:\\Programs\\x.exe", "args": ["--stdio"], "env": {"KEY": "${KEY}"}}
 
