@@ -34,8 +34,8 @@ COMMANDS = {
 
 _WAITING = """\
 openai-responses-mcp: waiting for an MCP client, but stdin is a terminal; Ctrl-C ends this.
-To set up a client: openai-responses-mcp install claude-code (or codex, gemini and others).
-To ask a question: openai-responses-mcp ask 'What is new in Python?'"""
+To set up a client: {program} install claude-code (or codex, gemini and others).
+To ask a question: {program} ask 'What is new in Python?'"""
 
 _OF_MANUALS = ("find", "index", "ls", "read")
 _MEANT = {  # what others call it
@@ -201,7 +201,7 @@ def _serve(loaded: LoadedSettings, *, show: bool) -> int:
     settings = loaded.settings
     unfilled = drop_unfilled(os.environ)
     if sys.__stdin__ is not None and sys.__stderr__ is not None and os.isatty(0) and os.isatty(2):
-        _tell(_WAITING)
+        _tell(_WAITING.format(program=program()))
     handler = configure(
         debug=settings.server.debug,
         debug_file=settings.server.debug_file,

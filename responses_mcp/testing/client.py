@@ -36,6 +36,7 @@ class McpClient:
         self._receive = receive
         self._send = send
         self._encode = encode_frame if framed else encode_line
+        self._sending = trio.Lock()  # Trio's streams take one sender at a time
         self._ids = count(1)
         self._news = trio.Event()
         self.heard: list[Message] = []
@@ -62,12 +63,13 @@ class McpClient:
     async def send_bytes(self, data: bytes, *, chunk: int | None = None) -> None:
         """Send `data` as it is, in pieces of `chunk` bytes."""
         step = chunk or len(data) or 1
-        for start in range(0, len(data), step):
-            await self._send.send_all(data[start : start + step])
+        async with self._sending:
+            for start in range(0, len(data), step):
+                await self._send.send_all(data[start : start + step])
 
     async def send(self, *messages: Message) -> None:
         """Send messages together, in one write."""
-        await self._send.send_all(b"".join(self._encode(json.dumps(message).encode()) for message in messages))
+        await self.send_bytes(b"".join(self._encode(json.dumps(message).encode()) for message in messages))
 
     async def request(self, method: str, params: Message | None = None, *, id: str | int | None = None) -> str | int:
         """Send a request and return its id, which is made up when none is given."""

@@ -854,7 +854,7 @@ async def test_an_api_that_does_not_answer_is_told_within_a_bound(
         (Error(401, f"Incorrect API key provided: {KEY[:8]}***cdef", code="invalid_api_key"), "FAIL", ("401 invalid_api_key; the API refuses the key", "put a key that is valid there into OPENAI_API_KEY")),
         (Error(403, "Country not supported", code="unsupported_country"), "FAIL", ("403 unsupported_country; the API does not let", "check the key's project")),
         (Error(403, "Missing scopes: api.model.read"), "warn", ("the key may not list models", "give the key the permission")),
-        (Error(404), "FAIL", ("404 model_not_found; nothing is there", "correct the path in openai.base_url")),
+        (Error(404), "warn", ("404 model_not_found; nothing is there", "correct the path in openai.base_url, or try it")),
         (Error(429, "Slow down"), "warn", ("limits the rate", "wait a while")),
         (Error(429, "No money", code="insufficient_quota"), "FAIL", ("quota is used up", "check plan and billing")),
         (Error(500, "Boom"), "FAIL", ("The API failed (500): Boom", "try again later")),
@@ -868,6 +868,12 @@ async def test_what_the_api_answers_is_told_with_its_meaning(
     found, cure = said
     report = await examine(reply=reply)
     assert KEY[:8] not in report.line(status, "http", found, f"Fix: {cure}")
+
+
+async def test_an_address_without_a_version_at_which_nothing_is_fails(examine: Doctor) -> None:
+    async with open_fake_api(Error(404)) as api:
+        report = await examine(OPENAI_BASE_URL=api.base_url.removesuffix("/v1"))
+    report.line("FAIL", "http", "nothing is there", "correct the path in openai.base_url, which often ends in /v1")
 
 
 async def test_a_page_of_a_captive_portal_is_no_list_of_models(examine: Doctor) -> None:

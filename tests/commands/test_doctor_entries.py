@@ -414,6 +414,39 @@ async def test_a_folder_of_vs_code_that_is_not_known_here_is_no_failure(
 
 
 @posix_only
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"args": ["--stdio", "--config", "${workspaceFolder}/responses.yaml"]},
+        {"args": ["--stdio"], "env": {"MANUALS_ROOT": "${workspaceFolder:handbooks}/manuals"}},
+    ],
+    ids=["configuration", "manuals"],
+)
+async def test_what_lies_in_a_workspace_of_vs_code_is_not_looked_for_in_another_place(
+    examine: Doctor, tmp_path: Path, said: dict[str, Any]
+) -> None:
+    env = {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}", **said.get("env", {})}
+    put("vscode", tmp_path, {"command": small_server(tmp_path), **said, "env": env})
+    for client in (["--client", "vscode"], []):
+        report = await examine("--offline", *client, start=None)
+        assert (report.code, report.failed) == (0, [])
+
+
+async def test_a_key_that_a_client_s_entry_has_is_not_told_to_be_missing(examine: Doctor, tmp_path: Path) -> None:
+    entry = {"command": sys.executable, "args": ["-m", "responses_mcp"]}
+    put("claude-desktop", tmp_path, {**entry, "env": {"OPENAI_API_KEY": KEY}})
+    report = await examine("--offline", OPENAI_API_KEY=None)
+    told = "OPENAI_API_KEY is not set in this shell; Claude Desktop has it in its entry"
+    report.line(
+        "warn", "key", told, 'Fix: to judge that one, run "openai-responses-mcp doctor --client claude-desktop"'
+    )
+    assert report.code == 0
+    put("claude-desktop", tmp_path, {**entry, "env": {"OPENAI_API_KEY": "YOUR_KEY"}})
+    report = await examine("--offline")
+    report.line("FAIL", "key", "OPENAI_API_KEY is not set")
+
+
+@posix_only
 async def test_an_entry_that_is_turned_off_is_told(examine: Doctor, tmp_path: Path) -> None:
     put("goose", tmp_path, {"cmd": small_server(tmp_path), "args": ["--stdio"], "enabled": False})
     report = await examine("--offline")
@@ -443,9 +476,13 @@ async def test_an_entry_is_started_in_the_folder_that_it_names(examine: Doctor, 
     report.line("ok", "start", "lists the tools answer.")
     assert (tmp_path / "seen").read_text(encoding="utf-8").strip().endswith(f"/{tmp_path.name}/bin")
     path.unlink()
-    put(client, tmp_path, {**relative, "command": f"{tmp_path}/bin/openai-responses-mcp", "cwd": "gone"})
+    absolute = {**relative, "command": f"{tmp_path}/bin/openai-responses-mcp"}
+    put(client, tmp_path, {**absolute, "cwd": f"{tmp_path}/gone"})
     report = await examine("--offline", "--client", client, start=None)
     report.line("FAIL", "start", f"its entry starts it in {tmp_path}/gone, which is not a folder", "Fix: correct cwd")
+    put(client, tmp_path, {**absolute, "cwd": "within-the-project"})  # from where the client was started
+    report = await examine("--offline", "--client", client, start=None)
+    report.line("ok", "start", "lists the tools answer.")
 
 
 @pytest.mark.parametrize(
@@ -758,12 +795,12 @@ async def test_a_client_whose_file_holds_the_key_is_told_to_put_it_there(
 
 @posix_only
 async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(examine: Doctor, tmp_path: Path) -> None:
-    put("codex", tmp_path, {"command": "/gone/openai-responses-mcp"})
-    report = await examine("--offline", "--client", "codex", start=None)
+    put("gemini", tmp_path, {"command": "/gone/openai-responses-mcp"})
+    report = await examine("--offline", "--client", "gemini", start=None)
     report.line("FAIL", "clients", "/gone/openai-responses-mcp, which is not there")
     report.line("ok", "start", "a server with the settings of this shell, and not that of an entry, answered")
-    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
-    report = await examine("--offline", "--client", "codex", start=None)
+    put("gemini", tmp_path, {"command": small_server(tmp_path), "env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}})
+    report = await examine("--offline", "--client", "gemini", start=None)
     report.line("ok", "start", "the server answered")
 
 

@@ -466,6 +466,7 @@ async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_
         ({"query": "q", "domains": [""]}, r"domains has a name that is empty; pass it like \["),
         ({"query": "q", "blocked_domains": ["a.jp", None]}, "blocked_domains has a name that is empty"),
         ({"query": "q", "domains": ["a.jp", ","]}, "domains has a name that is empty"),
+        ({"query": "q", "domains": " , ,"}, "domains has a name that is empty"),
         ({"query": "q", "stores": [" "]}, r"stores has a name that is empty; pass it like \[\"docs\"\]"),
         ({"query": "q", "stores": 3}, r"stores is not a list of strings; pass it like \[\"docs\"\]"),
         ({"query": "q", "continue_from": 3}, "continue_from"),

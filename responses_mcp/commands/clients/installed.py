@@ -26,7 +26,7 @@ from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
-_WORKSPACE: Final = "${workspaceFolder}"
+_WORKSPACE: Final = "${workspaceFolder"  # } or :NAME}
 _CONTAINERS: Final = ("docker", "podman")
 _WITH_LOCAL: Final = "claude-code"
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
@@ -132,19 +132,40 @@ class Installed(NamedTuple):
 
     @property
     def folder(self) -> Path | None:
-        """The folder in which it says that it is to be started, None without one."""
-        client = CLIENTS[self.client]
-        said = self.entry.get(client.members.folder or "")
-        base = self.machine.folder if self.scope == "project" else self.machine.home
-        return Path(base / self._filled(said)) if isinstance(said, str) and said else None
+        """The folder in which it says that it is to be started, None without one, or one that is not known here.
+
+        A relative one is within where the client was started.
+        """
+        said = self._folder_said
+        if not said or self.is_elsewhere(said) or not (self.scope == "project" or os.path.isabs(said)):  # noqa: PTH117
+            return None
+        return Path(self.machine.folder / said)
+
+    @property
+    def _folder_said(self) -> str:
+        said = self.entry.get(CLIENTS[self.client].members.folder or "")
+        return self._filled(said) if isinstance(said, str) else ""
+
+    def is_elsewhere(self, text: str) -> bool:
+        """Tell whether a text of it names what is not known here: a workspace, or what VS Code asks its user for."""
+        return CLIENTS[self.client].fills_places and (_WORKSPACE in text or ASKED in text)
+
+    @property
+    def is_known_here(self) -> bool:
+        """Whether nothing in its command depends on where the client is started, or is asked for there."""
+        name = self.command[0]
+        is_relative = os.path.dirname(name) and not os.path.isabs(name)  # noqa: PTH117, PTH120  # keeps ./
+        if is_relative and self._folder_said and self.folder is None:
+            return False
+        return not any(map(self.is_elsewhere, self.command))
 
     def program(self) -> str | None:
-        """Return the path of the program that it starts, None if there is none of that name; `${` is not known here."""
+        """Return the path of the program that it starts, as written if that is not known here; None if it is gone."""
         name, folder = self.command[0], self.folder
+        if not self.is_known_here:
+            return name
         if os.path.dirname(name) and folder is not None:  # noqa: PTH120  # keeps ./
             name = str(folder / name)
-        if CLIENTS[self.client].fills_places and (_WORKSPACE in name or ASKED in name):
-            return name
         return shutil.which(name, path=self.machine.environ.get("PATH", ""))
 
     def variables(self, secrets: Sequence[str] = ()) -> dict[str, str]:
@@ -171,6 +192,8 @@ class Installed(NamedTuple):
         if isinstance(said, str):
             if ASKED in said:
                 return f"{client.title} asks for it"
+            if self.is_elsewhere(said):
+                return f"{client.title} fills it in"
             arrives = client.references is not None and client.references.search(said) is not None
         else:
             file = self.entry.get(client.members.file or "")
@@ -208,7 +231,7 @@ class Installed(NamedTuple):
         if client.fills_places:
             text = text.replace("${userHome}", str(self.machine.home))
             if self.scope == "project":
-                text = text.replace(_WORKSPACE, str(self.machine.folder))
+                text = text.replace(f"{_WORKSPACE}}}", str(self.machine.folder))
         return text
 
 

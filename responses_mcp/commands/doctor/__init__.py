@@ -17,7 +17,7 @@ import trio
 
 from responses_mcp import __version__
 from responses_mcp.commands.clients.installed import Installed, Unreadable, find_installed, plugin_in, secret_variables
-from responses_mcp.commands.clients.known import CLIENT_LIMITS, CLIENTS, command_of, this_executable, this_machine
+from responses_mcp.commands.clients.known import CLIENT_LIMITS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import (
     address_is_wrong,
     check_configuration,
@@ -150,11 +150,9 @@ class _Start(NamedTuple):
                 if not isinstance(each, Installed) or each.scope == "project" or each.hidden:
                     continue
                 may_ask = each.unknown or each.line_without_stdio  # `ask` would ask, and pay
-                if "${" not in (each.program() or "${") and not may_ask:
+                if each.is_known_here and each.program() is not None and not may_ask:
                     environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
-                    folder = each.folder
-                    if folder is None or (CLIENTS[each.client].fills_places and "${" in str(folder)):  # not known here
-                        folder = Path(each.machine.home)
+                    folder = each.folder or Path(each.machine.home)
                     return cls(each.command, _as_started(each, environ), environ, folder, each)
         # What a client would start: the module would be looked for in the working directory first.
         command = server or [*command_of(this_executable()), "--stdio"]
@@ -180,7 +178,7 @@ async def _check(  # noqa: PLR0917
     entries = [each for each in found if isinstance(each, Installed) and not each.hidden]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
-    for finding in (*check_program(), *check_configuration(loaded, options.client, start.entry)):
+    for finding in (*check_program(), *check_configuration(loaded, options.client, start.entry, entries)):
         tell(finding)
     elsewhere = options.config is not None and loaded.settings is not here
     if elsewhere and not any(options.config in each.command for each in entries):

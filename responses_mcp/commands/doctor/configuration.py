@@ -8,6 +8,8 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +51,7 @@ _OF_OTHERS: Final = {
     "OPENAI_KEY": "OPENAI_API_KEY",
     "OPENAI_MODEL": "MODEL_ANSWER",
 }
+_FILLED_IN: Final = {"OPENAI_BASE_URL": "openai.base_url", "MANUALS_ROOT": "manuals.root"}
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
 
 _SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"  # until it is on the package index
@@ -60,13 +63,16 @@ _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 
 
 def check_configuration(
-    loaded: LoadedSettings, client: str | None = None, entry: Installed | None = None
+    loaded: LoadedSettings,
+    client: str | None = None,
+    entry: Installed | None = None,
+    entries: Sequence[Installed] = (),
 ) -> Iterator[Finding]:
     """Say what was read and what is wrong with it, then check what needs no network, for one `client` or for all.
 
-    `entry` is that of the client by which the settings were read.
+    `entry` is that of the client by which the settings were read, and `entries` are all that were found.
     """
-    unknown = () if entry is None or entry.elsewhere("OPENAI_BASE_URL") is None else ("openai.base_url",)
+    unknown = tuple(key for name, key in _FILLED_IN.items() if entry is not None and entry.elsewhere(name) is not None)
     findings = [
         *(
             of_sentence(_section(text), "warn" if text.startswith(unknown) else "FAIL", text)
@@ -82,7 +88,7 @@ def check_configuration(
     openai = loaded.settings.openai
     if entry is None:
         yield from _misnamed(os.environ, loaded)
-    yield check_key(openai, client, entry, manuals=loaded.settings.manuals.root is not None)
+    yield check_key(openai, client, entry, entries, manuals=loaded.settings.manuals.root is not None)
     if not has_profiles(loaded.settings):
         yield ok(
             "profiles",
@@ -146,11 +152,16 @@ def _section(sentence: str) -> str:
 
 
 def check_key(
-    openai: OpenAISettings, client: str | None = None, entry: Installed | None = None, *, manuals: bool = False
+    openai: OpenAISettings,
+    client: str | None = None,
+    entry: Installed | None = None,
+    entries: Sequence[Installed] = (),
+    *,
+    manuals: bool = False,
 ) -> Finding:
     """Judge the form of the key, of which nothing is shown; where to set it depends on the client.
 
-    Who has `manuals` may want nothing else, and do without a key.
+    Who has `manuals` may want nothing else, and do without a key; one that only `entries` have is theirs to use.
     """
     name = openai.api_key_env
     try:
@@ -163,6 +174,12 @@ def check_key(
         if known is not None and elsewhere is not None and (openai.api_key is None or error.unfilled):
             fix = f"call a tool in {known.title} to see whether it is right"
             return warn("key", f"{name} is not set in this shell; {elsewhere}, which is not looked at", fix)
+        others = entries if entry is None and openai.api_key is None else ()
+        holder = next((each for each in others if _has_key(each, openai)), None)
+        if holder is not None:
+            fix = f'to judge that one, run "{program()} doctor --client {holder.client}"'
+            has = f"{CLIENTS[holder.client].title} has it in its entry"
+            return warn("key", f"{name} is not set in this shell; {has}", fix)
         if error.remedy is None and known is not None and known.writes_values:
             fix = f'Add "{name}" with its value to "env" of its entry, and restart {known.title}.'
         elif error.remedy is None and entry is not None:  # which may name no variable, or as another client has it
@@ -175,6 +192,14 @@ def check_key(
         return ok("key", f"{name} is set and well formed; it is not shown")
     why = "the headers of openai.headers_env stand in for it" if openai.headers else "base_url is on this machine"
     return ok("key", f"{name} is not set, and need not be: {why}")
+
+
+def _has_key(entry: Installed, openai: OpenAISettings) -> bool:
+    """Tell whether an entry itself gives the server a key, in the form of one."""
+    key = entry.variables().get(openai.api_key_env, "").strip()
+    with suppress(KeyUnusable):
+        return bool(key and credential_headers(replace(openai, api_key=key)))
+    return False
 
 
 def _address(openai: OpenAISettings, source: str) -> Finding:

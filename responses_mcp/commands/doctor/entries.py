@@ -123,7 +123,7 @@ def _surroundings(
         written = entry.options_written.get("--toolsets") or toolsets
         left_out = f"{title} does not offer those in {root}: its list of toolsets is {written}, {where}"
         yield warn("manuals", left_out, "add manuals to that list")
-    if not root.strip() or root == settings.manuals.root:
+    if not root.strip() or root == settings.manuals.root or entry.is_elsewhere(root):
         return
     if not os.path.isdir(root):  # noqa: PTH112  # raises nothing
         again = entry.install("--write", "--manuals", "DIR")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -37,13 +38,11 @@ _MEANINGS: Final = {
         "the API does not let this key in",
         "check the key's project and its permissions, and whether the provider serves your region",
     ),
-    404: (
-        "nothing is there",
-        "correct the path in openai.base_url, which often ends in /v1; a gateway without a list of models can be tried "
-        f'with "{program()} ask"',
-    ),
 }
 """What a status means, and the fix."""
+_NOTHING: Final = 404
+_NO_LIST: Final = (_NOTHING, 405, 501)
+_VERSION: Final = re.compile(r"/v\d+\Z")
 
 
 async def ask_for_models(
@@ -191,6 +190,12 @@ def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_cr
     if error.status in _MEANINGS:
         meaning, fix = _MEANINGS[error.status]
         return fail("http", f"{path}: {code}; {meaning}", fix.format(key=openai.api_key_env))
+    if error.status in _NO_LIST and _VERSION.search(openai.base_url) and openai.base_url != OpenAISettings().base_url:
+        fix = f'correct the path in openai.base_url, or try it with "{program()} ask": a gateway may have no such list'
+        return warn("http", f"{path}: {code}; nothing is there", fix)
+    if error.status == _NOTHING:
+        fix = "correct the path in openai.base_url, which often ends in /v1"
+        return fail("http", f"{path}: {code}; nothing is there", fix)
     if isinstance(error, RateLimited):
         return warn("http", f"{path}: {code}; the API limits the rate of requests", "wait a while")
     found, fix = with_cure(error.message)

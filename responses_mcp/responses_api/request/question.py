@@ -115,7 +115,7 @@ def read_domains(
     """Return domains from a list, a JSON list in a text, or a text with commas or blanks between.
 
     None is absent, and so are a blank text and `null`. A list without a name in it is none, whatever the settings
-    prefer; but where `only` these are allowed, None or a blank in a list is refused: all would be allowed for want of
+    prefer; but where `only` these are allowed, None or a blank among them is refused: all would be allowed for want of
     one. Raises `BadArgument`, which shows what it should be `like`, also for JSON that is cut off: no name begins as
     JSON does.
     """
@@ -126,10 +126,14 @@ def read_domains(
     words = [each for each in listed if each is not None]
     if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
         raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
-    if only and isinstance(value, list | tuple) and not all(map(_names, listed)):
+    if only and not all(map(_names, listed)) and not _is_absent(cast("object", value)):
         raise BadArgument(f"{name} has a name that is empty; pass it like {like}, or leave it out.")
     domains = [name for each in words for name in _names(each)]
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _names(listed: object) -> list[str]:
@@ -139,7 +143,7 @@ def _names(listed: object) -> list[str]:
 
 def read_word(name: str, value: object) -> str | None:
     """Return a text without its outer blanks; None and a blank one are absent. Raises `BadArgument`."""
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if _is_absent(value):
         return None
     if not isinstance(value, str):
         raise BadArgument(f"{name} is not a text; pass it as a string, or leave it out.")
