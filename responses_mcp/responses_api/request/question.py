@@ -122,11 +122,13 @@ def read_domains(
     if isinstance(value, str) and (value.lstrip().startswith(_JSON_BEGINS) or value.strip() == "null"):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
+    if _is_absent(value):
+        return None
     listed = list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
     words = [each for each in listed if each is not None]
     if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
         raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
-    if only and not all(map(_names, listed)) and not _is_absent(cast("object", value)):
+    if only and not all(map(_names, listed)):
         raise BadArgument(f"{name} has a name that is empty; pass it like {like}, or leave it out.")
     domains = [name for each in words for name in _names(each)]
     return tuple(dict.fromkeys(domains)) if domains or isinstance(value, list | tuple) else None
