@@ -21,6 +21,8 @@ SERVER: Final = (*OF_SERVER, "--config", "--debug")
 _DASHES: Final = "\u2010\u2011\u2013\u2014\u2015\u2212\u30fc\uff0d\uff70"
 _BLANKS: Final = re.compile("[\u00a0\u3000]")
 _OF_KEY: Final = re.compile(r"(?i)(?:^|[-_]|api|openai)key$")
+_OF_SECRET: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd)$")  # the name of a variable
+_SHORTEST_SECRET: Final = 8  # characters; one that is shorter may be a word of any message
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
@@ -127,7 +129,8 @@ def keys_out_of(words: Sequence[str]) -> Redactor:
 
     redact = Redactor()
     behind = [word[2:].rstrip(";") for word in words if re.match("-[A-Za-z]", word) and redact(word[2:]) != word[2:]]
-    return Redactor([*behind, *(value for name, value in os.environ.items() if _OF_KEY.search(name))])
+    values = (value for name, value in os.environ.items() if _OF_SECRET.search(name))
+    return Redactor([*behind, *(value for value in values if len(value) >= _SHORTEST_SECRET)])
 
 
 def no_command(word: str, commands: Collection[str]) -> str:
@@ -166,6 +169,8 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
     longer = [each for each in options if each.startswith(f"-{word}" if len(word) == 2 else name)]
     bare = {each.lstrip("-"): each for each in options}
     near = longer or [bare[each] for each in get_close_matches(_bare(name), bare, 1)]
+    if not near and name[:2] != "--" and name[0] == "-":
+        name = name[:2]  # what is glued to a short option is its value
     meant = f"one of {', '.join(near)}" if len(near) > 1 else "".join(near)
     advice = f"did you mean {meant}?" if near else cure
     return f"there is no option {name}" + (f"; {advice}" if advice else "")  # its value may be a key

@@ -162,6 +162,28 @@ def test_a_key_in_a_wrong_command_line_is_not_shown(
     assert key not in shown.out + shown.err
 
 
+@pytest.mark.parametrize("line", ["-k{}", "ask -k{} why", "research -k{} why", "doctor -k{}", "usage -k{}"])
+def test_what_stands_behind_a_short_option_that_is_none_is_not_shown(
+    capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.run(line.format("abcdef1234567890abcdef").split(" "))
+    shown = capsys.readouterr().err
+    assert "there is no option -k" in shown
+    assert "abcdef" not in shown
+
+
+@pytest.mark.parametrize("name", ["GATEWAY_TOKEN", "MY_SECRET", "Proxy_Password", "DEPLOY_KEY"])
+def test_a_secret_of_another_name_is_not_shown_either_but_a_plain_word_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for value, told in (("4711-of-a-gateway", "[redacted]"), ("option", "'option'")):
+        monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit, match="2"):
+            cli.run(["ask", "--effort", value, "why"])
+        assert told in capsys.readouterr().err
+
+
 def test_a_command_in_quotation_marks_is_told_without_them(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.run(["ask why is the sky blue"])
