@@ -5,7 +5,7 @@
     assert len(api.requests) == 2
 
 It serves ``POST {base_url}/responses``, ``POST {base_url}/embeddings`` and ``GET {base_url}/models``, records every
-request, and notices when the peer hangs up before it got its reply. What is asked for in background mode is kept, and
+request, and notices when the peer hangs up before it got its reply. The responses that it makes itself are kept, and
 served under ``{base_url}/responses/ID``. h11 reads the requests; replies are bytes, written as they are, however wrong.
 """
 
@@ -30,7 +30,6 @@ import trio
 
 from . import bodies
 from .embeddings import Embed, answer_with_embeddings, count_words
-from .event_stream import as_stream
 from .replies import Ending, Error, Json, Pause, Reply
 from .stored_responses import StoredResponses
 
@@ -76,6 +75,9 @@ class RecordedRequest:
     gone: trio.Event = field(default_factory=trio.Event, repr=False)
     """Set together with `hung_up`."""
 
+    stored: StoredResponses = field(default_factory=StoredResponses, repr=False)
+    """`FakeApi.stored`, by which `answer_by_echo` makes the response."""
+
     @property
     def request_id(self) -> str:
         """The ``x-request-id`` that the reply carries."""
@@ -95,13 +97,11 @@ Observer: TypeAlias = Callable[[EventName, RecordedRequest], None]
 
 
 def answer_by_echo(request: RecordedRequest) -> Reply:
-    """Reply as the API would, repeating the query (`bodies.echo`); streamed if asked for."""
+    """Reply as the API would, repeating the query: with a response that `FakeApi.stored` makes, and keeps."""
     given: Any = request.json
     if not isinstance(given, dict):
         return Error(400, "The body of the request is not a JSON object.")
-    wanted = cast("dict[str, Any]", given)
-    body = bodies.echo(wanted)
-    return as_stream(body) if wanted.get("stream") is True else Json(body)
+    return request.stored.create(cast("dict[str, Any]", given))
 
 
 class FakeApi:
@@ -117,7 +117,7 @@ class FakeApi:
     """Makes the vectors for ``POST /embeddings``; at first `count_words`. It blocks whoever else is served."""
 
     stored: StoredResponses
-    """The responses made in background mode, which `default` has no say in, and what goes wrong with them."""
+    """The responses of `answer_by_echo`, and of background mode, in which `default` has no say."""
 
     requests: list[RecordedRequest]
     """Every request that was read whole, whatever its path, in order of arrival."""
@@ -212,6 +212,7 @@ class FakeApi:
             body=bytes(body),
             json=_parse_json(body),
             arrived=trio.current_time(),
+            stored=self.stored,
         )
         self.requests.append(recorded)
         self._tell("request", recorded)
@@ -295,7 +296,7 @@ class FakeApi:
     def _create(self, request: RecordedRequest) -> Reply | Awaitable[Reply]:
         wanted: Any = request.json
         if isinstance(wanted, dict) and cast("dict[str, Any]", wanted).get("background") is True:
-            return self.stored.create(cast("dict[str, Any]", wanted))
+            return answer_by_echo(request)
         return self.default if isinstance(self.default, Reply) else self.default(request)
 
     def _hang_up(self, request: RecordedRequest) -> None:

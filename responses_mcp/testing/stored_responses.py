@@ -1,12 +1,14 @@
-"""What the fake API keeps: responses made in the background, which can be looked at, streamed again and cancelled.
+"""The responses that the fake API makes and keeps; those of the background can be streamed again and cancelled.
 
 A response is what its age makes of it: its events are due one after the other, `interval` seconds apart, and all that
-is asked about it is answered from those that are due. So no task works in the background, and no time is lost.
+is asked about it is answered from those that are due. So no task works in the background, and no time is lost. One that
+is not of the background is finished at once.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -19,13 +21,20 @@ from .event_stream import stream_events
 from .items import Body, reasoning
 from .replies import Closed, Ending, Error, Json, Pause, Reply, Step, chunk, event_bytes, last_chunk, stream_head
 
+MOST_RESPONSES = 1000
+
+# What a model's page says of its effort. Those of the o-series and from GPT-5 on reason, unless they are for chat; the
+# versions 5.1, 5.2 and 5.4, but for their codex and pro models, only where an effort is asked for.
+REASONS = re.compile(r"(?:o[0-9]|gpt-(?:[5-9]|[0-9]{2}))(?!.*-chat)")
+ONLY_IF_ASKED = re.compile(r"gpt-5\.[124](?!.*-(?:codex|pro))")
+
 Compose = Callable[[Mapping[str, Any]], Body]
 """Makes the finished response of a request. What the API echoes, such as `background`, is set afterwards."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Faults:
-    """What goes wrong with one response. By default nothing does.
+    """What goes wrong with one response in the background. By default nothing does.
 
     `id_never_sent` closes the connection of the POST before its first byte, though the response is made and paid for.
     `cut_after` ends streams, of the first `cuts`, behind the event with that number, or before any that follows it.
@@ -45,7 +54,7 @@ class Faults:
 
 @dataclass(eq=False, kw_only=True)
 class StoredResponse:
-    """One response in the background. Times are `trio.current_time()`."""
+    """One response. Times are `trio.current_time()`."""
 
     request: Mapping[str, Any] = field(repr=False)
     finished: Body = field(repr=False)
@@ -86,9 +95,10 @@ class StoredResponse:
 
 
 class StoredResponses:
-    """The responses that were made in the background, by id. The fake API has one of these as `stored`.
+    """The responses that were made, by id. The fake API has one of these as `stored`.
 
-    `faults` are those of the next response, and of all that follow until they are changed.
+    `interval` and `faults` are those of the next response in the background, and of all that follow until they are
+    changed.
     """
 
     compose: Compose
@@ -104,7 +114,7 @@ class StoredResponses:
     """What goes wrong with the responses to come."""
 
     responses: dict[str, StoredResponse]
-    """Every response ever made, which is what would have been paid for, in order."""
+    """The last `MOST_RESPONSES` that were made, stored or not, in order: what would have been paid for."""
 
     def __init__(self) -> None:
         self.compose = thoughtful_echo
@@ -114,8 +124,13 @@ class StoredResponses:
         self.responses = {}
 
     def create(self, wanted: Mapping[str, Any]) -> Reply:
-        """Make a response, and reply with its stream or, if no stream is asked for, with what there is of it."""
-        if wanted.get("store") is False:
+        """Make a response, and reply with its stream or, if no stream is asked for, with what there is of it.
+
+        It is stored unless ``store`` is false, which background mode does not admit, and can follow a stored one only
+        (the API reference of ``POST /responses``).
+        """
+        background, store = wanted.get("background") is True, wanted.get("store") is not False
+        if background and not store:
             return Error(400, "Background mode needs store=true.", param="store")
         previous = wanted.get("previous_response_id")
         if previous is not None and self._find(previous) is None:
@@ -123,24 +138,28 @@ class StoredResponses:
             return Error(400, message, code="previous_response_not_found", param="previous_response_id")
         finished = {
             **self.compose(wanted),
-            "background": True,
+            "background": background,
             "previous_response_id": previous,
             "service_tier": wanted.get("service_tier") or "default",
-            "store": True,
+            "store": store,
             "tools": wanted.get("tools", []),
         }
-        takes = self.interval * (len(_queued(stream_events(finished))) - 1)
+        events = _queued(stream_events(finished)) if background else stream_events(finished)
+        interval = self.interval if background else 0.0
         if finished["completed_at"] is not None:
+            takes = interval * (len(events) - 1)
             finished["completed_at"] = cast("int", finished["created_at"]) + int(takes)
         response = StoredResponse(
             request=wanted,
             finished=finished,
-            events=_queued(stream_events(finished)),
+            events=events,
             created=trio.current_time(),
-            interval=self.interval,
-            faults=self.faults,
+            interval=interval,
+            faults=self.faults if background else Faults(),
         )
         self.responses[response.id] = response
+        if len(self.responses) > MOST_RESPONSES:
+            del self.responses[next(iter(self.responses))]
         if response.faults.id_never_sent:
             return Closed()
         return _Following(response) if wanted.get("stream") is True else Json(response.body(response.created))
@@ -148,19 +167,24 @@ class StoredResponses:
     def answer(self, method: str, target: str) -> Reply:
         """Reply to a request for one response: GET it, streamed or not, or POST to cancel it.
 
-        `target` is the path behind ``/responses/``, with its query.
+        `target` is the path behind ``/responses/``, with its query. Only a response in the background can be cancelled
+        or streamed again (the API reference of cancel; its guide to background mode).
         """
         parts = urlsplit(target)
         name, _, what = parts.path.partition("/")
         response = self._find(unquote(name))
         if response is None:
             return Json(_not_found(unquote(name)), 404)
+        background = response.finished["background"]
         if (method, what) == ("POST", "cancel"):
-            return self._cancel(response)
+            return self._cancel(response) if background else Error(400, "Cannot cancel a synchronous response.")
         if (method, what) != ("GET", ""):
             return Error(404, f"Invalid URL ({method} {target})", code="unknown_url")
         query = parse_qs(parts.query)
         if query.get("stream") == ["true"]:
+            if not background:
+                message = "This response cannot be streamed because it was not created with background=true."
+                return Error(400, message, param="stream")
             return _Following(response, after=int(query.get("starting_after", ["-1"])[0]))
         return Json(response.body(trio.current_time()))
 
@@ -177,7 +201,7 @@ class StoredResponses:
 
     def _find(self, name: object) -> StoredResponse | None:
         response = self.responses.get(name) if isinstance(name, str) else None
-        if response is None:
+        if response is None or not response.finished["store"]:
             return None
         age = trio.current_time() - response.created
         limits = (self.kept, response.faults.gone_after)
@@ -231,31 +255,48 @@ def _not_found(name: str) -> Body:
 
 
 def thoughtful_echo(request: Mapping[str, Any]) -> Body:
-    """Return the echo of a request (`bodies.echo`) behind a reasoning item.
+    """Return the echo of a request (`bodies.echo`), behind a reasoning item if the model reasons at this effort.
 
     Its content is encrypted if ``include`` asks for that. Where ``text.format`` has a JSON schema, the text is the
     least value of that schema, with the query in its texts.
     """
     body = bodies.echo(request)
-    thought = reasoning()
-    if "reasoning.encrypted_content" in (request.get("include") or ()):
-        thought["encrypted_content"] = f"gAAAA{thought['id']}"
-    body["output"].insert(0, thought)
-    wanted: Body = request.get("text", {}).get("format", {})
+    body["reasoning"]["effort"] = effort = _effort(request)
+    if effort not in (None, "none"):
+        thought = reasoning()
+        include: Any = request.get("include")
+        if isinstance(include, list) and "reasoning.encrypted_content" in include:
+            thought["encrypted_content"] = f"gAAAA{thought['id']}"
+        body["output"].insert(0, thought)
+    wanted = _object(_object(request.get("text")).get("format"))
     if wanted.get("type") == "json_schema":
         message = body["output"][-1]
         part = message["content"][0]
         # As the API does: with a format there are no annotations.
-        text = json.dumps(least_value(wanted["schema"], bodies.query_of(request)))
+        text = json.dumps(least_value(_object(wanted.get("schema")), bodies.query_of(request)))
         message["content"] = [{**part, "text": text, "annotations": []}]
     return body
+
+
+def _effort(request: Mapping[str, Any]) -> str | None:
+    """Return the effort that is asked for, or else the model's usual one; None for a model that has none."""
+    model = str(request.get("model")).rpartition("/")[2]
+    if not REASONS.match(model):
+        return None
+    usual = "none" if ONLY_IF_ASKED.match(model) else "medium"
+    return _object(request.get("reasoning")).get("effort") or usual
+
+
+def _object(given: Any) -> Body:
+    return cast("Body", given) if isinstance(given, dict) else {}
 
 
 def least_value(schema: Mapping[str, Any], text: str) -> Any:
     """Return a value that a plain JSON schema admits: what is required, as little as possible, `text` for a text."""
     if "enum" in schema:
         return schema["enum"][0]
-    kind = schema.get("type", "object")
+    kinds: Any = schema.get("type", "object")
+    kind = cast("list[str]", kinds)[0] if isinstance(kinds, list) else kinds
     if kind == "object":
         properties = schema.get("properties", {})
         return {name: least_value(properties[name], text) for name in schema.get("required", ()) if name in properties}

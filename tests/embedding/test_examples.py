@@ -67,7 +67,7 @@ def test_the_programs_of_the_page_are_the_files_of_the_examples_word_for_word() 
     ("name", "printed"),
     [
         ("ask", ["Which Python release is current?", "https://example.com/"]),
-        ("phases", ["... asking gpt-5.2\n... searching\n", "... writing", "What is new in Trio?"]),
+        ("phases", ["... asking gpt-5.2\n... thinking\n... searching\n", "... writing", "What is new in Trio?"]),
         ("two_servers", ["in flight: 1", "Which Python", "And which of Trio?", "both servers have ended"]),
         ("own_tool", ["'answer', 'answer_detailed', 'answer_quick', 'timer'", "{'waited': "]),
         ("web_search", ["structured concurrency https://example.com/"]),

@@ -18,7 +18,7 @@ from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ResearchSettings, Settings
-from responses_mcp.testing import Faults, Reply, StoredResponses, as_stream
+from responses_mcp.testing import Faults, Reply, StoredResponses
 from responses_mcp.testing.replies import Ending, Pause
 from responses_mcp.usage.meter import Meter
 
@@ -83,8 +83,6 @@ class Upstream:
         if asked.kind == "cancel" and self.cancels is not None:
             return self.cancels
         if asked.kind == "ask":
-            if asked.json.get("background") is not True:
-                return as_stream(self.stored.compose(asked.json))
             return self.stored.create(asked.json)
         return self.stored.answer(asked.method, asked.path.removeprefix("/responses/"))
 

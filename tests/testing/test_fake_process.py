@@ -47,7 +47,10 @@ async def process(*options: str) -> AsyncGenerator[tuple[trio.Process, str], Non
 
 def ask(url: str) -> tuple[int, Any]:
     data = json.dumps({"model": "gpt-5.2", "input": "over the process border"}).encode()
-    request = urllib.request.Request(f"{url}/responses", data)
+    return fetch(urllib.request.Request(f"{url}/responses", data))
+
+
+def fetch(request: urllib.request.Request) -> tuple[int, Any]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=20) as reply:
@@ -74,6 +77,13 @@ async def test_it_answers_and_records_until_a_signal_and_exits_with_0(name: str,
     first, second = (json.loads(line) for line in record.read_text(encoding="utf-8").splitlines())
     assert [(line["event"], line["index"]) for line in (first, second)] == [("request", 0), ("answered", 0)]
     assert first["at"] <= second["at"]
+
+
+async def test_it_keeps_its_answers() -> None:
+    async with process("--latency", "0.01") as (_, url):
+        _, body = await trio.to_thread.run_sync(ask, url)
+        found = urllib.request.Request(f"{url}/responses/{body['id']}")
+        assert await trio.to_thread.run_sync(fetch, found) == (200, body)
 
 
 async def test_it_answers_with_the_status_that_was_asked_for() -> None:

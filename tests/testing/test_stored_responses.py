@@ -1,21 +1,25 @@
-"""Background mode of the fake API: what it keeps, in which state, and what goes wrong on request."""
+"""The responses that the fake API makes: what it keeps, in which state, and what goes wrong on request."""
 
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 from openai.types import responses as official
 from trio.testing import MockClock
 
-from responses_mcp.testing import Faults, Json, RecordedRequest, StoredResponses
+from responses_mcp.testing import Error, Faults, Json, RecordedRequest, StoredResponses
 from responses_mcp.testing.replies import Ending, Pause, Reply
 from tests.testing.bare_client import Client, Received, connected, fake
 from tests.testing.official_types import check_types
 from tests.testing.test_event_stream import EVENTS
 
-ASKED: dict[str, Any] = {"model": "gpt-5.4", "input": "why?", "background": True, "store": True, "stream": True}
+THINKING: dict[str, Any] = {"model": "gpt-5.4", "reasoning": {"effort": "medium"}}
+ASKED: dict[str, Any] = {**THINKING, "input": "why?", "background": True, "store": True, "stream": True}
+PLAIN: list[dict[str, Any]] = [{}, {"stream": True}]
+ANY_WAY = [*PLAIN, {"background": True}, {"background": True, "stream": True}]
 
 
 async def written(reply: Reply) -> tuple[list[dict[str, Any]], Ending]:
@@ -53,6 +57,128 @@ async def get(client: Client, target: str, method: str = "GET") -> Received:
     return await client.receive()
 
 
+def response_in(received: Received) -> Any:
+    """Return the response of a reply, also of one that is a stream."""
+    assert received.status == 200
+    if received.headers["content-type"] == "application/json":
+        return received.json
+    return json.loads(received.body.rstrip().rpartition(b"data: ")[2])["response"]
+
+
+@pytest.mark.parametrize("way", ANY_WAY)
+async def test_a_response_is_found_under_its_id_whichever_way_it_was_asked_for(way: dict[str, Any]) -> None:
+    async with serving() as (_, client):
+        made = response_in(await client.ask("why?", **way))
+        check_types(official.Response.model_validate(made))
+        assert (made["store"], made["background"]) == (True, way.get("background", False))
+        assert response_in(await get(client, made["id"])) == made
+
+
+@pytest.mark.parametrize("way", ANY_WAY)
+async def test_a_response_can_be_continued_whichever_way_it_was_asked_for(way: dict[str, Any]) -> None:
+    async with serving() as (_, client):
+        first = response_in(await client.ask("why?", **way))
+        for then in ANY_WAY:
+            second = response_in(await client.ask("and then?", previous_response_id=first["id"], **then))
+            assert second["previous_response_id"] == first["id"]
+
+
+@pytest.mark.parametrize("way", PLAIN)
+async def test_a_response_that_is_not_to_be_stored_is_neither_found_nor_continued(way: dict[str, Any]) -> None:
+    async with serving() as (_, client):
+        made = response_in(await client.ask("why?", store=False, **way))
+        assert made["store"] is False
+        assert (await get(client, made["id"])).status == 404
+        assert (await client.ask("and then?", previous_response_id=made["id"], **way)).status == 400
+
+
+@pytest.mark.parametrize("way", ANY_WAY)
+async def test_what_follows_a_response_that_is_not_known_is_refused_as_the_api_words_it(way: dict[str, Any]) -> None:
+    async with serving() as (stored, client):
+        refused = await client.ask("why?", previous_response_id="resp_unknown", **way)
+        assert refused.status == 400
+        assert refused.json["error"] == {
+            "message": "Previous response with id 'resp_unknown' not found.",
+            "type": "invalid_request_error",
+            "param": "previous_response_id",
+            "code": "previous_response_not_found",
+        }
+        assert not stored.responses
+
+
+@pytest.mark.parametrize("way", [*ANY_WAY, *({**way, "store": False} for way in PLAIN)])
+async def test_reasoning_is_encrypted_where_that_is_asked_for_and_nowhere_else(way: dict[str, Any]) -> None:
+    async with serving() as (_, client):
+        plain = response_in(await client.ask("why?", **THINKING, **way))
+        secret = response_in(await client.ask("why?", **THINKING, **way, include=["reasoning.encrypted_content"]))
+        assert plain["output"][0]["type"] == secret["output"][0]["type"] == "reasoning"
+        assert "encrypted_content" not in plain["output"][0]
+        assert secret["output"][0]["encrypted_content"].startswith("gAAAA")
+        check_types(official.Response.model_validate(secret))
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "told"),
+    [
+        ("gpt-5.2", None, "none"),
+        ("gpt-5.2", "low", "low"),
+        ("gpt-5.4-mini", None, "none"),
+        ("gpt-5.4-pro", None, "medium"),
+        ("gpt-5.1-codex", None, "medium"),
+        ("openai/gpt-5", "minimal", "minimal"),
+        ("gpt-5.5", None, "medium"),
+        ("gpt-5.5", "none", "none"),
+        ("gpt-6-astra", None, "medium"),
+        ("o3", None, "medium"),
+        ("gpt-5.2-chat-latest", "medium", None),
+        ("gpt-4.1", "medium", None),
+        ("my-own-model", "medium", None),
+    ],
+)
+async def test_a_model_reasons_if_it_can_and_its_effort_is_not_none(
+    model: str, effort: str | None, told: str | None
+) -> None:
+    async with serving() as (_, client):
+        asked = {} if effort is None else {"reasoning": {"effort": effort}}
+        for way in ANY_WAY:
+            made = response_in(await client.ask("why?", model=model, **asked, **way))
+            check_types(official.Response.model_validate(made))
+            assert made["reasoning"]["effort"] == told
+            reasoned = [item for item in made["output"] if item["type"] == "reasoning"]
+            assert len(reasoned) == (told not in (None, "none"))
+
+
+@pytest.mark.parametrize("way", PLAIN)
+async def test_a_response_that_is_not_of_the_background_is_neither_cancelled_nor_streamed_again(
+    way: dict[str, Any],
+) -> None:
+    async with serving() as (_, client):
+        name = response_in(await client.ask("why?", **way))["id"]
+        cancel, stream = await get(client, f"{name}/cancel", "POST"), await get(client, f"{name}?stream=true")
+        assert (cancel.status, stream.status) == (400, 400)
+        assert cancel.json["error"]["message"] == "Cannot cancel a synchronous response."
+        assert (stream.json["error"]["param"], "background=true" in stream.json["error"]["message"]) == ("stream", True)
+
+
+async def test_interval_and_faults_are_of_the_background_and_age_is_of_all(mock_clock: MockClock) -> None:
+    stored = StoredResponses()
+    stored.interval, stored.kept, stored.faults = 9.0, 60.0, Faults(id_never_sent=True, cut_after=0, stuck=True)
+    asked = {**ASKED, "background": False}
+    made = body_of(stored.create({**asked, "stream": False}))
+    events, ending = await written(stored.create(asked))
+    assert (made["status"], events[-1]["type"], ending) == ("completed", "response.completed", Ending.KEEP_ALIVE)
+    assert "response.queued" not in [event["type"] for event in events]
+    mock_clock.jump(60)
+    assert isinstance(stored.create({**asked, "previous_response_id": made["id"]}), Error)
+
+
+async def test_the_last_thousand_responses_are_kept() -> None:
+    stored = StoredResponses()
+    first, *others = [body_of(stored.create({"input": "why?"}))["id"] for _ in range(1001)]
+    assert list(stored.responses) == others
+    assert isinstance(stored.create({"input": "why?", "previous_response_id": first}), Error)
+
+
 async def test_a_response_of_the_background_is_served_under_its_id_over_http() -> None:
     async with serving() as (stored, client):
         made = await client.ask("why?", background=True)
@@ -71,7 +197,7 @@ async def test_a_handler_of_its_own_still_answers_what_is_not_in_the_background(
         return Json({"handled": True})
 
     async with fake(handler) as api, connected(api) as client:
-        assert (await client.ask("why?")).json == {"handled": True}
+        assert (await client.ask("why?", previous_response_id="resp_of_its_own")).json == {"handled": True}
         assert (await client.ask("why?", background=True)).json["background"] is True
 
 
@@ -172,24 +298,10 @@ async def test_a_response_can_be_stuck_forgotten_early_or_with_all_others(mock_c
     assert body_of(stored.answer("GET", stuck))["error"]["message"] == f"Response with id '{stuck}' not found."
 
 
-async def test_a_response_can_follow_one_that_is_known_and_no_other() -> None:
-    stored = StoredResponses()
-    first = body_of(stored.create({**ASKED, "stream": False}))
-    second = body_of(stored.create({**ASKED, "stream": False, "previous_response_id": first["id"]}))
-    assert second["previous_response_id"] == first["id"]
-    async with serving() as (_, client):
-        refused = await client.ask("why?", background=True, previous_response_id="resp_unknown")
-        assert (refused.status, refused.json["error"]["param"]) == (400, "previous_response_id")
-        assert (await client.ask("why?", background=True, store=False)).status == 400
-
-
-async def test_reasoning_is_encrypted_where_that_is_asked_for() -> None:
-    stored = StoredResponses()
-    plain = body_of(stored.create({**ASKED, "stream": False}))
-    secret = body_of(stored.create({**ASKED, "stream": False, "include": ["reasoning.encrypted_content"]}))
-    assert "encrypted_content" not in plain["output"][0]
-    assert secret["output"][0]["encrypted_content"].startswith("gAAAA")
-    check_types(official.Response.model_validate(secret))
+async def test_a_response_of_the_background_has_to_be_stored() -> None:
+    async with serving() as (stored, client):
+        refused = await client.ask("why?", background=True, store=False)
+        assert (refused.status, refused.json["error"]["param"], stored.responses) == (400, "store", {})
 
 
 async def test_with_a_schema_the_text_is_a_value_of_it_and_has_no_annotations() -> None:
@@ -200,14 +312,24 @@ async def test_with_a_schema_the_text_is_a_value_of_it_and_has_no_annotations() 
             "size": {"enum": ["s", "l"]},
             "more": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
             "left out": {"type": "array"},
+            "perhaps": {"type": ["null", "string"]},
         },
-        "required": ["what", "size", "more"],
+        "required": ["what", "size", "more", "perhaps"],
     }
     text = {"format": {"type": "json_schema", "name": "a", "schema": schema}}
-    body = body_of(StoredResponses().create({**ASKED, "stream": False, "text": text}))
-    part = body["output"][-1]["content"][0]
-    assert json.loads(part["text"]) == {"what": "why?", "size": "s", "more": {"n": 0}}
-    assert part["annotations"] == []
+    async with serving() as (_, client):
+        for way in ANY_WAY:
+            part = response_in(await client.ask("why?", **way, text=text))["output"][-1]["content"][0]
+            assert json.loads(part["text"]) == {"what": "why?", "size": "s", "more": {"n": 0}, "perhaps": None}
+            assert part["annotations"] == []
+
+
+@pytest.mark.parametrize(
+    "wrong", ["x", 5, [], None, {"format": "x", "effort": []}, {"format": {"type": "json_schema"}}]
+)
+async def test_a_request_whose_fields_are_of_other_kinds_is_answered_all_the_same(wrong: Any) -> None:
+    async with serving() as (_, client):
+        response_in(await client.ask("why?", model=wrong, text=wrong, reasoning=wrong, include=wrong, tools=wrong))
 
 
 async def test_a_method_that_nothing_has_is_an_unknown_url() -> None:
