@@ -37,7 +37,7 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
-from responses_mcp.errors import ResponsesMcpError, program
+from responses_mcp.errors import BadArgument, ResponsesMcpError, program
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.question import EFFORTS
 from responses_mcp.research.service import Research, open_research
@@ -140,7 +140,11 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _call(settings: Settings, work: Callable[[Research, Watch], Any]) -> Any:
     async def opened(watch: Watch) -> Any:
         async with open_research(settings) as research:
-            return await work(research, watch)
+            try:
+                return await work(research, watch)
+            except BadArgument as error:  # which is worded for the tool as well
+                listing = f'run "{program("research", "list")}"'
+                raise BadArgument(str(error).replace("list the runs", listing)) from error
 
     return call(settings, opened)
 

@@ -123,6 +123,16 @@ async def test_a_question_that_begins_as_a_command_does_is_asked(
     assert "The answer to: " in out
 
 
+@pytest.mark.parametrize("action", ["show", "cancel"])
+async def test_a_run_that_is_not_there_is_told_with_the_command_that_lists_those_that_are(
+    api: FakeApi, command: Command, action: str
+) -> None:
+    code, out, err = await command("research", action, "nope")
+    listing = 'run "openai-responses-mcp research list" to see those of the last 7 days.'
+    assert (code != 0, out) == (True, "")
+    assert f"There is no run with that id; {listing}\n" in err
+
+
 async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None:
     code, out, err = await command("research", "list")
     assert (code, out) == (0, "")

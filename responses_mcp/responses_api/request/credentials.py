@@ -20,6 +20,8 @@ _EXAMPLE: Final = re.compile(
 _OF_OTHERS: Final = ("sk-ant-", "sk-or-", "AIza", "gsk_", "xai-")  # providers whose keys say so
 _NAMED: Final = re.compile(r"(?:export\s+)?[A-Z][A-Z0-9_]*KEY=.")  # a line of a file, pasted as a whole
 
+_OF_CODE: Final = (";", ",", "\\n", "\\r")  # what stands behind a key in a program, as it is written there
+
 _OPENAI: Final = "api.openai.com"
 _REFERENCE: Final = re.compile(r"[a-z]+://")  # of a program that keeps secrets
 
@@ -80,7 +82,7 @@ def _check(key: str, name: str) -> None:
             problem, remedy = "is an example", "Put a key of your own into it."
     elif key[0] in "\"'`" or key[-1] in "\"'`":
         problem, remedy = "has quotation marks around it", "Remove them."
-    elif not (key.isascii() and key.isprintable()):
+    elif not (key.isascii() and key.isprintable()) or key.endswith(_OF_CODE):
         problem, remedy = "has characters that no API key has", "Copy the key again."
     else:
         return
