@@ -16,13 +16,22 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
 
-from responses_mcp.commands.clients.files import Change, ClientFile, Unmergeable, as_table, as_variable, variables_in
+from responses_mcp.commands.clients.files import (
+    Change,
+    ClientFile,
+    NotUnderstood,
+    Unmergeable,
+    as_table,
+    as_variable,
+    variables_in,
+)
 from responses_mcp.commands.clients.installed import (
     ASKED,
     Installed,
     Unreadable,
     document_of,
     find_installed,
+    from_the_root,
     plugin_in,
     read_by_server,
     secret_variables,
@@ -44,7 +53,8 @@ _NAME: Final = re.compile(r"(?!__proto__$)[A-Za-z0-9_-]{1,40}")
 _KNOWN: Final = ", ".join(CLIENTS)
 _OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
 _TOLD: Final = ("--config", "--toolsets")  # options whose values are no secrets
-_STILL_THERE: Final = "A key that stood in the entry is still there; delete that file when you do not need it."
+_HOLDS_KEY: Final = "A key that stood in the entry is in it, too; delete it when you do not need it."
+_USUAL: Final = "mcpServers"  # what most clients call the place of entries
 _OFFERING: Final = ("MANUALS_ROOT", "MCP_TOOLSETS")
 _LIMITING: Final = ("OPENAI_API_TIMEOUT", "SEARCH_TIMEOUT_MS", "SEARCH_MAX_ATTEMPTS")
 _EXAMPLES: Final = """\
@@ -135,7 +145,11 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     replaced = [name for name in in_entry if name not in working]
     if there is not None and client.members.names is not None:  # it fills in nothing, and these would win
         replaced += _unfilled_in(there.given, server.secrets)
-    put = (_write if options.write else _show)(client, options.name, entry, path, redact, replaced=replaced)
+    old_secret = there is not None and there.holds_secret
+    if options.write:
+        put = _write(client, options.name, entry, path, redact, replaced=replaced, old_secret=old_secret)
+    else:
+        put = _show(client, options.name, entry, path, redact, replaced=replaced)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
     for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
@@ -149,8 +163,11 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
             f"{client.title} has the plugin {plugin[0]} too, so tools appear twice. "
             f"To have one of them: claude plugin disable {plugin[0]}"
         )
+    if client.container != _USUAL and _has_under(_USUAL, client, options.name, path):
+        remark(f"{path} also has {options.name} under {_USUAL}, where {client.title} does not look; take that out.")
     for other in _others(options, machine, path):
         first = ", which comes before this one" if other.scope == "local" and other.name == options.name else ""
+        first += ", which starts the older program" if other.is_predecessor else ""
         remark(f"{client.title} also has {other.place}{first}. To take it out: {other.removal}")
     _say_next_steps(options, machine, settings, path, put)
 
@@ -158,7 +175,8 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
 def _remove(options: argparse.Namespace, machine: Machine) -> None:
     client, name = CLIENTS[options.client], options.name
     path = Path(_file(options, client, machine))
-    with _left_alone(path):
+    there = _there(options, machine, path)
+    with _left_alone(path, f"If {client.title} reads that file, take the entry {name} out of it yourself."):
         file = ClientFile(path, mark=client.reads_mark)
         document = document_of(file.text, client, name)
         if document.entry is None:
@@ -167,9 +185,7 @@ def _remove(options: argparse.Namespace, machine: Machine) -> None:
             change = document.removed()
             kept = file.replace(change.text)
             say(f"{name} was removed from {path}.")
-            _say_kept(change, kept)
-            if client.writes_values and kept is not None:
-                say(_STILL_THERE)
+            _say_kept(change, kept, there is not None and there.holds_secret)
     for other in _others(options, machine, path):
         remark(f"{client.title} still has {other.place}. To take it out: {other.removal}")
 
@@ -183,12 +199,15 @@ def _others(options: argparse.Namespace, machine: Machine, path: Path) -> Iterat
                 yield found
 
 
-def _list(_: argparse.Namespace, machine: Machine) -> None:
+def _list(options: argparse.Namespace, machine: Machine) -> None:
+    wanted = [options.client] if options.client else list(CLIENTS)
     having: set[str] = set()
-    if plugin := plugin_in(machine):
+    if "claude-code" in wanted and (plugin := plugin_in(machine)):
         having.add("claude-code")
         say(f"{'claude-code':<15} plugin {plugin[0]} is turned on in {plugin[1]}")
     for found in find_installed(machine):
+        if found.client not in wanted:
+            continue
         having.add(found.client)
         if isinstance(found, Unreadable):
             say(f"{found.client:<15} {found.file} was not read: {found.why}")
@@ -198,13 +217,15 @@ def _list(_: argparse.Namespace, machine: Machine) -> None:
         if found.scope == "local":
             gone = f"to take it out: {found.removal}"
         there = "is there" if found.program() else f"is gone; {gone}"
+        if found.is_predecessor:
+            there += "; it is the older program, which runs on Node"
         if CLIENTS[found.client].turns_off(found.entry):
             there += "; it is turned off in the entry"
         if found.hidden:
             there += "; that of its name for this project alone comes first"
         say(f"{'':<15} starts {found.command[0]}, which {there}")
-    if len(having) < len(CLIENTS):
-        say(f"{'no entry':<15} {', '.join(client for client in CLIENTS if client not in having)}")
+    if without := [client for client in wanted if client not in having]:
+        say(f"{'no entry':<15} {', '.join(without)}")
 
 
 def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Installed | None:
@@ -215,6 +236,12 @@ def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Install
         if entry is not None:
             return Installed(options.client, path, options.name, entry, machine, options.scope)
     return None
+
+
+def _has_under(container: str, client: Client, name: str, path: Path) -> bool:
+    with suppress(Unmergeable, OSError):
+        return document_of(ClientFile(path).text, replace(client, container=container), name).entry is not None
+    return False
 
 
 def _settings(options: argparse.Namespace, machine: Machine, there: Installed | None, manuals: str | None) -> Settings:
@@ -262,7 +289,11 @@ def _server(
     return Server(
         command=(*machine.command, *arguments),
         secrets=secrets,
-        passed={name: value for name, value in read_by_server(machine.environ) if name not in (*secrets, *env)},
+        passed={
+            name: from_the_root(name, value, machine)
+            for name, value in read_by_server(machine.environ)
+            if name not in (*secrets, *env)
+        },
         trusted=options.trust,
         env=env,
         answer_ms=settings.request.timeout_ms,
@@ -292,6 +323,9 @@ def _file(options: argparse.Namespace, client: Client, machine: Machine) -> Pure
         path = _absolute(options.file, machine)
         if not os.path.isdir(path.parent):  # noqa: PTH112  # raises nothing
             raise Stop(f"--file: there is no folder {path.parent}; correct the path.", code=WRONG)
+        if not path.suffix and not os.path.lexists(path):
+            ending = client.user_file(machine).suffix
+            raise Stop(f"--file: there is no file {path}; a new one needs a name that ends in {ending}.", code=WRONG)
         return path
     if options.scope == "user":
         return client.user_file(machine)
@@ -337,11 +371,22 @@ def _show(
 
 
 def _write(
-    client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor, *, replaced: Collection[str]
+    client: Client,
+    name: str,
+    entry: Mapping[str, Any],
+    path: Path,
+    redact: Redactor,
+    *,
+    replaced: Collection[str],
+    old_secret: bool,
 ) -> Mapping[str, Any]:
     """Put the entry into the file, say what was changed, and return what is there now."""
-    with _left_alone(path):
-        file, old, new, change = _planned(client, name, entry, path, replaced)
+    with _left_alone(path, f"If {client.title} reads that file, put the entry above into it yourself."):
+        try:
+            file, old, new, change = _planned(client, name, entry, path, replaced)
+        except NotUnderstood:
+            write(document_of("", client, name).changed(entry).text)
+            raise
         if change is None:
             say(f"{name} is in {path} already; nothing was changed.")
             return new
@@ -350,24 +395,25 @@ def _write(
             for line in _difference(client, old, new, entry):
                 say(redact(line))
         say(f"{name} was {'changed' if old is not None else 'added'} in {path}.")
-        _say_kept(change, kept)
-        given = as_table((as_table(old) or {}).get(client.members.variables)) or {}
-        if kept is not None and _keys_in(given, replaced):
-            say(_STILL_THERE)
+        _say_kept(change, kept, old_secret)
     return new
 
 
-def _say_kept(change: Change, kept: Path | None) -> None:
+def _say_kept(change: Change, kept: Path | None, old_secret: bool) -> None:
     if kept is not None:
         comments = "The comments that were inside it are only in the" if change.drops_comments else "The"
         say(f"{comments} file as it was: {kept}")
+        if old_secret:
+            say(_HOLDS_KEY)
 
 
 @contextmanager
-def _left_alone(path: Path) -> Generator[None]:
-    """Say of a file that cannot be changed why not."""
+def _left_alone(path: Path, by_hand: str) -> Generator[None]:
+    """Say of a file that cannot be changed why not; `by_hand` is what to do about one that its client may read."""
     try:
         yield
+    except NotUnderstood as problem:
+        raise Stop(f"{path} was left alone: {problem}.", by_hand) from problem
     except Unmergeable as problem:
         raise Stop(f"{path} was left alone: {problem}.") from problem
     except UnicodeEncodeError as error:
@@ -463,14 +509,14 @@ def _say_next_steps(
     secrets = secret_variables(settings.openai)
     written = Installed(options.client, path, options.name, put, machine, options.scope)
     in_entry = _keys_in(written.given, secrets)
-    for variable in secrets:
-        if client.writes_values:
-            if variable not in in_entry:
-                remark(
-                    f'{client.title} fills in no variables: add "{variable}" with its value to "env" of this entry '
-                    f"in {path} yourself, and let nobody else read that file."
-                )
-        elif variable in in_entry:
+    missing = [variable for variable in secrets if variable not in in_entry]
+    if client.writes_values and missing:
+        remark(
+            f"{client.title} fills in no variables: {written.by_hand(missing)} in {path} yourself, "
+            "and let nobody else read that file."
+        )
+    for variable in () if client.writes_values else secrets:
+        if variable in in_entry:
             remark(
                 f"The key stands in the entry itself. To keep it out of the file, set {variable} here, "
                 "and run this again."
@@ -480,10 +526,15 @@ def _say_next_steps(
         elif client.keyring or written.elsewhere(variable) is None:
             alone = "; the manuals work without it" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
-    if client.writes_values:
-        for variable, value in read_by_server(machine.environ):
-            if "@" in value:
-                remark(f"{variable} has credentials in it and was left out; add it in the same way.")
+    for variable, value in read_by_server(machine.environ):
+        whole = from_the_root(variable, value, machine)
+        if client.leaves_out(value):
+            remark(f"{variable} has credentials in it and was left out; add it in the same way.")
+        elif whole != value and not client.writes_values:
+            remark(
+                f"{variable} is a relative path, and {client.title} may start the server in another folder. "
+                f"Set it to {whole}, where {client.title} is started, too."
+            )
     if gone := [name for name in READ_BY_SERVER if name in _named_in(put, client) and not machine.environ.get(name)]:
         remark(
             f"The entry names {', '.join(sorted(gone))}, not set here. To have only what is set, take the entry out "

@@ -21,7 +21,8 @@ SERVER: Final = (*OF_SERVER, "--config", "--debug")
 _DASHES: Final = "\u2010\u2011\u2013\u2014\u2015\u2212\u30fc\uff0d\uff70"
 _BLANKS: Final = re.compile("[\u00a0\u3000]")
 _OF_KEY: Final = re.compile(r"(?i)(?:^|[-_]|api|openai)key$")
-_OF_SECRET: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd)$")  # the name of a variable
+OF_SECRET: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd)$")
+"""Finds the name of a variable or an option that holds a secret."""
 _SHORTEST_SECRET: Final = 8  # characters; one that is shorter may be a word of any message
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
@@ -129,7 +130,7 @@ def keys_out_of(words: Sequence[str]) -> Redactor:
 
     redact = Redactor()
     behind = [word[2:].rstrip(";") for word in words if re.match("-[A-Za-z]", word) and redact(word[2:]) != word[2:]]
-    values = (value for name, value in os.environ.items() if _OF_SECRET.search(name))
+    values = (value for name, value in os.environ.items() if OF_SECRET.search(name))
     return Redactor([*behind, *(value for value in values if len(value) >= _SHORTEST_SECRET)])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from responses_mcp.errors import program
 from responses_mcp.settings.findings import Findings, Part, Raw
 from responses_mcp.settings.setting import BadValue, described, env_name
 
@@ -165,7 +166,10 @@ def _wrong(
     value = environ.get(variable, "").strip(" ")
     expected = f": expected a value in the environment variable {variable}, got "
     if not value:
-        return (*at, expected, "none"), f"set {variable} where the server is started, or remove the header"
+        return (*at, expected, "none"), (
+            f"set {variable} where the client is started and let the client's entry pass it on "
+            f"({program('install', 'CLIENT', '--write')}), or remove the header"
+        )
     if not value.isascii() or not value.isprintable():
         return (*at, expected, "one with control or non-ASCII characters (not shown)"), f"correct {variable}"
     if any(is_placeholder(word) for word in value.split()):

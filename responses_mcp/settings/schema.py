@@ -399,6 +399,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 READ_BY_SERVER: Final = tuple(dict.fromkeys((*(row.env for row in SETTINGS if row.env), *NETWORK_VARIABLES)))
 """The variables that a server reads: those of settings, of proxies and of certificates."""
 
+PATHS: Final = frozenset(
+    {*(row.env for row in SETTINGS if row.env and row.kind in {"path", "folder"}), "SSL_CERT_FILE", "SSL_CERT_DIR"}
+)
+"""Those of them that hold paths; the last one may hold several."""
+
 BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
 
 SECTIONS: Final = frozenset(

@@ -367,7 +367,7 @@ async def test_extra_headers_are_named_and_their_values_are_not(examine: Doctor)
     config = "openai:\n  headers_env:\n    api-key: GATEWAY_KEY\n    x-more: NOT_SET\n"
     report = await examine("--offline", config=config, GATEWAY_KEY="hidden-0123456789")
     assert "hidden" not in report.line("ok", "headers", "api-key (from GATEWAY_KEY)")
-    report.line("FAIL", "headers", "x-more", "Fix: set NOT_SET where the server is started")
+    report.line("FAIL", "headers", "x-more", "Fix: set NOT_SET where the client is started and let")
 
 
 def test_what_of_the_folder_of_manuals_is_not_served_is_told(tmp_path: Path) -> None:

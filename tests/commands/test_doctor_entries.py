@@ -504,6 +504,101 @@ async def test_a_client_that_does_not_pass_the_key_on_is_told(
     report.line("ok", "clients")
 
 
+@pytest.mark.parametrize(
+    ("client", "fix"),
+    [
+        ("codex", 'run "openai-responses-mcp install codex --write" again'),
+        ("zed", 'add "env": {"AZ_KEY": "ITS VALUE"} to that entry'),
+    ],
+)
+async def test_a_header_s_variable_is_judged_like_the_key_and_does_not_hide_it(
+    examine: Doctor, tmp_path: Path, client: str, fix: str
+) -> None:
+    yaml = tmp_path / ".config/openai-responses-mcp/config.yaml"
+    yaml.parent.mkdir(parents=True)
+    yaml.write_text("openai: {api_key_env: MY_KEY, headers_env: {api-key: AZ_KEY}}", encoding="utf-8")
+    put(client, tmp_path, {"command": sys.executable, "args": ["-m", "responses_mcp"]})
+    title = CLIENTS[client].title
+    report = await examine("--offline", AZ_KEY="of-the-gateway", OPENAI_API_KEY="")
+    report.line("warn", "clients", f"{title} does not pass AZ_KEY on", f"Fix: {fix}")
+    report = await examine("--offline", AZ_KEY="of-the-gateway", MY_KEY=KEY)
+    report.line("warn", "clients", f"{title} does not pass MY_KEY, AZ_KEY on")
+    members = CLIENTS[client].members
+    has = {"env_vars": ["AZ_KEY"]} if members.names else {"env": {"AZ_KEY": "of-the-gateway"}}
+    put(client, tmp_path, {"command": sys.executable, "args": ["-m", "responses_mcp"], **has})
+    report = await examine("--offline", AZ_KEY="of-the-gateway", MY_KEY=KEY)
+    report.line("warn", "clients", f"{title} does not pass MY_KEY on")
+    report = await examine("--offline", AZ_KEY="of-the-gateway", MY_KEY="")
+    report.line("ok", "clients")
+
+
+@posix_only
+async def test_a_header_that_an_entry_does_not_pass_on_is_told_with_the_command_that_mends_it(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    yaml = tmp_path / ".config/openai-responses-mcp/config.yaml"
+    yaml.parent.mkdir(parents=True)
+    yaml.write_text("openai: {headers_env: {x-team: TEAM}}", encoding="utf-8")
+    put("codex", tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], "env_vars": ["OPENAI_API_KEY"]})
+    report = await examine("--offline", "--client", "codex", start=None, TEAM="red", OPENAI_API_KEY=KEY)
+    again = "let the client's entry pass it on (openai-responses-mcp install CLIENT --write)"
+    report.line("FAIL", "headers", f"Fix: set TEAM where the client is started and {again}, or remove the header")
+    report.line(
+        "warn", "clients", "Codex does not pass TEAM on", 'Fix: run "openai-responses-mcp install codex --write"'
+    )
+
+
+async def test_a_proxy_with_a_password_is_told_to_be_added_by_hand_where_install_leaves_it_out(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    command = {"command": sys.executable, "args": ["-m", "responses_mcp"]}
+    put("zed", tmp_path, {**command, "env": {"OPENAI_API_KEY": KEY}})
+    proxy = {"HTTPS_PROXY": "http://user:secret-of-it@127.0.0.1:9", "MODEL_ANSWER": "gpt-5"}
+    report = await examine("--offline", **proxy)
+    report.line("warn", "clients", "Zed does not pass on HTTPS_PROXY, set", 'Fix: add "HTTPS_PROXY" with its value to')
+    report.line("warn", "clients", "Zed does not pass on MODEL_ANSWER, set", 'Fix: run "openai-responses-mcp install')
+    put("codex", tmp_path, {**command, "env_vars": ["OPENAI_API_KEY", "MODEL_ANSWER"]})
+    report = await examine("--offline", **proxy)
+    report.line("warn", "clients", "Codex does not pass on HTTPS_PROXY, set", 'Fix: run "openai-responses-mcp install')
+
+
+@pytest.mark.parametrize(
+    ("client", "more", "fix"),
+    [
+        ("zed", {"env": {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": "ca.pem"}}, "write it from the root there"),
+        ("codex", {"env_vars": ["OPENAI_API_KEY", "SSL_CERT_FILE"]}, "set it to {}/ca.pem"),
+        ("codex", {"env_vars": ["OPENAI_API_KEY", "SSL_CERT_FILE"], "cwd": "."}, None),
+        ("zed", {"env": {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": "/ca.pem", "MANUALS_INDEX_DIR": "~/i"}}, None),
+    ],
+)
+async def test_a_relative_path_that_an_entry_passes_on_is_told(  # noqa: PLR0917
+    examine: Doctor,
+    tmp_path: Path,
+    client: str,
+    more: dict[str, Any],
+    fix: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = {"command": sys.executable, "args": ["-m", "responses_mcp"]}
+    put(client, tmp_path, {**command, **more})
+    report = await examine("--offline", OPENAI_API_KEY=KEY, SSL_CERT_FILE="ca.pem")
+    told = f"{CLIENTS[client].title} may start it elsewhere, and SSL_CERT_FILE is ca.pem, a relative path"
+    if fix is None:
+        assert not any("a relative path" in line for line in report.lines)
+    else:
+        report.line("warn", "clients", told, f"Fix: {fix.format(tmp_path)}")
+
+
+async def test_a_file_of_codex_that_only_codex_reads_is_no_failure(examine: Doctor, tmp_path: Path) -> None:
+    path = put("codex", tmp_path, {"command": sys.executable})
+    path.write_text("a = {\n b = 1,\n}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    report = await examine("--offline", "--client", "codex")
+    fix = "Fix: look at its entry yourself, if Codex reads that file."
+    report.line("warn", "clients", f"{path} of Codex was not read: it is not TOML 1.0, which is all that is read", fix)
+    report.line("ok", "time-outs")
+
+
 @posix_only
 @pytest.mark.parametrize(
     "hostile",
@@ -585,7 +680,7 @@ async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, t
     path = put("cursor", tmp_path, {})
     path.write_text("{", encoding="utf-8")
     report = await examine("--offline")
-    broken = (f"{path} of Cursor was not read: it is not valid JSON (line 1", "quotes). Fix: correct that file.")
+    broken = (f"{path} of Cursor was not read: it is not valid JSON (line 1", "is still open). Fix: correct that file.")
     report.line("warn", "clients", *broken)
     assert report.code == 0
     report = await examine("--offline", "--client", "cursor")
@@ -789,8 +884,11 @@ async def test_a_client_whose_file_holds_the_key_is_told_to_put_it_there(
 ) -> None:
     put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"]})
     report = await examine("--offline", "--client", client, start=None)
-    fix = f'Fix: add "OPENAI_API_KEY" with its value to "env" of its entry, and restart {CLIENTS[client].title}'
-    report.line("FAIL", "key", "OPENAI_API_KEY is not set", fix)
+    fix = 'Fix: add "env": {"OPENAI_API_KEY": "ITS VALUE"} to that entry, and restart '
+    report.line("FAIL", "key", "OPENAI_API_KEY is not set", fix + CLIENTS[client].title)
+    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], "env": {"MODEL_ANSWER": "gpt-5"}})
+    report = await examine("--offline", "--client", client, start=None)
+    report.line("FAIL", "key", 'Fix: add "OPENAI_API_KEY" with its value to "env" of that entry')
 
 
 @posix_only
@@ -831,12 +929,35 @@ async def test_a_time_limit_of_two_entries_is_told_once(examine: Doctor, tmp_pat
 
 
 @posix_only
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["npx", "-y", "openai-responses-mcp@latest", "--stdio"],
+        ["node", "/home/me/openai-responses-mcp/dist/index.js", "--stdio"],
+    ],
+)
+async def test_an_entry_of_the_older_program_is_told_and_not_started(
+    examine: Doctor, tmp_path: Path, words: list[str]
+) -> None:
+    started = tmp_path / "started"
+    program = tmp_path / words[0]
+    program.write_text(f"#!/bin/sh\ntouch {started}\n", encoding="utf-8")
+    program.chmod(0o700)
+    put("codex", tmp_path, {"command": str(program), "args": words[1:], "env_vars": ["OPENAI_API_KEY"]}, "old")
+    report = await examine("--offline", "--client", "codex")
+    command = "openai-responses-mcp install codex --name old"
+    told = "Codex starts the older program of this name, which runs on Node, by old in "
+    report.line("warn", "clients", told, f'Fix: run "{command} --write" again, or "{command} --remove"')
+    assert not started.exists()
+
+
+@posix_only
 async def test_an_entry_whose_command_fails_is_told_with_the_command_that_puts_it_right(
     examine: Doctor, tmp_path: Path
 ) -> None:
-    (tmp_path / "npx").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-    (tmp_path / "npx").chmod(0o700)
-    put("codex", tmp_path, {"command": str(tmp_path / "npx"), "args": ["-y", "openai-responses-mcp"]})
+    (tmp_path / "uvx").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    (tmp_path / "uvx").chmod(0o700)
+    put("codex", tmp_path, {"command": str(tmp_path / "uvx"), "args": ["-q", "openai-responses-mcp"]})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("FAIL", "start", "ended with code 1", "install codex --write")
 

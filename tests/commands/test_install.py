@@ -107,6 +107,16 @@ def test_another_file_can_be_named(given: str, install: Install, machine: Machin
     assert entry_in("cursor", (Path(machine.home) / "other.json").read_text(encoding="utf-8"))
 
 
+def test_a_new_file_that_is_named_like_a_folder_is_refused(install: Install, machine: Machine) -> None:
+    path = Path(machine.folder) / "Code - Insiders"
+    done = install("vscode", "--file", "Code - Insiders", "--write")
+    told = f"--file: there is no file {path}; a new one needs a name that ends in .json.\n"
+    assert done == (2, "", f"openai-responses-mcp: {told}")
+    assert not path.exists()
+    put(path, "{}")
+    assert install("vscode", "--file", "Code - Insiders", "--write").code == 0
+
+
 # The entry
 
 
@@ -146,7 +156,8 @@ def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, insta
 def test_who_has_to_add_the_key_is_told(install: Install) -> None:
     done = install("claude-desktop")
     assert "OPENAI_API_KEY" not in done.out
-    assert 'add "OPENAI_API_KEY" with its value to "env"' in done.err
+    assert 'add "OPENAI_API_KEY" with its value to "env" of that entry in ' in done.err
+    assert 'add "env": {"OPENAI_API_KEY": "ITS VALUE"} to that entry in ' in install("zed").err
 
 
 @every_client
@@ -312,6 +323,46 @@ def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
     assert (left_out in done.err) is (client in {"claude-desktop", "zed"})
 
 
+@pytest.mark.parametrize("client", ["claude-desktop", "zed"])
+def test_a_path_that_is_written_into_an_entry_is_written_from_the_root(
+    client: str, install: Install, machine: Machine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    paths = {
+        "SSL_CERT_FILE": "corp-ca.pem",
+        "SSL_CERT_DIR": f"certs:{tmp_path}/more/:../x",
+        "MANUALS_ROOT": "man",
+        "MANUALS_INDEX_DIR": "~/index",
+        "RESEARCH_STATE_DIR": "./st",
+        "MODEL_ANSWER": "gpt-5",
+    }
+    (folder / "man").mkdir()
+    done = install(client, "--write", **paths)
+    assert (
+        entry_in(client, file_of(client, machine).read_text(encoding="utf-8"))["env"].items()
+        >= {
+            "SSL_CERT_FILE": str(folder / "corp-ca.pem"),
+            "SSL_CERT_DIR": f"{folder / 'certs'}:{tmp_path}/more/:{folder}/../x",
+            "MANUALS_ROOT": str(folder / "man"),
+            "MANUALS_INDEX_DIR": "~/index",
+            "RESEARCH_STATE_DIR": str(folder / "st"),
+            "MODEL_ANSWER": "gpt-5",
+        }.items()
+    )
+    assert "a relative path" not in done.text
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "cursor"])
+def test_a_relative_path_that_is_passed_on_as_it_is_is_told_with_the_one_from_the_root(
+    client: str, install: Install, machine: Machine
+) -> None:
+    done = install(client, SSL_CERT_FILE="ca.pem", MANUALS_INDEX_DIR="/i", RESEARCH_STATE_DIR="~/st")
+    title = CLIENTS[client].title
+    told = f"SSL_CERT_FILE is a relative path, and {title} may start the server in another folder. "
+    assert told + f"Set it to {machine.folder / 'ca.pem'}, where {title} is started, too." in done.err
+    assert done.err.count("a relative path") == 1
+
+
 def test_a_server_that_codex_requires_is_told_to_hold_codex_up(install: Install, machine: Machine) -> None:
     assert "required" not in install("codex").text
     put(file_of("codex", machine), "[mcp_servers.openai-responses]\ncommand = 'old'\nrequired = true\n")
@@ -319,6 +370,17 @@ def test_a_server_that_codex_requires_is_told_to_hold_codex_up(install: Install,
         done = install("codex", *more)
         assert "required = true in it keeps Codex from starting when this server cannot start." in done.err
     assert entry_in("codex", file_of("codex", machine).read_text(encoding="utf-8"))["required"] is True
+
+
+@pytest.mark.parametrize("client", ["codex", "vscode"])
+def test_an_entry_where_the_client_does_not_look_is_told(client: str, install: Install, machine: Machine) -> None:
+    under = replace(CLIENTS[client], container="mcpServers")
+    path = put(file_of(client, machine), document_of("", under, "openai-responses").changed({"command": "x"}).text)
+    told = f"{path} also has openai-responses under mcpServers, where {CLIENTS[client].title} does not look; take that"
+    assert told in install(client, "--write").err
+    assert told in install(client).err
+    path.unlink()
+    assert "mcpServers" not in install(client, "--write").err
 
 
 def test_an_entry_that_its_owner_turned_off_stays_so_and_that_is_told(install: Install, machine: Machine) -> None:
@@ -559,9 +621,9 @@ def test_a_key_in_an_entry_stays_until_the_variable_is_set_that_takes_its_place(
     again = install(client, "--write", OPENAI_API_KEY=KEY)
     assert entry_in(client, path.read_text(encoding="utf-8"))["env"] == {"OPENAI_API_KEY": reference}
     assert "- env.OPENAI_API_KEY: (not shown)" in again.out
-    assert "A key that stood in the entry is still there; delete that file when you do not need it." in again.out
+    assert "A key that stood in the entry is in it, too; delete it when you do not need it." in again.out
     assert "sk-of-the-owner" not in shown.text + done.text + again.text
-    assert "still there" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
+    assert "delete it" not in install(client, "--write", "--toolsets", "answer,search", OPENAI_API_KEY=KEY).out
 
 
 @pytest.mark.parametrize(
@@ -640,7 +702,7 @@ def test_a_key_that_is_the_only_variable_of_an_entry_leaves_no_empty_table_and_i
     known = CLIENTS[client]
     entry = {**entry_in(client, path.read_text(encoding="utf-8")), variables: {"OPENAI_API_KEY": "sk-of-the-owner"}}
     put(path, document_of("", known, "openai-responses").changed(entry).text)
-    told = "The file as it was: {}.bak\nA key that stood in the entry is still there; delete that file"
+    told = "The file as it was: {}.bak\nA key that stood in the entry is in it, too; delete it"
     done = install(client, "--write", OPENAI_API_KEY=KEY)
     assert told.format(path) in done.out
     entry = entry_in(client, path.read_text(encoding="utf-8"))
@@ -667,7 +729,7 @@ def test_a_variable_that_a_client_passes_on_by_name_is_not_left_as_a_placeholder
     entry = entry_in(client, path.read_text(encoding="utf-8"))
     assert entry[variables] == {"HTTPS_PROXY": "", "MINE": "$MINE"}  # the one on purpose, the other not of this server
     assert {"OPENAI_API_KEY", *(passed if client == "codex" else ())} == {*entry[str(names)]}
-    assert "still there" not in done.text
+    assert "delete it" not in done.text
 
 
 @pytest.mark.parametrize(
@@ -948,13 +1010,46 @@ def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
     kept = f"{path}.bak2"
     assert (done.code, done.out) == (
         0,
-        f"openai-responses was removed from {path}.\nThe file as it was: {kept}\n"
-        + "A key that stood in the entry is still there; delete that file when you do not need it.\n"
-        * CLIENTS[client].writes_values,
+        f"openai-responses was removed from {path}.\nThe file as it was: {kept}\n",
     )
     assert path.read_bytes() == text.encode()
     assert Path(kept).read_bytes() == with_it
     assert install("--remove", client).out == f"openai-responses is not in {path}; nothing was changed.\n"
+
+
+@pytest.mark.parametrize("way", ["--write", "--remove"])
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [
+        ({"given": {"OPENAI_API_KEY": "sk-of-the-owner"}}, True),
+        ({"given": {"TEAM": "of-the-owner"}}, True),  # which openai.headers_env names
+        ({"given": {"HTTPS_PROXY": "http://user:pass-of-the-owner@proxy.example:1"}}, True),
+        ({"args": ["--stdio", "--api-key", "of-the-owner"]}, True),
+        ({"args": ["--stdio", "--api-key=of-the-owner"]}, True),
+        ({"given": {"OPENAI_API_KEY": "${OPENAI_API_KEY}", "MODEL_ANSWER": "gpt-5"}}, False),
+        ({"args": ["--api-key", "--stdio"], "given": {"OPENAI_API_KEY": " "}}, False),
+    ],
+)
+@pytest.mark.parametrize("client", ["codex", "cursor", "opencode", "zed"])
+def test_a_copy_is_told_to_hold_a_key_exactly_where_it_does(  # noqa: PLR0917
+    client: str, secret: dict[str, Any], said: bool, way: str, install: Install, machine: Machine
+) -> None:
+    put(Path(machine.home) / ".config/openai-responses-mcp/config.yaml", "openai: {headers_env: {x-team: TEAM}}\n")
+    install(client, "--write", TEAM="of-the-shell")
+    path, known = file_of(client, machine), CLIENTS[client]
+    entry = entry_in(client, path.read_text(encoding="utf-8"))
+    words = secret.get("args", ["--stdio"])
+    entry |= {known.members.command: ["gone", *words]} if known.members.arguments is None else {"args": words}
+    entry |= {} if known.members.arguments is None else {known.members.command: "gone"}
+    entry |= {known.members.variables: secret.get("given", {})}
+    put(path, document_of(path.read_text(encoding="utf-8"), known, "openai-responses").changed(entry).text)
+    copy = path.with_name(f"{path.name}.bak")
+    done = install(client, way, TEAM="of-the-shell", OPENAI_API_KEY=KEY)
+    assert copy.exists()
+    told = "The file as it was: {}\nA key that stood in the entry is in it, too; delete it when you do not need it.\n"
+    assert (told.format(copy) in done.out) == said
+    assert ("delete it" in done.text) == said
+    assert "of-the-owner" not in done.text
 
 
 def test_removing_from_where_there_is_nothing_makes_no_file_and_a_broken_one_is_left_alone(
@@ -1037,9 +1132,34 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         f"codex           openai-responses in {file_of('codex', machine)}\n"
         f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
         f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
-        "(line 1, column 2: expecting property name enclosed in double quotes); correct that\n"
+        "(line 1, column 2: the file ends there, and a bracket is still open); correct that\n"
         "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode, goose\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("npx", ["openai-responses-mcp@latest", "--stdio"]),
+        ("cmd", ["/c", "npx", "-y", "openai-responses-mcp@0.8.1", "--stdio"]),
+        ("npx.cmd", ["-y", "openai-responses-mcp", "--stdio"]),
+        ("node", ["/home/me/openai-responses-mcp/dist/index.js", "--stdio"]),
+        ("node", ["C:\\src\\openai-responses-mcp\\dist\\index.js"]),
+    ],
+)
+def test_an_entry_of_the_older_program_is_listed_and_named_with_the_command_that_takes_it_out(
+    command: str, arguments: list[str], install: Install, machine: Machine
+) -> None:
+    path = file_of("cursor", machine)
+    put(path, json.dumps({"mcpServers": {"openai-responses-mcp": {"command": command, "args": arguments}}}))
+    removal = "openai-responses-mcp install cursor --name openai-responses-mcp --remove"
+    told = f"Cursor also has openai-responses-mcp in {path}, which starts the older program. To take it out: {removal}"
+    assert told in install("cursor", "--write").err
+    listed = install("--list").out
+    assert f"{'cursor':<15} openai-responses-mcp in {path}\n{'':<15} starts {command}, which is " in listed
+    assert "the older program, which runs on Node" in listed
+    assert install(*removal.split()[2:]).out.startswith("openai-responses-mcp was removed from ")
+    assert "To take it out" not in install("cursor").err
 
 
 def test_an_entry_of_our_name_whose_command_is_mistyped_is_listed_and_one_of_that_name_without_a_command_is_not(
@@ -1053,6 +1173,14 @@ def test_an_entry_of_our_name_whose_command_is_mistyped_is_listed_and_one_of_tha
         "/opt/x/bin/openai-response-mcp, which is gone; write the entry again"
     )
     assert "gemini" in none
+
+
+def test_the_list_is_about_one_client_where_one_is_named(install: Install, machine: Machine) -> None:
+    install("cursor", "--write")
+    install("gemini", "--write")
+    listed = install("--list", "gemini").out.splitlines()
+    assert [line.split()[0] for line in listed] == ["gemini", "starts"]
+    assert install("codex", "--list").out == f"{'no entry':<15} codex\n"
 
 
 def test_a_plugin_of_claude_code_is_listed_and_told_beside_an_entry(install: Install, machine: Machine) -> None:
@@ -1121,11 +1249,36 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line_of_the_fault(
     path = put(file_of(client, machine), '{\n  "a": \n')
     assert "line" in install(client).err
     done = install(client, "--write")
-    assert (done.code, done.out) == (1, "")
-    fault = r"it is not valid (JSON|TOML|YAML) \(.*line \d.*\); correct that\."
+    codex = client == "codex"  # which may read the file all the same
+    assert (done.code, done.out) == (1, install(client).out if codex else "")
+    fault = (
+        r"it is not TOML 1\.0, .* \(.*line \d"
+        if codex
+        else r"it is not valid (JSON|YAML) \(.*line \d.*\); correct that\."
+    )
     assert re.search(rf"{re.escape(str(path))} was left alone: {fault}", done.err)
     assert path.read_text(encoding="utf-8") == '{\n  "a": \n'
     assert not path.with_name(f"{path.name}.bak").exists()
+
+
+@pytest.mark.parametrize("more", ["env = {\n  TOKEN = 'x',\n}", 'command = "\\x41"'])
+def test_a_file_of_codex_that_only_codex_reads_is_left_alone_with_what_to_do_by_hand(
+    more: str, install: Install, machine: Machine
+) -> None:
+    path = put(file_of("codex", machine), f"[mcp_servers.github]\n{more}\n")
+    before = path.read_bytes()
+    why = "it is not TOML 1.0, which is all that is read here ("
+    shown, written, removed = install("codex"), install("codex", "--write"), install("codex", "--remove")
+    assert (shown.code, written.code, removed.code, removed.out) == (0, 1, 1, "")
+    assert written.out == shown.out  # the entry, to be pasted
+    assert f"{path} was left alone: {why}" in written.err
+    assert "If Codex reads that file, put the entry above into it yourself." in written.err
+    assert f"{path} was left alone: {why}" in removed.err
+    assert "If Codex reads that file, take the entry openai-responses out of it yourself." in removed.err
+    listed = install("--list")
+    assert f"{path} was not read: {why}" in listed.out
+    assert "correct" not in shown.text + written.text + removed.text + listed.text
+    assert path.read_bytes() == before
 
 
 def folder(path: Path) -> None:

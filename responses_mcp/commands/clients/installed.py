@@ -10,24 +10,29 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, as_variable, variables_in
+from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, as_variable, texts_in, variables_in
 from responses_mcp.commands.clients.json_merge import JsonDocument
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, claude_code_settings
 from responses_mcp.commands.clients.toml_merge import TomlDocument
 from responses_mcp.commands.clients.yaml_merge import YamlDocument
-from responses_mcp.commands.parser import SERVER
+from responses_mcp.commands.parser import OF_SECRET, SERVER
 from responses_mcp.commands.terminal import NAME
 from responses_mcp.errors import program
+from responses_mcp.redaction import Redactor
 from responses_mcp.settings.address import is_placeholder
+from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import OpenAISettings
-from responses_mcp.settings.schema import READ_BY_SERVER
+from responses_mcp.settings.schema import PATHS, READ_BY_SERVER
 
 _MODULE: Final = "responses_mcp"
 _WORKSPACE: Final = "${workspaceFolder"  # } or :NAME}
 _CONTAINERS: Final = ("docker", "podman")
+_NODE: Final = ("node", "npx", "npm", "pnpm", "yarn", "bun", "bunx")
+_BUILT: Final = re.compile(rf"[/\\]{NAME}[/\\]dist[/\\]index\.js$")  # the older program's, in a checkout
 _WITH_LOCAL: Final = "claude-code"
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
@@ -96,6 +101,12 @@ class Installed(NamedTuple):
         return max((at for at in named if at <= option), default=begin)
 
     @property
+    def is_predecessor(self) -> bool:
+        """Whether it starts the older program of this name, which runs on Node."""
+        words = self.command[2 if self.command[1:2] == ["/c"] else 0 :]  # behind `cmd /c`, as Windows needs it
+        return _is_ours(words) and _program(words[0]) in _NODE
+
+    @property
     def options(self) -> dict[str, str | None]:
         """What it says to this server: options with their values, None for one without, in order; also other words."""
         return _options(self.command[self._before :])
@@ -129,6 +140,40 @@ class Installed(NamedTuple):
     def given(self) -> Mapping[str, Any]:
         """The variables that the entry sets, as it says them."""
         return as_table(self.entry.get(CLIENTS[self.client].members.variables)) or {}
+
+    def by_hand(self, names: Sequence[str]) -> str:
+        """Say how variables get into it whose values are written by its owner alone."""
+        variables = CLIENTS[self.client].members.variables
+        if self.given:
+            values = "its value" if len(names) == 1 else "their values"
+            return f'add {", ".join(map(json.dumps, names))} with {values} to "{variables}" of that entry'
+        inside = ", ".join(f'"{name}": "ITS VALUE"' for name in names)
+        return f'add "{variables}": {{{inside}}} to that entry'
+
+    @property
+    def holds_secret(self) -> bool:
+        """Whether a key, a token or a password stands in it itself, by what it is called or by its form."""
+        redact = Redactor()
+        names = secret_variables(self.loaded(self.variables()).settings.openai)
+        return any(
+            redact(text) != text
+            or ((name in names or OF_SECRET.search(name)) and text.strip() and not is_placeholder(text))
+            for name, text in _named_texts(self.entry)
+        )
+
+    def loaded(self, environ: Mapping[str, str]) -> LoadedSettings:
+        """Load the settings that a server has which it starts with these variables."""
+        told = self.options
+        home = str(self.machine.home)
+        return load_settings(environ, config_path=told.get("--config"), toolsets=told.get("--toolsets"), home=home)
+
+    @property
+    def relative_paths(self) -> dict[str, str]:
+        """What its server gets as relative paths, by variable, if nothing says in which folder it is started."""
+        if self.scope != "user" or self._folder_said:
+            return {}
+        given = self.variables()
+        return {name: given[name] for name in given if from_the_root(name, given[name], self.machine) != given[name]}
 
     @property
     def folder(self) -> Path | None:
@@ -322,9 +367,35 @@ def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
+def from_the_root(name: str, value: str, machine: Machine) -> str:
+    """Return the value of a variable with what in it is a relative path, to the server, made an absolute one."""
+    if name not in PATHS or is_placeholder(value):
+        return value
+    separator = (";" if machine.system == "windows" else ":") if name == "SSL_CERT_DIR" else None
+    paths = value.split(separator) if separator else [value]
+    kind = type(machine.folder)
+    stays = (not path.strip() or path.startswith("~") or kind(path).is_absolute() for path in paths)
+    return (separator or "").join(
+        path if stay else str(machine.folder / path) for path, stay in zip(paths, stays, strict=True)
+    )
+
+
 def secret_variables(openai: OpenAISettings) -> tuple[str, ...]:
     """Return the names of the variables that hold secrets."""
     return (openai.api_key_env, *openai.headers_env.values())
+
+
+def _named_texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts of an entry, each with what it is called: a member, or the option before it or glued to it."""
+    if (table := as_table(value)) is not None:
+        for key, each in table.items():
+            yield from _named_texts(each, key)
+    elif isinstance(value, str):
+        yield name, value
+    for before, word in pairwise(["", *texts_in(value)]):
+        option, _, glued = word.partition("=")
+        yield option, glued
+        yield before if before.startswith("-") and not word.startswith("-") else "", word
 
 
 def _sets(path: Path, name: str) -> bool:
@@ -365,7 +436,7 @@ def _option(word: str) -> str:
 
 
 def _is_ours(words: Sequence[str]) -> bool:
-    return any(_program(word) in {NAME, _MODULE} for word in words)
+    return any(_program(word) in {NAME, _MODULE} or _BUILT.search(word) for word in words)
 
 
 def _may_be_ours(word: str) -> bool:
@@ -374,4 +445,5 @@ def _may_be_ours(word: str) -> bool:
 
 
 def _program(word: str) -> str:
-    return re.split(r"[/\\]", word)[-1].removesuffix(".exe")
+    """Return what a word names without its folder, its ending on Windows, or the version behind it."""
+    return re.sub(r"(?:\.exe|\.cmd|@[^@]*)$", "", re.split(r"[/\\]", word)[-1])

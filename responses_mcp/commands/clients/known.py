@@ -176,7 +176,7 @@ class Client(ClientLimits):
         if self.reference is not None:
             env = {name: self.reference.replace("NAME", name) for name in names}
         elif self.writes_values:
-            env = {name: value for name, value in server.passed.items() if "@" not in value}
+            env = {name: value for name, value in server.passed.items() if not self.leaves_out(value)}
         limits = self.limits(server)
         env |= {**server.env, **limits.get("env", {})}
         program, *arguments = server.command
@@ -188,6 +188,10 @@ class Client(ClientLimits):
             **{key: limits[key] for key in limits if key != "env"},
             **(self.trust if server.trusted else {}),
         }
+
+    def leaves_out(self, value: str) -> bool:
+        """Return whether a variable is not written for its value, which has credentials in it."""
+        return self.writes_values and "@" in value
 
     def command_in(self, entry: Mapping[str, Any]) -> list[str]:
         """Return what an entry starts, with its arguments; nothing for one that starts nothing."""

@@ -8,7 +8,15 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-from responses_mcp.commands.clients.files import Change, Unmergeable, as_table, check_entry, newline_of
+from responses_mcp.commands.clients.files import (
+    NOT_UNDERSTOOD,
+    Change,
+    NotUnderstood,
+    Unmergeable,
+    as_table,
+    check_entry,
+    newline_of,
+)
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What is no string comes as the group; a string that never ends is one too, so that nobody looks for its end again.
@@ -108,7 +116,8 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
-        raise Unmergeable(f"it is not valid TOML ({reason[:1].lower()}{reason[1:]}); correct that") from error
+        told = f"{NOT_UNDERSTOOD} ({reason[:1].lower()}{reason[1:]})"
+        raise NotUnderstood(told) from error
     except (ValueError, RecursionError) as error:
         raise Unmergeable("it holds a number that is too long, or is nested too deeply") from error
 

@@ -147,22 +147,16 @@ class _Start(NamedTuple):
         """
         if server is None and options.client is not None:
             for each in found:
-                if not isinstance(each, Installed) or each.scope == "project" or each.hidden:
+                if not isinstance(each, Installed) or each.scope == "project" or each.hidden or each.is_predecessor:
                     continue
                 may_ask = each.unknown or each.line_without_stdio  # `ask` would ask, and pay
                 if each.is_known_here and each.program() is not None and not may_ask:
-                    environ = each.variables(secret_variables(_as_started(each, each.variables()).settings.openai))
+                    environ = each.variables(secret_variables(each.loaded(each.variables()).settings.openai))
                     folder = each.folder or Path(each.machine.home)
-                    return cls(each.command, _as_started(each, environ), environ, folder, each)
+                    return cls(each.command, each.loaded(environ), environ, folder, each)
         # What a client would start: the module would be looked for in the working directory first.
         command = server or [*command_of(this_executable()), "--stdio"]
         return cls([*command, *([] if options.config is None else ["--config", options.config])], here)
-
-
-def _as_started(entry: Installed, environ: Mapping[str, str]) -> LoadedSettings:
-    """Load the settings that a server has which an entry starts."""
-    told, home = entry.options, entry.machine.home
-    return load_settings(environ, config_path=told.get("--config"), toolsets=told.get("--toolsets"), home=str(home))
 
 
 async def _check(  # noqa: PLR0917
@@ -212,7 +206,7 @@ async def _check(  # noqa: PLR0917
                 "correct cwd in that entry",
             )
         tell(fail_by(error, "start", what, fix))
-    tell(check_time_outs(settings.request.timeout_ms, [] if entries else chosen, entries))
+    tell(check_time_outs(settings.request.timeout_ms, [] if found else chosen, entries))
 
 
 @contextmanager

@@ -181,7 +181,9 @@ def check_key(
             has = f"{CLIENTS[holder.client].title} has it in its entry"
             return warn("key", f"{name} is not set in this shell; {has}", fix)
         if error.remedy is None and known is not None and known.writes_values:
-            fix = f'Add "{name}" with its value to "env" of its entry, and restart {known.title}.'
+            where = entry or next((each for each in entries if each.client == client), None)
+            add = f'add "{name}" with its value to "env" of its entry' if where is None else where.by_hand([name])
+            fix = f"{add}, and restart {known.title}."
         elif error.remedy is None and entry is not None:  # which may name no variable, or as another client has it
             fix += f" If it is set there, {entry.renewal}."
         fix = fix[0].lower() + fix[1:].rstrip(".")

@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from responses_mcp.commands.clients.files import texts_in
-from responses_mcp.commands.clients.installed import Installed, Unreadable, read_by_server, secret_variables
+from responses_mcp.commands.clients.files import NOT_UNDERSTOOD, texts_in
+from responses_mcp.commands.clients.installed import (
+    Installed,
+    Unreadable,
+    from_the_root,
+    read_by_server,
+    secret_variables,
+)
 from responses_mcp.commands.clients.known import CLIENTS, ClientLimits, client_limit
 from responses_mcp.commands.doctor.configuration import check_manuals
 from responses_mcp.commands.doctor.findings import Finding, fail, ok, warn
@@ -54,6 +60,8 @@ def check_entries(
             verdict = fail if client is not None and each.why.startswith(_BROKEN) else warn
             why = each.why.removesuffix("; correct that")
             cure = "make it and its folder readable" if why.startswith("it cannot be read") else "correct that file"
+            if why.startswith(NOT_UNDERSTOOD):
+                cure = f"look at its entry yourself, if {title} reads that file"
             yield verdict("clients", f"{each.file} of {title} was not read: {why}", cure)
             continue
         where, again = f"by {each.place}", each.renewal
@@ -63,9 +71,12 @@ def check_entries(
                 f"{title} does not go by {each.place}: the one of that name for this project alone comes first"
             )
             yield warn("clients", comes_first, f'to have this one, run "{each._replace(scope="local").removal}"')
-        elif each.program() is None:
-            gone = f"{title} is told to start {each.command[0]}, which is not there, {where}"
-            yield verdict("clients", gone, again if each.scope == "local" else f'{again}, or "{each.removal}"')
+        elif each.is_predecessor or each.program() is None:
+            what = f"is told to start {each.command[0]}, which is not there"
+            if each.is_predecessor:
+                verdict, what = warn, "starts the older program of this name, which runs on Node"
+            cure = again if each.scope == "local" else f'{again}, or "{each.removal}"'
+            yield verdict("clients", f"{title} {what}, {where}", cure)
         elif wrong := [name for name, value in each.given.items() if not isinstance(value, str)]:
             yield verdict("clients", f"{title} refuses the value of {wrong[0]}, which is no text, {where}", again)
         elif (arguments := each.entry.get(CLIENTS[each.client].members.arguments or "", [])) != texts_in(arguments):
@@ -79,10 +90,9 @@ def check_entries(
             yield warn(
                 "clients", off, f"set {CLIENTS[each.client].members.switch} to true there, if you want to use it"
             )
-        elif _lacks_key(each, openai):
-            name = openai.api_key_env
-            fix = f'add "{name}" with its value to "env" there' if CLIENTS[each.client].writes_values else again
-            yield warn("clients", f"{title} does not pass {name} on, {where}", fix)
+        elif lacking := _lacking(each, openai):
+            fix = each.by_hand(lacking) if CLIENTS[each.client].writes_values else again
+            yield warn("clients", f"{title} does not pass {', '.join(lacking)} on, {where}", fix)
         else:
             unstarted = (
                 "; it is not started here, because that file is of this folder" if each.scope == "project" else ""
@@ -112,9 +122,19 @@ def _surroundings(
     """Say what is set here and does not get there, and look at the folder of manuals that the entry names."""
     title, given = CLIENTS[entry.client].title, entry.variables()
     own = secret_variables(settings.openai)
-    lost = [name for name, _ in read_by_server(entry.machine.environ) if name not in given and name not in own]
-    if lost:
-        yield warn("clients", f"{title} does not pass on {', '.join(lost)}, set here, {where}", again)
+    lost = {
+        name: value for name, value in read_by_server(entry.machine.environ) if name not in given and name not in own
+    }
+    by_hand = [name for name, value in lost.items() if CLIENTS[entry.client].leaves_out(value)]
+    others = [name for name in lost if name not in by_hand]
+    for names, cure in zip((by_hand, others), (entry.by_hand(by_hand), again), strict=True):
+        if names:
+            yield warn("clients", f"{title} does not pass on {', '.join(names)}, set here, {where}", cure)
+    for name, path in entry.relative_paths.items():
+        told = f"{title} may start it elsewhere, and {name} is {path}, a relative path, {where}"
+        whole = from_the_root(name, path, entry.machine)
+        literal = entry.given.get(name) == path
+        yield warn("clients", told, "write it from the root there" if literal else f"set it to {whole}")
     root = given.get(_MANUALS, "")
     if root == looked_at:
         return
@@ -134,14 +154,18 @@ def _surroundings(
             yield found._replace(found=f"for {title}, {found.found}")
 
 
-def _lacks_key(entry: Installed, openai: OpenAISettings) -> bool:
-    """Tell whether the key does not reach the server; a key that is set nowhere is told of elsewhere."""
-    if openai.headers or is_loopback(urlsplit(openai.base_url).hostname or "") or entry.elsewhere(openai.api_key_env):
-        return False
-    if openai.api_key is None and not CLIENTS[entry.client].writes_values:
-        return False
-    value = entry.variables((openai.api_key_env,)).get(openai.api_key_env, "")
-    return not value.strip() or is_placeholder(value)
+def _lacking(entry: Installed, openai: OpenAISettings) -> list[str]:
+    """Return what of the key and the headers does not reach the server; one that is set nowhere is told elsewhere."""
+    secrets = secret_variables(openai)
+    given, judged = entry.variables(secrets), list(openai.headers_env.values())
+    stands_in = is_loopback(urlsplit(openai.base_url).hostname or "") or (openai.headers and openai.api_key is None)
+    if not stands_in and (openai.api_key is not None or CLIENTS[entry.client].writes_values):
+        judged.insert(0, openai.api_key_env)
+    return [
+        name
+        for name in dict.fromkeys(judged)
+        if (not given.get(name, "").strip() or is_placeholder(given[name])) and entry.elsewhere(name) is None
+    ]
 
 
 def check_time_outs(timeout_ms: int, clients: Sequence[ClientLimits], entries: Sequence[Installed] = ()) -> Finding:

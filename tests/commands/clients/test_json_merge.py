@@ -69,6 +69,7 @@ def test_tabs_stay_tabs() -> None:
         ('{\n  // a\n  "b": 1\n}', "json", "(line 2, column 3: a comment, which may not stand there); correct that"),
         ('{"b": /* a */ 1}', "json", "a comment, which may not stand there"),
         ('{\n  "a": 1, // b\n}', "json with comments", ": a comma too many); correct that"),
+        ('{"a": {"b": 1}\n', "jsonc", "(line 2, column 1: the file ends there, and a bracket is still open); correct"),
         ('{"a": 1\n"b": 2}', "json", "(line 2, column 1: expecting ',' delimiter); correct that"),
         ('{"a": 1 /* }', "jsonc", "not valid JSON (line 1"),
         ('{"a": NaN}', "jsonc", "no JSON"),
