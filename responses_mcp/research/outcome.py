@@ -15,6 +15,7 @@ from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.redaction import Redact
 from responses_mcp.research.runs_file import Row
 from responses_mcp.research.states import State
+from responses_mcp.responses_api.background import WITH_ANSWER
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS
 from responses_mcp.responses_api.response.error_mapping import check_status
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_parts, joined_text, read_answer
@@ -24,9 +25,6 @@ from responses_mcp.settings.time_zone import zone_of
 from responses_mcp.usage.bill import usage_from
 
 Status = Literal["running", "completed", "incomplete", "failed", "cancelled"]
-
-WITH_ANSWER: Final = frozenset({"completed", "incomplete"})
-"""How a run ends that has an answer. What is told of any other end is in its row."""
 
 CANCELLED: Final = "The run was cancelled."
 

@@ -29,7 +29,7 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
 from responses_mcp.research.conversation import Conversation, conversation_of, followed_up
 from responses_mcp.research.keeper import Keeper
-from responses_mcp.research.outcome import CANCELLED, LATER, WITH_ANSWER, RunView, view_of_end, view_of_row
+from responses_mcp.research.outcome import CANCELLED, LATER, RunView, view_of_end, view_of_row
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFileUnusable
 from responses_mcp.research.states import Action, State, Trigger, transition
 from responses_mcp.responses_api.api import ResponsesApi
@@ -37,11 +37,11 @@ from responses_mcp.responses_api.background import (
     ENDED,
     GONE,
     IDLE,
+    WITH_ANSWER,
     Looks,
     is_repeatable,
     is_unpaid,
     is_without_background,
-    lacks_output,
     lost_previous,
     note_without_background,
 )
@@ -267,9 +267,7 @@ class Run:
         while self.row.state is not State.ENDED:
             with trio.CancelScope() as self._doing:
                 trigger = await self._do(action)
-                if trigger is Trigger.FINISHED and self._lacks_output:
-                    trigger = await self._ended_or(trigger)  # whose answer is still to be had
-                is_looked_up = action is not Action.ASK
+                is_looked_up = action is not Action.ASK and self._response is not self._looks.last
                 if self._overtaken is None:
                     action = self._happens(trigger)
             if (instead := self._instead()) is not None:
@@ -279,10 +277,6 @@ class Run:
         if action is Action.CLOSE and not is_looked_up and self._says_nothing_of_keeping:
             await self._find_whether_it_is_kept()
         await self._close(action)
-
-    @property
-    def _lacks_output(self) -> bool:
-        return self.row.is_kept and lacks_output(self._response)
 
     @property
     def _says_nothing_of_keeping(self) -> bool:
@@ -413,20 +407,17 @@ class Run:
         return Trigger.UNFINISHED
 
     async def _look_up(self) -> Trigger:
-        await self._looks.next()
         try:
-            self._response = await self._api.look_up_run(self.row.response_id or "", seconds=IDLE)
+            self._response = await self._looks.look(self._api, self.row.response_id or "")
         except UpstreamError as error:
             self._error = error
             self._unread = error
-            self._looks.failed(error)
             if self._looks.is_gone:
                 return Trigger.GONE
             if self._looks.is_refused:
                 return Trigger.REFUSED
             self._tell(f"the run cannot be looked up: {error.message}")
             return Trigger.LOST
-        self._looks.succeeded()
         self._unread = None
         if self._response.get("status") not in ENDED:
             self._tell("working" if self._response.get("status") == "in_progress" else "waiting at the API")
@@ -444,27 +435,30 @@ class Run:
             await trio.sleep(wait)
         self._stops += 1
         self._error = None
+        seen = Trigger.LOST
         try:
             with trio.move_on_after(CANCEL_TRY):
                 once = RetryPolicy(max_retries=0, wait=backoff)  # these are the retries
-                self._response = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
-                return self._seen()
+                found = await self._api.cancel_run(self.row.response_id or "", seconds=CANCEL_TRY, policy=once)
+                self._response = self._looks.with_last(found)
+                seen = self._seen()
         except UpstreamError as error:
             self._error = error
             if is_unpaid(error) and error.status not in (None, 429):
                 refused = {404: Trigger.GONE, 409: Trigger.LOST}
                 return await self._ended_or(refused.get(error.status, Trigger.UNCONFIRMED))
-        return Trigger.LOST
+        return await self._ended_or(seen) if seen is Trigger.UNFINISHED and self._looks.last else seen
 
     async def _ended_or(self, trigger: Trigger) -> Trigger:
         """Return whether the response has ended, for which its cancel may have been refused; `trigger` if not."""
         before = self._response
         with suppress(UpstreamError), trio.move_on_after(CANCEL_TRY):
-            self._response = await self._api.look_up_run(self.row.response_id or "", seconds=CANCEL_TRY)
+            found = await self._api.look_up_run(self.row.response_id or "", seconds=CANCEL_TRY)
+            self._response = self._looks.with_last(found)
             if (seen := self._seen()) is Trigger.FINISHED:
                 return seen
-        self._response = before
-        return trigger
+        self._response = self._looks.last or before
+        return Trigger.FINISHED if self._looks.last else trigger
 
     async def _sending(self) -> None:
         """Have it in the file that the request may be sent, before it is. Raises `RunsFileUnusable`."""
@@ -496,9 +490,8 @@ class Run:
         if self.row.response_id is None and self.row.durable:
             self.row = replace(self.row, response_id=self._response.get("id"))
         asking = self.row.state in (State.ASKING, State.WITHDRAWING)
-        # A reply to the question that has no status is an answer; others may say nothing of the response.
-        whole = "completed" if asking or self._response.get("output") else None
-        if self._response.get("status", whole) in ENDED:
+        unsaid = "completed" if asking else None  # a reply to the question that has no status is an answer
+        if self._looks.has_ended(self._response, unsaid=unsaid, kept=self.row.is_kept):
             return Trigger.FINISHED
         if self.row.response_id is None:
             self._error = None

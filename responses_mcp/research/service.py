@@ -28,7 +28,7 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.outgoing import OutgoingText
 from responses_mcp.research.conversation import Conversation
 from responses_mcp.research.keeper import InThread, Keeper
-from responses_mcp.research.outcome import LATER, WITH_ANSWER, RunView, day_of, used, view_of_row
+from responses_mcp.research.outcome import LATER, RunView, day_of, used, view_of_row
 from responses_mcp.research.question import Effort, checked, profile_of, run_body
 from responses_mcp.research.run import (
     CANCEL_TRY,
@@ -43,7 +43,7 @@ from responses_mcp.research.run import (
 from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsFileUnusable, is_free, shortened
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.background import ENDED
+from responses_mcp.responses_api.background import ENDED, KEPT_SO_LONG, WITH_ANSWER
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.request.question import (
     read_flag,
@@ -646,8 +646,7 @@ class Research:
         except UpstreamError as error:
             if error.status == 404:
                 error.message = (
-                    "The run has ended, and the API no longer has its answer. It keeps one that is not stored, or "
-                    "whose organisation stores nothing, for about ten minutes. Asking again pays again."
+                    f"The run has ended, and the API no longer has its answer. {KEPT_SO_LONG} Asking again pays again."
                 )
             raise
         self._done[row.id] = view = self._answer_in(response, row)

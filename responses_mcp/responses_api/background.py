@@ -33,9 +33,13 @@ T = TypeVar("T")
 ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 """The states of a Response in which it stays."""
 
+WITH_ANSWER: Final = frozenset({"completed", "incomplete"})
+"""Those of them that have an answer."""
+
+KEPT_SO_LONG: Final = "It keeps one that is not stored, or whose organisation stores nothing, for about ten minutes."
+
 GONE: Final = (
-    "The API no longer knows the response, so the answer is lost, though it may have been paid for. It keeps one that "
-    "is not stored, or whose organisation stores nothing, for about ten minutes."
+    f"The API no longer knows the response, so the answer is lost, though it may have been paid for. {KEPT_SO_LONG}"
 )
 
 IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
@@ -44,13 +48,8 @@ _REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
-_LOOK: Final = 5.0  # seconds for a look at a response that has ended
+_LOOK: Final = 20.0  # seconds for a look at a response that has ended
 _LEAVING: Final = 1.0  # seconds that who leaves may take to have the response cancelled
-
-
-def lacks_output(response: JsonObject) -> bool:
-    """Tell whether a Response says that it has an answer, and shows none: it may show it to who looks it up."""
-    return response.get("status") in ("completed", "incomplete") and not response.get("output")
 
 
 def _may_cancel_again(error: UpstreamError) -> bool:
@@ -61,8 +60,10 @@ _CANCELLING: Final = RetryPolicy(max_retries=3, wait=lambda _, __: _LEAVING / 5,
 
 
 class Looks:
-    """The looks at a response, each after a longer wait, and how many of the last of them have failed.
+    """The looks at a response: each after a longer wait, until it has ended and shows its answer.
 
+    `last` is the Response that said first that it had ended, where it left its answer out, as some do in the last
+    event: the answer is looked up then, and what `last` alone has told, such as the usage, still holds.
     Where `is_gone`, the API does not know the response any more; where `is_refused`, it cannot be read.
     """
 
@@ -70,21 +71,46 @@ class Looks:
         self._done = 0
         self._not_found = 0
         self._refused_since = math.inf
+        self.last: JsonObject = {}
         self.is_gone = False
         self.is_refused = False
 
-    async def next(self) -> None:
-        """Wait until the response is worth another look."""
+    def has_ended(self, response: JsonObject, *, unsaid: str | None = None, kept: bool = True) -> bool:
+        """Tell whether a Response has ended and, if it is `kept`, shows its answer, or leaves it out once more.
+
+        One that names no status is `unsaid`, or has its answer: others may say nothing of the response.
+        """
+        status = response.get("status", unsaid or ("completed" if response.get("output") else None))
+        if kept and not self.last and response.get("status") in WITH_ANSWER and not response.get("output"):
+            self.last = response
+            return False
+        return status in ENDED
+
+    def with_last(self, response: JsonObject) -> JsonObject:
+        """Return a Response with what `last` alone has told."""
+        if not self.last:
+            return response
+        return {**self.last, **{name: value for name, value in response.items() if value is not None}}
+
+    async def look(self, api: ResponsesApi, response_id: str) -> JsonObject:
+        """Wait until the response is worth another look, and return it as it is then; costs nothing, however often.
+
+        `last` stands where it cannot be had any more. Raises `UpstreamError`.
+        """
         if self._done:
             await trio.sleep(min(_FIRST_WAIT * 1.5 ** min(self._done - 1, 10), _LONGEST_WAIT))
         self._done += 1
-
-    def succeeded(self) -> None:
-        """Take note that the last look told something."""
+        try:
+            found = await api.look_up_run(response_id, seconds=_LOOK if self.last else IDLE)
+        except UpstreamError as error:
+            self._failed(error)
+            if self.last and (self.is_gone or self.is_refused):
+                return self.last
+            raise
         self._not_found, self._refused_since = 0, math.inf
+        return self.with_last(found)
 
-    def failed(self, error: UpstreamError) -> None:
-        """Take note of why the last look failed."""
+    def _failed(self, error: UpstreamError) -> None:
         now = trio.current_time()
         self._not_found = self._not_found + 1 if error.status == HTTPStatus.NOT_FOUND else 0
         self._refused_since = min(self._refused_since, now) if _is_final(error) else math.inf
@@ -205,17 +231,21 @@ class _Asking:
         self._over = trio.Event()
         self._leaving = False
         self.sent = False  # the request is on its way, or was and has not failed
-        self._confirmed = False  # that it is cancelled
         self._id: str | None = None
         self._cursor = -1
+        self._looks = Looks()
         self._found: JsonObject | None = None
+        self._told: JsonObject = {}  # what is known of one whose caller has left
         self._failure: Exception | None = None
 
     @property
     def became(self) -> str:
         """Say what became of a question whose caller has left."""
-        if self._confirmed:
+        status = self._told.get("status")
+        if status == "cancelled":
             return ", and it was cancelled at the API"
+        if status in ENDED:
+            return ", and it had ended at the API, which did not show its answer in time"
         return ", and it may go on at the API and cost something" if self.sent else ", and it was not sent"
 
     async def response(self) -> JsonObject:
@@ -243,8 +273,6 @@ class _Asking:
             finally:
                 del failure  # its traceback holds this frame
         found, self._found = self._found or {}, None
-        if self._bill is not None:
-            self._bill.take(found)
         if found.get("status") != "completed":
             check_status(found, self._api.redact)
         return found
@@ -267,10 +295,13 @@ class _Asking:
             except Exception as error:  # noqa: BLE001  # raised where it is waited for, and so in no group
                 self._failure = error
             broken = self._failure is not None and not isinstance(self._failure, UpstreamError)  # by who listens
+            self._told = self._found or self._looks.last
             if (self._leaving or broken) and self._id is not None and self._found is None:
                 with suppress(UpstreamError):
                     now = await self._api.cancel_run(self._id, seconds=_LEAVING, policy=_CANCELLING)
-                    self._confirmed = now.get("status") in ENDED
+                    self._told = self._looks.with_last(now)
+        if self._bill is not None:
+            self._bill.take(self._told)
         self._over.set()
 
     async def _result(self) -> JsonObject:
@@ -284,22 +315,14 @@ class _Asking:
             log.debug("openai(background): the stream broke: %s", error)
         else:
             broke = self._id is not None and "id" not in found and found.get("status") == "failed"
-            if found.get("status", "completed") in ENDED and not broke:  # which an event about the stream does not tell
-                return await self._with_output(found)
+            ended = self._looks.has_ended(found, unsaid="completed", kept=self._id is not None)
+            if ended and not broke:  # which an event about the stream does not tell
+                return found
             if self._id is None:  # or one with which nothing can be had
                 raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
-        await self._follow()
+        if not self._looks.last:
+            await self._follow()
         return await self._look_up()
-
-    async def _with_output(self, found: JsonObject) -> JsonObject:
-        """Return what a look finds where the last event had no answer: some leave it out there."""
-        if lacks_output(found) and self._id is not None:
-            with suppress(UpstreamError):
-                looked_up = await self._api.look_up_run(self._id, seconds=_LOOK)
-                if looked_up.get("status") not in ENDED:
-                    looked_up = await self._look_up()
-                return {**looked_up, "usage": looked_up.get("usage") or found.get("usage")}
-        return found
 
     async def _ask(self) -> JsonObject:
         policy = RetryPolicy(max_retries=self._api.max_retries, wait=backoff, repeats=self._may_repeat)
@@ -337,20 +360,16 @@ class _Asking:
                 log.debug("openai(background): the stream cannot be taken up: %s", error)
 
     async def _look_up(self) -> JsonObject:
-        """Return the Response when it has ended, which costs nothing however often it is looked up."""
-        looks = Looks()
+        """Return the Response when it has ended."""
         while True:
-            await looks.next()
             try:
-                found = await self._api.look_up_run(self._id or "", seconds=IDLE)
-                if found.get("status") in ENDED:
+                found = await self._looks.look(self._api, self._id or "")
+                if self._looks.has_ended(found):
                     return found
-                looks.succeeded()
             except UpstreamError as error:
-                looks.failed(error)
-                if looks.is_gone:  # the 404 is about the request, and names the model
+                if self._looks.is_gone:  # the 404 is about the request, and names the model
                     raise UnusableReply(GONE, maybe_paid=True) from error
-                if looks.is_refused:
+                if self._looks.is_refused:
                     error.maybe_paid = True
                     raise
                 self._tell("waiting for the API")

@@ -1340,6 +1340,26 @@ async def test_an_answer_of_such_a_server_that_is_found_is_kept_and_so_are_those
     assert upstream.kinds == ["ask", "look", "ask"]
 
 
+@pytest.mark.parametrize("status", [404, 405])
+async def test_an_answer_that_such_a_server_leaves_out_and_does_not_know_will_not_come(
+    autojump_clock: MockClock, status: int, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.stored.compose = lambda _: {**bodies.searched(), "id": "resp_1", "output": []}
+    view = await asked_and_ended(unsaid(upstream, Error(status)), tmp_path)
+    assert (view.status, view.durable, "may still come" in str(view.error)) == ("failed", False, False)
+
+
+async def test_a_look_at_such_an_answer_that_finds_another_one_tells_nothing_of_further_runs(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = unsaid(slow(), Json({**bodies.searched(), "id": "resp_another"}))
+    async with researching(upstream, tmp_path) as research:
+        for _ in range(2):
+            await ended(research, await research.start("why?"))
+    assert upstream.kinds == ["ask", "look"] * 2
+
+
 @pytest.mark.parametrize("look", [Hang(), Error(500), Closed()])
 async def test_an_answer_of_such_a_server_waits_a_second_at_most_for_a_word_and_may_be_kept_without_one(
     autojump_clock: MockClock, look: Reply, tmp_path: Path

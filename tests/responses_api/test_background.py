@@ -4,9 +4,11 @@
 - A stream that breaks is taken up behind its last event, and then the response is looked up, though that is refused for
   a while.
 - A call that is cancelled, or takes too long, cancels the response at the API; that takes a second at most.
+- An answer that the last event leaves out is looked up, in a run of research as well.
 - Where the API has no background mode, which costs nothing, it is asked without, and from then on at once.
 """
 
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +21,7 @@ from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UnusableRep
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import Profile, RequestSettings, Settings
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies
-from tests.research.upstream import OPENAI, Upstream, slow
+from tests.research.upstream import OPENAI, Upstream, asked_and_ended, slow
 
 LONG = 2000.0  # seconds of virtual time
 WITHOUT = Error(400, "Unsupported parameter: 'background'.", param="background")
@@ -296,12 +298,100 @@ async def test_an_answer_that_the_api_does_not_know_any_more_is_told_as_lost_and
     assert "model" not in str(lost.value)
 
 
-async def test_an_answer_that_the_last_event_leaves_out_is_looked_up(autojump_clock: MockClock) -> None:
-    whole = {**bodies.searched(), "background": True, "store": True}
-    upstream = Upstream(script=[as_stream({**whole, "output": []}), Json(whole)])
-    answer = await asking(upstream).answer("why?")
-    assert answer.text
-    assert upstream.kinds == ["ask", "look"]
+WHOLE: dict[str, Any] = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
+LEFT_OUT = {**WHOLE, "output": []}
+
+
+def without(*names: str) -> Json:
+    return Json({name: value for name, value in WHOLE.items() if name not in names})
+
+
+@pytest.mark.parametrize("by_run", [False, True], ids=["call", "run"])
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [Json(WHOLE)],
+        [without("status")],
+        [without("id", "status")],
+        [without("usage")],
+        [Json({**WHOLE, "usage": None})],
+        [Json({**LEFT_OUT, "status": "in_progress"}), Json({**LEFT_OUT, "status": "in_progress"}), Json(WHOLE)],
+        [Error(404), Json(WHOLE)],
+        [Hang(), Json(WHOLE)],
+    ],
+    ids=["at once", "no status", "no more", "no usage", "empty usage", "not yet", "not known yet", "silence"],
+)
+async def test_an_answer_that_the_last_event_leaves_out_is_looked_up_and_what_that_alone_told_holds(
+    autojump_clock: MockClock, tmp_path: Path, looks: list[Reply], by_run: bool
+) -> None:
+    upstream = Upstream(script=[as_stream(LEFT_OUT), *looks])
+    with trio.fail_after(60):
+        if by_run:
+            view = await asked_and_ended(upstream, tmp_path)
+            answer = view.answer
+        else:
+            answer = await asking(upstream).answer("why?")
+    assert answer is not None
+    assert answer.usage is not None
+    assert (bool(answer.text), answer.usage.total_tokens, answer.usage.uncounted) == (True, 9245, 0)
+    assert upstream.kinds == ["ask", *["look"] * len(looks)]
+
+
+@pytest.mark.parametrize("by_run", [False, True], ids=["call", "run"])
+@pytest.mark.parametrize("look", [Json(LEFT_OUT), Error(404), Error(403)])
+async def test_an_answer_that_is_left_out_and_cannot_be_looked_up_is_told_with_what_it_used(
+    autojump_clock: MockClock, tmp_path: Path, look: Reply, by_run: bool
+) -> None:
+    upstream = Upstream(script=[as_stream(LEFT_OUT), *[look] * 20])
+    with trio.fail_after(90):
+        if by_run:
+            usage = (await asked_and_ended(upstream, tmp_path)).usage
+        else:
+            with pytest.raises(UnusableReply) as caught:
+                await asking(upstream).answer("why?")
+            usage = caught.value.usage
+    assert usage is not None
+    assert (usage["total_tokens"], len(upstream.of("ask"))) == (9245, 1)
+
+
+@pytest.mark.parametrize(
+    ("cancel", "said"),
+    [
+        (Json(WHOLE), "it had ended at the API, which did not show its answer in time"),
+        (Json({**LEFT_OUT, "status": "cancelled", "usage": None}), "it was cancelled at the API"),
+        (Error(400), "it had ended at the API, which did not show its answer in time"),
+    ],
+)
+async def test_a_call_whose_time_is_over_while_its_answer_is_left_out_tells_what_it_used_and_what_became_of_it(
+    autojump_clock: MockClock, cancel: Reply, said: str
+) -> None:
+    upstream = Upstream(script=[as_stream(LEFT_OUT), Hang()], cancels=cancel)
+    with trio.fail_after(LONG), pytest.raises(DeadlineExceeded, match=said) as caught:
+        await asking(upstream, timeout_ms=3000).answer("why?")
+    assert caught.value.usage is not None
+    assert (caught.value.usage["total_tokens"], upstream.kinds) == (9245, ["ask", "look", "cancel"])
+
+
+@pytest.mark.parametrize("cancel", [Error(409), Error(503), Json(LEFT_OUT), Json({"id": "resp_1", "status": "queued"})])
+async def test_a_run_whose_time_is_over_while_its_answer_is_left_out_tells_what_it_used(
+    autojump_clock: MockClock, cancel: Reply, tmp_path: Path
+) -> None:
+    upstream = Upstream(script=[as_stream(LEFT_OUT)], cancels=cancel)
+    upstream.stored.answer = lambda method, target: Hang()  # type: ignore[method-assign]
+    view = await asked_and_ended(upstream, tmp_path, timeout_ms=3000)
+    assert view.usage is not None
+    assert (view.status, view.maybe_paid, view.usage["total_tokens"]) == ("failed", True, 9245)
+    assert "It may still come, and was paid for" in str(view.error)
+
+
+async def test_a_look_that_shows_an_answer_and_names_no_status_ends_a_call_whose_stream_broke(
+    autojump_clock: MockClock,
+) -> None:
+    upstream = slow(cut_after=3)
+    upstream.stored.answer = lambda method, target: without("status")  # type: ignore[method-assign]
+    with trio.fail_after(60):
+        assert (await asking(upstream).answer("why?")).text
+    assert upstream.kinds == ["ask", "stream", "look"]
 
 
 async def test_a_response_in_a_state_of_its_gateways_own_is_looked_up_until_it_has_ended(

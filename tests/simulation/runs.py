@@ -30,11 +30,12 @@ from trio._core import _run as trio_run
 from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ConnectionFailed, LimitReached, UpstreamError
-from responses_mcp.research.outcome import WITH_ANSWER, RunView
+from responses_mcp.research.outcome import RunView
 from responses_mcp.research.run import CANCEL_TRY, CANCELS_FOR, INTERNAL, WITHDRAW
 from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.background import WITH_ANSWER
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import (
     LimitSettings,
