@@ -138,17 +138,11 @@ class RunsFile:
     def add(self, row: Row, *, join: bool, besides: Container[str] = ()) -> Row:
         """Add a run and return it, or, with `join`, one of the same account and digest that goes on.
 
-        One that the API does not keep is joined by its owner alone, which alone will have its answer, and one whose
-        owner left before it asked by nobody: it is taken from it, so that an owner that was suspended does not ask
-        either. `besides` are ids of runs that do not go on, whatever the file says.
+        One that the API does not keep is joined by its owner alone, which alone will have its answer. `besides` are ids
+        of runs that do not go on, whatever the file says.
         """
         with self._writing() as connection:
             if join:
-                connection.execute(
-                    f"UPDATE run SET owner = NULL, digest = '' WHERE account = ? AND digest = ? AND status IS NULL "  # noqa: S608
-                    f"AND state = '{State.QUEUED.value}' AND owner IS NOT ? AND {_FREE}",
-                    (row.account, row.digest, row.owner, *_free(self._clock())),
-                )
                 same = (
                     "account = ? AND digest = ? AND (durable OR owner = ?) AND status IS NULL AND NOT cancel_asked "
                     "ORDER BY created"

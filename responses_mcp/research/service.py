@@ -290,8 +290,8 @@ class Research:
         async def begin() -> str:
             try:
                 row = await keeper.use(partial(add, besides=self._over()))
-                while row is not None and row.id != new.id and row.id in (over := self._over()):  # by now
-                    row = await keeper.use(partial(add, besides=over))
+                while row is not None and row.id != new.id and await self._does_not_go_on(row, keeper):
+                    row = await keeper.use(partial(add, besides=self._over()))
                 if row is not None and row.id == new.id:
                     self._questions[row.id] = shortened(query)
                     turn = self._turn if in_line else None
@@ -323,6 +323,19 @@ class Research:
         unwanted = {run_id for run_id, given_up in self._beginning.items() if given_up}
         ended = {run_id for run_id, run in self._runs.items() if run.cancelled or run.done is not None}
         return unwanted | ended | set(self._done)
+
+    async def _does_not_go_on(self, row: Row, keeper: Keeper) -> bool:
+        """Tell whether a run that was to be joined is over by now, or in line with an owner that may be gone.
+
+        Its question has gone with that: it is taken over, or, while its owner may still show itself, waited for.
+        """
+        if row.id in self._over():
+            return True
+        if row.state is not State.QUEUED or row.owner == keeper.owner or not is_free(row, self._clock()):
+            return False
+        if not await self._take_over(row, keeper):
+            await trio.sleep(_SURE)
+        return True
 
     async def _seen_through(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something in a task of its own, which whoever gives up waiting for it leaves to go on."""

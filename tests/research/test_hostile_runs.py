@@ -728,6 +728,29 @@ async def test_a_clock_that_jumps_takes_no_run_from_an_owner_that_lives(
     assert upstream.kinds in (["ask"], ["ask", "look"])  # the other one may want to tell the answer, too
 
 
+async def test_a_clock_that_jumps_takes_no_run_in_line_from_an_owner_that_lives(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    jumped = 0.0
+
+    def clock() -> float:
+        return 1e9 + trio.current_time() + jumped
+
+    upstream = slow(5.0)
+    settings = settings_for(tmp_path, max_running=1)
+    async with (
+        open_research(settings, api=upstream.api(), in_thread=at_once, clock=clock) as one,
+        open_research(settings, api=upstream.api(), in_thread=at_once, clock=clock) as two,
+    ):
+        await one.start("the first")
+        run = await one.start("why?")
+        await trio.sleep(7)
+        jumped = 60.0
+        assert await two.start("why?") == run
+        assert (await one.result(run, wait_seconds=WAIT)).status == "completed"
+    assert len(upstream.of("ask")) == 2
+
+
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_told(
     autojump_clock: MockClock, how: str, tmp_path: Path

@@ -641,6 +641,23 @@ async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next
         assert (await ended(research, left)).error == "It was never asked for, and cost nothing; ask again."
 
 
+async def test_a_question_whose_server_was_killed_before_it_asked_is_asked_by_the_next_once_that_is_sure(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with researching(slow(30.0), tmp_path, max_running=1) as research:
+        await research.start("the first")
+        left = await research.start("why?")
+        await trio.sleep(3)
+    in_file(tmp_path, "UPDATE run SET owner = 'killed', leased_until = ?", 1e9 + trio.current_time())
+    began = trio.current_time()
+    async with researching(slow(), tmp_path) as research:
+        again = await research.start("why?")
+        assert trio.current_time() - began < 10
+        assert (await ended(research, again)).status == "completed"
+        assert again != left
+        assert (await ended(research, left)).error == "It was never asked for, and cost nothing; ask again."
+
+
 async def test_the_same_question_about_something_else_joins_no_run(autojump_clock: MockClock, tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         first, second = await research.start("what is A?"), await research.start("what is B?")
