@@ -643,12 +643,15 @@ class Research:
         return told if told is not None and same else view  # its owner may have ended it in another way since
 
     def _is_to_be_deleted(self, row: Row) -> bool:
-        return row.created < self._clock() - self._settings.research.keep_days * 86_400
+        return row.status is not None and row.created < self._clock() - self._settings.research.keep_days * 86_400
+
+    async def _find_in_file(self, run_id: str, keeper: Keeper) -> Row | None:
+        row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
+        return None if row is None or self._is_to_be_deleted(row) else row
 
     async def _row_in_file(self, run_id: str, keeper: Keeper) -> Row:
-        row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
-        days = self._settings.research.keep_days
-        if row is None or (row.status is not None and self._is_to_be_deleted(row)):
+        if (row := await self._find_in_file(run_id, keeper)) is None:
+            days = self._settings.research.keep_days
             raise BadArgument(f"There is no run with that id; list the runs to see those of the last {days} days.")
         return row
 
@@ -712,8 +715,7 @@ class Research:
 
     async def _continued(self, run_id: str) -> str | Conversation:
         """Return what a follow-up goes on from: a response, or what was said. Raises `BadArgument` for neither."""
-        keeper = self._ready()
-        row = await keeper.use(lambda file: file.get(run_id, self._account)) if _may_be(run_id) else None
+        row = await self._find_in_file(run_id, self._ready())
         if row is None or row.status not in WITH_ANSWER:
             raise BadArgument("continue_from is not the id of a run that has an answer; list the runs to see them.")
         if row.durable and row.response_id is not None:

@@ -1589,6 +1589,29 @@ async def test_a_run_older_than_runs_are_kept_is_not_listed(autojump_clock: Mock
         assert await research.list() == []
 
 
+async def test_a_run_older_than_runs_are_kept_is_not_gone_on_from(autojump_clock: MockClock, tmp_path: Path) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        await ended(research, run)
+        in_file(tmp_path, "UPDATE run SET created = created - 8 * 86400")
+        with pytest.raises(BadArgument, match="continue_from"):
+            await research.start("and then?", continue_from=run)
+
+
+async def test_a_run_that_goes_on_is_told_and_listed_however_old_it_is(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(10.0)
+    async with researching(upstream, tmp_path) as research, researching(upstream, tmp_path) as other:
+        run = await research.start("why?")
+        await trio.sleep(5)
+        in_file(tmp_path, "UPDATE run SET created = created - 8 * 86400")
+        for each in (research, other):
+            assert (await each.result(run)).running
+            assert [listed["status"] for listed in await each.list()] == ["running"]
+
+
 async def test_a_follow_up_is_asked_with_what_was_said_where_a_server_knows_no_previous_responses(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
