@@ -461,15 +461,18 @@ class Research:
         return shown
 
     async def take_over(self, seconds: float) -> None:
-        """Take over the runs that nobody owns, and wait, so many seconds at most, until they have ended.
+        """Have the runs that nobody owns taken over, and wait, so many seconds at most, until they have ended.
 
         Those whose owner may still show itself are only looked up.
         """
         keeper = self._ready()
-        end = trio.current_time() + read_seconds("seconds", seconds)
-        with trio.move_on_at(end):
+
+        async def take_over() -> list[Row]:
             orphans = await keeper.use(lambda file: file.orphans(self._account))
-            unsure = [row for row in orphans if not await self._take_over(row, keeper) and row.is_kept]
+            return [row for row in orphans if not await self._take_over(row, keeper) and row.is_kept]
+
+        with trio.move_on_after(read_seconds("seconds", seconds)):
+            unsure = await self._seen_through(take_over)
             async with trio.open_nursery() as looks:
                 for row in unsure:
                     looks.start_soon(self._look_whether_ended, row)
@@ -594,7 +597,9 @@ class Research:
 
     async def _take_over(self, row: Row, keeper: Keeper) -> bool:
         """Take over a run whose owner is gone; tell whether it is ours now."""
-        if row.id in self._runs or not self._is_lost(row):  # the former still has its end to write
+        if row.id in self._runs:  # it still has its end to write
+            return True
+        if not self._is_lost(row):
             return False
 
         async def claim() -> bool:

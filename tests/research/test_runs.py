@@ -625,6 +625,19 @@ async def test_who_takes_over_runs_waits_as_long_as_it_said_however_slow_the_dis
         assert trio.current_time() - began <= 3
 
 
+async def test_who_does_not_wait_for_runs_that_nobody_owns_has_them_taken_over_all_the_same(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow(10.0)
+    async with researching(upstream, tmp_path) as research:
+        await research.list()
+        await trio.sleep(1)  # it has looked for such runs, and will not for a while
+        run = await left_going_on(upstream, tmp_path, seconds=3.0)
+        await research.take_over(0)
+        await trio.testing.wait_all_tasks_blocked()
+        assert in_file(tmp_path, "SELECT id FROM run WHERE owner IS NOT NULL") == [(run,)]
+
+
 async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
