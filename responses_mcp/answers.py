@@ -19,14 +19,14 @@ from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains
-from responses_mcp.responses_api.request.question import read_question, require_listeners
+from responses_mcp.responses_api.request.question import read_question
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.room import Room
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.under_trio import OneRun, opened
+from responses_mcp.under_trio import OneRun, opened, require_listeners
 from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["Answer", "Answers", "Citation", "open_answers"]

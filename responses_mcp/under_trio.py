@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from inspect import iscoroutinefunction
 from typing import Final, Protocol, TypeVar, cast
 
 import trio
 
-from responses_mcp.errors import NotUnderTrio
+from responses_mcp.errors import BadArgument, NotUnderTrio
 
 
 class Closeable(Protocol):
@@ -48,6 +49,18 @@ def _where() -> str:
     asyncio = sys.modules.get("asyncio")
     running = getattr(asyncio, "_get_running_loop", None)
     return "was called under asyncio" if running is not None and running() is not None else "no Trio is running here"
+
+
+def require_listeners(**listeners: object) -> None:
+    """Refuse what cannot be told anything in Trio's thread, before something is paid for; None is nobody.
+
+    Raises `BadArgument`.
+    """
+    for name, each in listeners.items():
+        if each is not None and (not callable(each) or iscoroutinefunction(each)):
+            raise BadArgument(
+                f"{name} is not a plain function; pass one that takes a text and is not `async`, or None."
+            )
 
 
 class OneRun:

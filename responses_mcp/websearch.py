@@ -15,7 +15,6 @@ from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, Unu
 from responses_mcp.outgoing import OutgoingText, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.payload import bare_hosts
-from responses_mcp.responses_api.request.question import require_listeners
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.response.search_list import SearchResult
 from responses_mcp.responses_api.response.search_results import SearchResults, read_results
@@ -23,7 +22,7 @@ from responses_mcp.responses_api.retry import RetryPolicy
 from responses_mcp.room import Room
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.under_trio import OneRun, opened
+from responses_mcp.under_trio import OneRun, opened, require_listeners
 from responses_mcp.usage.meter import Caller, Meter
 
 __all__ = ["SearchResult", "SearchResults", "WebSearch", "open_search"]

@@ -49,7 +49,7 @@ from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResu
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
-from responses_mcp.under_trio import opened, require_trio
+from responses_mcp.under_trio import opened, require_listeners, require_trio
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.likeness import Question
@@ -161,6 +161,7 @@ class Manuals:
         """
         _require(SearchRequest, request)
         require_trio()
+        require_listeners(on_phase=on_phase)
         deadline = trio.current_time() + request.time_ms / 1000
         request = replace(request, path_prefix="/".join(parts_of(request.path_prefix)))
         if request.manual_ids:
@@ -198,6 +199,7 @@ class Manuals:
         """
         _require(FindRequest, request)
         require_trio()
+        require_listeners(on_phase=on_phase)
         began = trio.current_time()
         first: Unscanned | None = None
         if request.only_unscanned_from_trace_id is not None:

@@ -51,12 +51,11 @@ from responses_mcp.responses_api.request.question import (
     read_query,
     read_seconds,
     read_word,
-    require_listeners,
 )
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
-from responses_mcp.under_trio import OneRun, interrupts_alone, require_trio
+from responses_mcp.under_trio import OneRun, interrupts_alone, require_listeners, require_trio
 from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.meter import Caller, Meter
 from responses_mcp.usage.prices import PriceList
@@ -219,6 +218,7 @@ class Research:
         if self._keeper is None:
             raise RunsFileUnusable("research.state_dir is not set")
         keeper = self._ready()
+        require_listeners(on_phase=on_phase)
         new = self._row(keeper, query, secrets.token_hex(16), profile, caller)
         body = {**body, "background": True, "store": True}
         run_id = await self._begin(new, query, body, profile, caller, join=False, in_line=False)

@@ -20,7 +20,7 @@ import pytest
 import trio
 import trio.testing
 
-from responses_mcp.errors import NotUnderTrio
+from responses_mcp.errors import BadArgument, NotUnderTrio
 from responses_mcp.manuals.cancellation import CancellationCheck, OutOfTime
 from responses_mcp.manuals.embeddings.embedder import Embedder
 from responses_mcp.manuals.errors import ManualsError
@@ -711,6 +711,17 @@ def test_a_search_under_asyncio_is_told_how_it_can_be_done(root: Path) -> None:
     for ask in (lambda: manuals.search(SearchRequest("q")), lambda: manuals.find(find), lambda: manuals.index("shop")):
         with pytest.raises(NotUnderTrio, match="was called under asyncio"):
             asyncio.run(ask())
+
+
+async def test_a_listener_that_cannot_be_told_is_refused(root: Path) -> None:
+    async def listener(_: str) -> None: ...
+
+    async with open_manuals(ManualsSettings(root=str(root), in_memory=True)) as manuals:
+        told: Any = listener
+        with pytest.raises(BadArgument, match="on_phase is not a plain function"):
+            await manuals.search(SearchRequest("q"), on_phase=told)
+        with pytest.raises(BadArgument, match="on_phase is not a plain function"):
+            await manuals.find(FindRequest("q", "shop", ["q"]), on_phase=told)
 
 
 def test_one_text_where_several_are_wanted_is_refused_and_any_sequence_is_taken() -> None:

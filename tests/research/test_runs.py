@@ -37,6 +37,7 @@ from responses_mcp.research.service import open_research
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies, open_fake_api
+from responses_mcp.usage.meter import Caller
 from responses_mcp.usage.prices import AS_OF
 from tests.research.upstream import (
     KEY,
@@ -1267,6 +1268,24 @@ async def test_direct_calls_read_their_arguments_as_the_tools_do(
         with pytest.raises(BadArgument, match=name):
             await call(research)
         assert await research.list(None) == []  # type: ignore[arg-type]
+
+
+async def test_a_call_whose_listener_cannot_be_told_begins_no_run(autojump_clock: MockClock, tmp_path: Path) -> None:
+    async def listener(_: str) -> None: ...
+
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        with pytest.raises(BadArgument, match="on_phase is not a plain function"):
+            await research.answer(
+                "why?",
+                {"input": "why?"},
+                Profile(),
+                Caller("answer"),
+                seconds=9.0,
+                on_phase=listener,  # type: ignore[arg-type]
+            )
+        await trio.sleep(20)
+    assert upstream.kinds == []
 
 
 async def test_what_was_masked_in_a_question_is_told_with_its_answer(autojump_clock: MockClock, tmp_path: Path) -> None:

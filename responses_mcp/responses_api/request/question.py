@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from inspect import iscoroutinefunction
 from typing import Final, cast
 
 from responses_mcp.errors import BadArgument
@@ -150,15 +149,6 @@ def read_word(name: str, value: object) -> str | None:
     if not isinstance(value, str):
         raise BadArgument(f"{name} is not a text; pass it as a string, or leave it out.")
     return value.strip()
-
-
-def require_listeners(**listeners: object) -> None:
-    """Refuse what cannot be told anything, before something is paid for; None is nobody. Raises `BadArgument`."""
-    for name, each in listeners.items():
-        if each is not None and (not callable(each) or iscoroutinefunction(each)):
-            raise BadArgument(
-                f"{name} is not a plain function; pass one that takes a text and is not `async`, or None."
-            )
 
 
 def read_object(name: str, value: object) -> Mapping[str, object] | None:
