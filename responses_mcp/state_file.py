@@ -5,6 +5,7 @@ Its writers take short transactions. After a loss of power the last of them may 
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
@@ -46,7 +47,10 @@ class StateFile:
         A file that is broken, or of another program, is moved aside, and a new one made. Raises `OSError` or
         `sqlite3.Error` where that cannot be, and for a file of a newer version of this program.
         """
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except ValueError as error:
+            raise OSError(errno.EINVAL, "its path is none that this system has") from error
         for _ in range(_TRIES):
             with suppress(FileExistsError):  # nobody else may read it, from the first byte on
                 new = os.path.realpath(self.path)  # of a link, what it points to

@@ -266,12 +266,10 @@ class RunsFile:
                 yield connection
         except OSError as error:
             raise self._unusable(error.strerror or type(error).__name__) from error
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except (sqlite3.Error, ValueError) as error:  # the latter of a text, in the file or for it
             self._file.failed(error)
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             raise self._unusable(_WHY.get(code, str(error))) from error
-        except ValueError as error:
-            raise self._unusable("its path is none that this system has") from error
 
     def _unusable(self, why: str) -> RunsFileUnusable:
         return RunsFileUnusable(

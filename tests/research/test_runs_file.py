@@ -240,6 +240,23 @@ def test_a_file_that_is_not_ours_is_moved_aside_whole_and_told_of(
     assert aside.name in caplog.text
 
 
+def test_a_broken_file_that_another_process_moves_aside_first_is_made_anew(
+    file: RunsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.path.parent.mkdir(parents=True)
+    spoilt(file.path)
+    move = os.replace
+
+    def late(old: Any, new: Any) -> None:
+        if old == file.path:
+            move(old, f"{old}.moved")
+        move(old, new)
+
+    monkeypatch.setattr(os, "replace", late)
+    file.add(row(), join=True)
+    assert file.get("run_1", "mine") == row()
+
+
 def test_a_file_that_is_broken_within_is_moved_aside_when_that_is_found_out(
     file: RunsFile, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -347,6 +364,13 @@ def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_setting(tmp_pat
     (tmp_path / "taken").write_text("", encoding="utf-8")
     with pytest.raises(RunsFileUnusable, match=r"research\.state_dir"):
         RunsFile(tmp_path / "taken").get("run_1", "mine")
+
+
+def test_a_path_that_no_system_has_is_told_and_not_blamed_for_a_text_that_cannot_be_written(file: RunsFile) -> None:
+    with pytest.raises(RunsFileUnusable, match="its path is none that this system has"):
+        RunsFile(Path("a\0b")).get("run_1", "mine")
+    with pytest.raises(RunsFileUnusable, match="surrogates not allowed"):
+        file.add(row(model="gpt-\udcff"), join=False)
 
 
 def test_what_sqlite_cannot_do_is_told_in_words(tmp_path: Path) -> None:
