@@ -16,7 +16,6 @@ that reading itself gives.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -69,7 +68,7 @@ class Server:
 
         Of several graces the one that ends first counts. Raises ValueError for what is no time.
         """
-        if type(grace) not in (int, float) or math.isnan(grace):  # which would end all other calls with an error
+        if type(grace) not in (int, float) or not grace >= 0:  # as NaN, which would end all other calls with an error
             raise ValueError("grace is not a number of seconds; pass 0 or more.")
         # The reader may not have noticed an earlier stop yet.
         self.grace = min(self.grace, grace) if self.reading.cancel_called else grace

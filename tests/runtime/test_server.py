@@ -247,7 +247,7 @@ async def test_a_call_may_finish_within_the_least_of_the_times_that_are_left_to_
         assert bench.closed == 1
 
 
-@pytest.mark.parametrize("grace", [float("nan"), "5", None])
+@pytest.mark.parametrize("grace", [float("nan"), -5, "5", None])
 async def test_a_grace_that_is_no_time_is_refused_and_stops_nothing(grace: Any) -> None:
     async with connected_client(Settings(), toolsets=[Bench()]) as client:
         with pytest.raises(ValueError, match="grace is not a number of seconds"):
