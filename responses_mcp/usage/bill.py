@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import Any, Final
 
 from responses_mcp.json_types import JsonObject, as_object, objects
+from responses_mcp.settings.model import SERVICE_TIERS
 from responses_mcp.usage.prices import PriceList
 
 MOST_TOKENS: Final = 100_000_000  # of one Response; the longest context has a hundredth of it
@@ -21,7 +22,6 @@ _COUNTS: Final = {
     "output_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
 }
-_TIERS: Final = frozenset({"auto", "default", "fast", "flex", "priority", "scale", "ultrafast"})
 _OTHER_TIER: Final = "other"  # no word of the API's own is repeated: it may be the key; its price is not known
 
 
@@ -134,7 +134,7 @@ class Bill:
         tier = tier.strip().lower() if isinstance(tier, str) else ""
         if not tier:
             tier = self._asked_tier
-        elif tier not in _TIERS and tier != self._asked_tier:
+        elif tier not in SERVICE_TIERS:
             tier = _OTHER_TIER
         one = Usage(
             input_tokens=read[0],
