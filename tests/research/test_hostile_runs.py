@@ -745,6 +745,9 @@ async def test_a_clock_that_jumps_takes_no_run_in_line_from_an_owner_that_lives(
         await one.start("the first")
         run = await one.start("why?")
         await trio.sleep(7)
+        began = trio.current_time()
+        assert await two.start("why?") == run
+        assert trio.current_time() == began  # there is nothing to be waited for
         jumped = 60.0
         assert await two.start("why?") == run
         assert (await one.result(run, wait_seconds=WAIT)).status == "completed"
