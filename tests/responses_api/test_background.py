@@ -8,6 +8,7 @@
 - Where the API has no background mode, which costs nothing, it is asked without, and from then on at once.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -343,6 +344,7 @@ async def test_an_answer_that_is_left_out_and_cannot_be_looked_up_is_told_with_w
     autojump_clock: MockClock, tmp_path: Path, look: Reply, by_run: bool
 ) -> None:
     upstream = Upstream(script=[as_stream(LEFT_OUT), *[look] * 20])
+    usage: Mapping[str, Any] | None
     with trio.fail_after(90):
         if by_run:
             usage = (await asked_and_ended(upstream, tmp_path)).usage
