@@ -300,7 +300,7 @@ async def test_an_answer_that_the_api_does_not_know_any_more_is_told_as_lost_and
 
 
 WHOLE: dict[str, Any] = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
-LEFT_OUT = {**WHOLE, "output": []}
+LEFT_OUT: dict[str, Any] = {**WHOLE, "output": []}
 
 
 def without(*names: str) -> Json:
