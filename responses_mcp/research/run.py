@@ -394,16 +394,17 @@ class Run:
         self._tell("taking up the stream again")
         with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
             try:
-                await self._api.follow_run(
+                self._response = await self._api.follow_run(
                     self.row.response_id or "",
                     after=self.row.cursor,
                     on_place=self._placed,
                     on_phase=self._tell,
                     seconds=math.inf,
                 )
+                if self._seen() is Trigger.FINISHED:
+                    return Trigger.FINISHED
             except UpstreamError as error:
                 self._error = error
-        # Whether the stream ended well or not: what became of the response is looked up, and that costs nothing.
         return Trigger.UNFINISHED
 
     async def _look_up(self) -> Trigger:
@@ -483,7 +484,7 @@ class Run:
     def _seen(self) -> Trigger:
         """Return what the Response that has come means."""
         nameless = self._response.get("status") == "failed" and "id" not in self._response
-        if nameless and self.row.state is State.FOLLOWING:
+        if nameless and self.row.state in (State.FOLLOWING, State.CATCHING_UP):
             return Trigger.LOST  # an event about the stream, which does not tell what became of the response
         if self.row.response_id is None and keeps_nothing(self._response):
             self.row = replace(self.row, durable=False)

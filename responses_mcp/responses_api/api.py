@@ -202,19 +202,21 @@ class ResponsesApi:
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         seconds: float,
-    ) -> None:
+    ) -> JsonObject:
         """Read the events of a stored response that come behind number `after`, until it ends; -1 reads all.
 
-        What the response became is to be looked up afterwards: of a stream that began late the end need not have it.
+        Returns the Response of the last event, without output where that event has no answer: it is to be looked up.
         Raises `UpstreamError`, also where the stream ends before the response.
         """
         start = "" if after < 0 else f"&starting_after={after}"
         path = f"{_path_of(response_id)}?stream=true{start}&include_obfuscation=false"
 
-        def ended(reader: ReplyReader) -> None:
-            reader.response()
+        def ended(reader: ReplyReader) -> JsonObject:
+            return as_response(reader.response(from_start=False), self.redact.known)
 
-        await self._ask(path, None, ended, on_place=on_place, on_phase=on_phase, on_text=on_text, seconds=seconds)
+        return await self._ask(
+            path, None, ended, on_place=on_place, on_phase=on_phase, on_text=on_text, seconds=seconds
+        )
 
     async def look_up_run(self, response_id: str, *, seconds: float) -> JsonObject:
         """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known.

@@ -314,15 +314,18 @@ class _Asking:
                 raise
             log.debug("openai(background): the stream broke: %s", error)
         else:
-            broke = self._id is not None and "id" not in found and found.get("status") == "failed"
-            ended = self._looks.has_ended(found, unsaid="completed", kept=self._id is not None)
-            if ended and not broke:  # which an event about the stream does not tell
+            if self._has_ended(found, unsaid="completed"):
                 return found
             if self._id is None:  # or one with which nothing can be had
                 raise ConnectionFailed("The API began and told no id of it; ask again.", maybe_paid=True)
-        if not self._looks.last:
-            await self._follow()
+        if not self._looks.last and self._has_ended(found := await self._follow()):
+            return found
         return await self._look_up()
+
+    def _has_ended(self, found: JsonObject, unsaid: str | None = None) -> bool:
+        """Tell whether the Response that ends a stream has ended, which an event about the stream does not tell."""
+        broke = self._id is not None and "id" not in found and found.get("status") == "failed"
+        return not broke and self._looks.has_ended(found, unsaid=unsaid, kept=self._id is not None)
 
     async def _ask(self) -> JsonObject:
         policy = RetryPolicy(max_retries=self._api.max_retries, wait=backoff, repeats=self._may_repeat)
@@ -343,12 +346,12 @@ class _Asking:
             return found
         raise ConnectionFailed(f"The API was silent for {IDLE:g} s.", maybe_paid=True)
 
-    async def _follow(self) -> None:
+    async def _follow(self) -> JsonObject:
         self._tell("taking up the stream again")
         after = self._cursor if self._on_text is None else -1  # a text is told from its beginning
         with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
             try:
-                await self._api.follow_run(
+                return await self._api.follow_run(
                     self._id or "",
                     after=after,
                     on_place=self._placed,
@@ -358,6 +361,7 @@ class _Asking:
                 )
             except UpstreamError as error:
                 log.debug("openai(background): the stream cannot be taken up: %s", error)
+        return {}
 
     async def _look_up(self) -> JsonObject:
         """Return the Response when it has ended."""

@@ -149,6 +149,7 @@ class StoredResponses:
         if finished["completed_at"] is not None:
             takes = interval * (len(events) - 1)
             finished["completed_at"] = cast("int", finished["created_at"]) + int(takes)
+            cast("Body", events[-1]["response"])["completed_at"] = finished["completed_at"]
         response = StoredResponse(
             request=wanted,
             finished=finished,

@@ -36,7 +36,8 @@ from responses_mcp.research.runs_file import RunsFile
 from responses_mcp.research.service import open_research
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
-from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies, open_fake_api
+from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
+from responses_mcp.testing.event_stream import stream_events
 from responses_mcp.usage.meter import Caller
 from responses_mcp.usage.prices import AS_OF
 from tests.research.upstream import (
@@ -104,8 +105,22 @@ async def test_a_stream_that_breaks_is_taken_up_behind_its_last_event(
 ) -> None:
     upstream = slow(cut_after=7)
     view = await asked_and_ended(upstream, tmp_path)
-    assert (view.status, upstream.kinds) == ("completed", ["ask", "stream", "look"])
+    assert (view.status, upstream.kinds) == ("completed", ["ask", "stream"])
     assert "starting_after=7" in upstream.asked[1].path
+
+
+async def test_a_stream_that_is_taken_up_and_does_not_end_with_the_answer_is_followed_by_a_look(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    whole = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
+    events = stream_events(whole)
+    events[-1] = {**events[-1], "response": {**whole, "output": []}}  # what came before the cut is not in the rest
+    upstream = slow()
+    upstream.script = [Sse(events[:9], ending="cut"), Sse(events[9:]), Json(whole)]
+    view = await asked_and_ended(upstream, tmp_path)
+    assert (view.status, upstream.kinds) == ("completed", ["ask", "stream", "look"])
+    assert view.answer is not None
+    assert view.answer.used_search
 
 
 async def test_a_stream_that_breaks_again_and_again_is_looked_up_less_and_less_often(
@@ -1605,7 +1620,7 @@ async def test_a_run_that_took_too_long_tells_its_host_so_by_type(autojump_clock
 async def test_a_run_that_the_api_has_forgotten_tells_its_host_by_type_that_it_may_be_paid_for(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
-    upstream = slow(gone_after=2, cut_after=1)
+    upstream = slow(gone_after=2, cut_after=1, cuts=9)
     view = await asked_and_ended(upstream, tmp_path)
     assert isinstance(view.failure, UnusableReply)
     assert (view.status, str(view.failure)) == ("failed", view.error)

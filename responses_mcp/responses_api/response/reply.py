@@ -157,10 +157,13 @@ class ReplyReader:
             check_status(response, self._redact)
         return response
 
-    def response(self) -> JsonObject:
-        """Return the Response object, in whatever state it is. Raises `UpstreamError` where there is none."""
+    def response(self, *, from_start: bool = True) -> JsonObject:
+        """Return the Response object, in whatever state it is; see `StreamReader.response` for `from_start`.
+
+        Raises `UpstreamError` where there is none.
+        """
         of_events = self._events is not None or (self._named and not self._sure)
-        return self._stream.response() if of_events else self.json_object()
+        return self._stream.response(from_start=from_start) if of_events else self.json_object()
 
     def json_object(self) -> JsonObject:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""

@@ -208,9 +208,10 @@ class ResponseStream:
             self._tell_text(self._on_text, kind, event.data)
         return False
 
-    def response(self) -> JsonObject:
-        """Return the Response object.
+    def response(self, *, from_start: bool = True) -> JsonObject:
+        """Return the Response object; its output, where the last event lacks it, is made of the others.
 
+        Of a stream that was not read `from_start` these are not all: it has the output of its last event, or none.
         Raises `ConnectionFailed` when the stream ended before it was complete, `UnusableReply` if its end is no JSON.
         """
         if self._end is None:
@@ -225,10 +226,9 @@ class ResponseStream:
             return {"status": "failed", "error": {"code": said.get("code"), "message": said.get("message")}}
         response = as_object(event.get("response"))
         output = response.get("output")
-        if not (isinstance(output, list) and output):
-            output = self._replacement()
-        elif not any(as_object(item).get("type") == "message" for item in cast(list[object], output)):
-            output = [*cast(list[object], output), *self._texts()]
+        items = cast(list[object], output) if isinstance(output, list) else []
+        if not any(as_object(item).get("type") == "message" for item in items):
+            output = [] if not from_start else [*items, *self._texts()] if items else self._replacement()
         return {**response, "status": text_at(response, "status") or kind.removeprefix("response."), "output": output}
 
     @property
