@@ -67,7 +67,7 @@ _ALL: Final = 2**53  # characters
 _PAGE: Final = 50_000  # characters of a file written at once
 _LONG: Final = 3_000  # characters of a section, which is read from near the line that was asked for,
 _ABOVE: Final = 3  # with so many lines before it
-_MOST_LISTED: Final = 20  # files that are not in the index
+_MOST_LISTED: Final = 20  # files that are not in the index, and manuals with some
 _HITS: Final = 10  # shown
 _MOST_HITS: Final = 50
 _MOST_COMPARED: Final = 2_000  # files whose names a slip may have meant
@@ -307,10 +307,13 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         say(f"{kinds}; convert what is to be searched to .md.")
     if found.unsearched:
         say()
-    for each in found.unsearched:
+    for each in found.unsearched[:_MOST_LISTED]:
         say(f"Not searched in {each.manual_id}: {each.number} ({_WHY.get(each.reason, each.reason)}).")
+    if (more := len(found.unsearched) - _MOST_LISTED) > 0:
+        say(f"Nor, for such reasons, in {more:,} more.")
     if lasting := dict.fromkeys(each.manual_id for each in found.unsearched if each.reason != OUT_OF_TIME):
-        say(f"Which they are: {_command(settings, options, 'index', *lasting)}")
+        named = lasting if len(lasting) <= _MOST_LISTED else ()
+        say(f"Which they are: {_command(settings, options, 'index', *named)}")
     if rows:
         say()
         say(f"Read it: {_read_command(rows[0], settings, options)}")

@@ -136,6 +136,18 @@ def test_index_and_find_say_what_is_not_indexed_and_why(
     assert "Not searched in guide: 1 file (larger than manuals.max_file_bytes).\n" in out
 
 
+def test_find_tells_of_so_many_manuals_at_most_that_they_were_not_searched(
+    manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MANUALS_MAX_FILE_BYTES", "20")
+    for number in range(25):
+        write(root / f"m{number:02}/a.md", "word " * 10)
+    out = output(manuals("find", "token"))
+    assert out.count("Not searched in ") == 20
+    assert "Nor, for such reasons, in 7 more.\n" in out
+    assert "Which they are: openai-responses-mcp manuals index\n" in out
+
+
 def test_a_file_in_another_encoding_is_told_with_those_that_are_known(manuals: Command, root: Path) -> None:
     why = "not text in UTF-8, UTF-16 with a mark, EUC-JP or Shift_JIS; save it as UTF-8"
     (root / "guide/jis.md").write_bytes("# 見出し\n\n予備電源\n".encode("iso-2022-jp"))
