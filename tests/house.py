@@ -86,7 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "usage.meter",
         ),
     },
-    "manuals.requests": {"manuals.errors", "manuals.words"},
+    "manuals.requests": {"sanitization", "manuals.errors", "manuals.words"},
     "manuals.files": {
         *("errors", "json_types", "manuals.errors", "manuals.cancellation", "manuals.requests", "manuals.words"),
     },

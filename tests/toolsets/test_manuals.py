@@ -249,6 +249,19 @@ async def test_who_takes_the_root_for_a_manual_is_told_which_there_are(toolset: 
         assert "candidate_ids" not in error["details"]
 
 
+@pytest.mark.parametrize("name", ["co\xadop.md", "\ufeffa.md", "a\u200e.md", "a\u200bb.md", "exe\u202edm.md"])
+async def test_a_file_whose_name_shows_otherwise_than_it_is_is_told_and_not_offered(
+    toolset: ManualsToolset, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "guide" / name).write_text("# Zebra\n\nA zebra.\n", encoding="utf-8")
+    async with desk(Settings(), toolset=toolset) as here:
+        found = await here.call("manual_search", query="zebra")
+        listed = await here.call("manual_ls", id="guide")
+    assert found["results"] == []
+    assert "guide: 1 file not searched (name_not_served)" in found["reason"]
+    assert not {name, name.encode("ascii", "ignore").decode()} & {row["name"] for row in listed["items"]}
+
+
 async def test_what_a_search_cannot_serve_is_unscanned_with_the_reason(toolset: ManualsToolset, tmp_path: Path) -> None:
     odd = possible("back\\slash.md")
     for name in odd:

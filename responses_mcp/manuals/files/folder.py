@@ -2,7 +2,8 @@
 
 Served are regular `.md` and `.json` files in folders directly below the root. Hidden entries are not, and no symbolic
 link is followed at any level below the root, the folder of a manual included; the root itself may be one. Nor are names
-served that hold a backslash, a control character, or bytes that are no text; a walk tells of them.
+served that hold a backslash, a control character, bytes that are no text, or characters that nobody sees and the text
+does not need, such as a soft hyphen; a walk tells of them.
 
 Paths are relative to their manual, with `/` between names. Composed and decomposed spellings (NFC, NFD) of a name find
 the same file; the spelling on disk is the one given back.
@@ -211,7 +212,11 @@ def _below(
 
 
 def _writable(name: str) -> str:
-    return visible(os.fsencode(name).decode("utf-8", "replace")).replace("\n", "␊").replace("\t", "␉")
+    shown = visible(os.fsencode(name).decode("utf-8", "replace")).replace("\n", "␊").replace("\t", "␉")
+    if served_name(shown):
+        return shown
+    # Else nobody would see what is wrong with it.
+    return "".join(each if served_name(f"a{each}") or each == "\\" else f"<U+{ord(each):04X}>" for each in shown)
 
 
 def _served(

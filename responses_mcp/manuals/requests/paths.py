@@ -40,10 +40,19 @@ def file_type(path: str) -> FileType | None:
 
 
 def served_name(name: str) -> bool:
-    """Tell whether an entry of a directory is one that clients can see: not hidden, and all of it can be shown."""
+    """Tell whether an entry of a directory is one that clients can see: not hidden, and all of it can be shown.
+
+    A name that is shown without some of its characters, which nobody sees, could not be asked for as it is shown.
+    """
     if name.isascii():  # the same, and most names are: a look at all files of a manual comes by here for each
         return not name.startswith(".") and "\\" not in name and name.isprintable() and bool(name.strip())
-    return _CANNOT_BE_ASKED_FOR.search(name) is None
+    return _CANNOT_BE_ASKED_FOR.search(name) is None and _is_shown_whole(name)
+
+
+def _is_shown_whole(text: str) -> bool:
+    from responses_mcp.sanitization import sanitized  # noqa: PLC0415  # a start should not wait for its patterns
+
+    return sanitized(text) == text
 
 
 def parts_of(path: str, *, windows: bool = os.name == "nt") -> list[str]:
@@ -64,6 +73,8 @@ def parts_of(path: str, *, windows: bool = os.name == "nt") -> list[str]:
     if windows:  # no name ends so there, and outer blanks make no difference elsewhere
         parts = [part.rstrip(" ") for part in parts]
     for part in parts:
+        if not part.isascii() and not _is_shown_whole(part):
+            raise _invalid("holds characters that are in no name of a file that is served")
         if part.strip() == "..":
             raise _invalid("holds '..'")
         if part.startswith("."):

@@ -306,11 +306,12 @@ def test_of_two_files_that_differ_in_spelling_only_each_is_found_by_its_own(root
 
 @pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="file names are text there")
 def test_names_that_cannot_be_served_are_left_out_with_the_reason(root: Path) -> None:
-    for name in ("caf\udce9.md", "back\\slash.md", "new\nline.md", "ja/\x1b[2J/x.md", ".hidden\n.md", "a\x85.txt"):
+    names = ("caf\udce9.md", "back\\slash.md", "new\nline.md", "ja/\x1b[2J/x.md", ".hidden\n.md", "a\x85.txt")
+    for name in (*names, "exe\u202edm.md", "ja/co\xadop/x.md"):
         write(root / "docs" / name)
     left_out: dict[str, str] = {}
     assert walked(root, left_out=left_out) == ["a.md", "ja/b.JSON", "ja/deep/c.Md"]
-    wrong = {"caf\ufffd.md", "back\\slash.md", "new␊line.md", "ja/␛[2J"}
+    wrong = {"caf\ufffd.md", "back\\slash.md", "new␊line.md", "ja/␛[2J", "exe<U+202E>dm.md", "ja/co<U+00AD>op"}
     assert left_out == dict.fromkeys(wrong, "name_not_served")
     with pytest.raises(ManualsError) as caught:
         Folder(root).open("docs", "new\nline.md")

@@ -94,10 +94,24 @@ def test_the_type_of_a_file_is_its_extension_in_any_case(path: str, kind: str | 
     assert file_type(path) == kind
 
 
-@pytest.mark.parametrize("name", [".git", "a\\b.md", "caf\udce9.md", " "])
+UNSEEN = ["co\xadop.md", "\ufeffa.md", "a\u200e.md", "a\u200bb.md", "exe\u202edm.md", "a\u2060.md", "a\u200db.md"]
+SEEN = ["guide.md", "👩\u200d👩\u200d👧.md", "❤\ufe0f.md", "می\u200cخواهم.md", "葛\U000e0100.md", "a\u3000b.md", "a\xa0.md"]
+
+
+@pytest.mark.parametrize("name", [".git", "a\\b.md", "caf\udce9.md", " ", *UNSEEN])
 def test_a_name_that_cannot_be_asked_for_is_not_shown(name: str) -> None:
     assert not served_name(name)
-    assert served_name("guide.md")
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_name_whose_invisible_characters_its_writing_needs_is_shown(name: str) -> None:
+    assert served_name(name)
+    assert parts_of(name) == [name]
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_name_with_characters_that_nobody_sees_cannot_be_asked_for(name: str) -> None:
+    assert refusal(parts_of, f"ja/{name}") == "invalid_path"
 
 
 @pytest.mark.parametrize("name", ["a/b", "a\\b", "..", ".", "/", "C:/", " ", "", "a/", "x\0y", "\ud800"])
