@@ -63,7 +63,11 @@ class Comparing:
         began = trio.current_time()
         if self._questions is not None:
             try:
-                question = await self._questions.ask(query, began + patience)
+                asked = await self._questions.ask(query, began + patience)
+                if asked.is_like_nothing:  # so nothing will be compared, which would tell of another length
+                    await self._threads.run(lambda library, check: library.require_length(asked, check))
+                else:
+                    question = asked
             except EmbeddingFailed as error:
                 why = str(error)
         patience -= trio.current_time() - began

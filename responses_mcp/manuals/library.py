@@ -186,6 +186,11 @@ class Library:
             same = [row[0] for row in vectors.rows(connection, known) if Section(*row) == known[row[0]]]
             return sorted(Place(manual_id, *place) for place in vectors.places(connection, same))
 
+    def require_length(self, question: Question, check: CancellationCheck) -> None:
+        """Raise `EmbeddingFailed` if the vectors of the question's model are of another length than the question's."""
+        with self._opened(check).reading(check) as connection:
+            _require_length(question.dimensions, vectors.model_of(connection, question.name).dimensions)
+
     def lacking(self, ids: Sequence[int], question: Question, check: CancellationCheck) -> list[Section]:
         """Return those of some sections that have no vectors to compare with a question.
 

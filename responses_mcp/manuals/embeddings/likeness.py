@@ -29,6 +29,11 @@ class Question(NamedTuple):
         """Return how many numbers it has."""
         return len(self.numbers)
 
+    @property
+    def is_like_nothing(self) -> bool:
+        """Tell whether it is a vector of zeros."""
+        return not self.factor
+
 
 def packed(vector: Sequence[float]) -> bytes:
     """Return a vector of finite numbers as bytes, made one of length 1; one of zeros stays so."""
@@ -41,11 +46,11 @@ def packed(vector: Sequence[float]) -> bytes:
     return _FACTOR.pack(1 / length / _MOST) + numbers.tobytes()
 
 
-def question(name: str, vector: Sequence[float]) -> Question | None:
-    """Return a question's vector as it is compared; None for one of zeros, which is like nothing."""
+def question(name: str, vector: Sequence[float]) -> Question:
+    """Return a question's vector as it is compared."""
     data = packed(vector)
     (factor,) = _FACTOR.unpack_from(data)
-    return Question(name, memoryview(data)[_FACTOR.size :].cast("b").tolist(), factor) if factor else None
+    return Question(name, memoryview(data)[_FACTOR.size :].cast("b").tolist(), factor)
 
 
 class Likeness(NamedTuple):

@@ -30,12 +30,12 @@ class Questions:
     def __init__(self, embedder: Embedder, patience: float) -> None:
         self.embedder = embedder
         self._patience = patience
-        self._kept: OrderedDict[str, Question | None] = OrderedDict()  # the least recently used first
+        self._kept: OrderedDict[str, Question] = OrderedDict()  # the least recently used first
         self._resting_until = float("-inf")
         self._why = ""
 
-    async def ask(self, query: str, deadline: float) -> Question | None:
-        """Return a question as a vector, None if it is like nothing. Raises `EmbeddingFailed`, see `within`."""
+    async def ask(self, query: str, deadline: float) -> Question:
+        """Return a question as a vector. Raises `EmbeddingFailed`, see `within`."""
         text = normalise(query)[:_LONGEST]
         if text not in self._kept:
             (vector,) = await self.within(deadline, lambda: vectors_of(self.embedder, [text]))

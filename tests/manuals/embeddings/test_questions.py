@@ -27,8 +27,8 @@ async def test_a_question_of_a_megabyte_is_cut(autojump_clock: MockClock) -> Non
     assert len(stub.texts[0]) == 2000
 
 
-async def test_a_question_that_is_like_nothing_has_no_vector(autojump_clock: MockClock) -> None:
-    assert await Questions(StubEmbedder(), 1.0).ask("", trio.current_time() + 1) is None
+async def test_a_question_without_words_is_like_nothing(autojump_clock: MockClock) -> None:
+    assert (await Questions(StubEmbedder(), 1.0).ask("", trio.current_time() + 1)).is_like_nothing
 
 
 async def test_only_the_last_questions_are_remembered(autojump_clock: MockClock) -> None:

@@ -19,7 +19,7 @@ from responses_mcp.manuals.service import Manuals
 from responses_mcp.manuals.threads import Times
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import EmbeddingsSettings, ManualsSettings, OpenAISettings, RequestSettings, Settings
-from responses_mcp.testing import FakeApi, Hang, Json, open_fake_api
+from responses_mcp.testing import FakeApi, Hang, Json, count_words, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.manuals.embeddings.stub import StubEmbedder, fail
 from tests.manuals.test_service import limit
@@ -256,6 +256,24 @@ async def test_nothing_replaces_the_vectors_of_a_model_that_gives_another_length
     async with opened(root, embedder()) as manuals:
         assert (await manuals.outstanding("shop")).sections == 1
         assert await manuals.embed("shop") == 1
+
+
+async def test_a_question_of_zeros_of_another_length_than_before_is_told_like_any_other(root: Path) -> None:
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        await manuals.embed("shop")
+    for query in (QUERY, beyond(32)):
+        async with opened(root, StubEmbedder(dimensions=32)) as manuals:
+            paths, applied = await found(manuals, query)
+            assert applied["ranked_by"] == "words"
+            assert applied["meaning_failure_reason"].startswith(
+                "The model gives vectors of 32 numbers and the index has some of 64; run "
+            )
+
+
+def beyond(most: int) -> str:
+    """Return a word of which the first so many numbers are zeros."""
+    return next(word for word in map("word{}".format, range(99)) if not any(count_words([word])[0][:most]))
 
 
 async def test_a_few_vectors_of_another_length_than_the_question_cost_the_others_nothing(root: Path) -> None:
