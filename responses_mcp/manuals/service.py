@@ -45,7 +45,14 @@ from responses_mcp.manuals.requests.paths import parts_of
 from responses_mcp.manuals.requests.uris import Place, Position
 from responses_mcp.manuals.results.cache import Embedding, FindCache
 from responses_mcp.manuals.results.find_payload import Unscanned, unpacked
-from responses_mcp.manuals.results.search_results import OUT_OF_TIME, SearchResults, SearchRow, Unsearched, meant_by
+from responses_mcp.manuals.results.search_results import (
+    OUT_OF_TIME,
+    SearchResults,
+    SearchRow,
+    Unsearched,
+    about_unplaced,
+    meant_by,
+)
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
@@ -149,8 +156,8 @@ class Manuals:
             Wanted(row["ref"]["manual_id"], row["path"], row["start_line"], row["title"], sought)
             for row, sought in zip(rows, payload["sought"][request.offset :], strict=False)
         ]
-        texts, _ = await self._passages(wanted)
-        return placed(shown, texts)
+        texts, unplaced = await self._passages(wanted)
+        return placed(shown, texts) | ({"note": about_unplaced(unplaced)} if unplaced else {})
 
     async def search(self, request: SearchRequest, *, on_phase: Callable[[str], None] | None = None) -> SearchResults:
         """Search all manuals, or some, and return one ranking of the sections that fit best.

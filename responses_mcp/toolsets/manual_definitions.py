@@ -158,6 +158,7 @@ DEFINITIONS: Final = (
             limit=_INTEGER,
             total=_INTEGER,
             items=_list(_ANY_OBJECT),
+            note=_STRING,
         ),
     ),
     Definition(

@@ -245,10 +245,17 @@ async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_wer
 
 
 async def test_rows_whose_place_there_was_no_time_to_look_for_are_told(root) -> None:
+    told = "there was no time to find the match in the file; manual_scan reads it."
     async with opened(root, times=replace(TIMES, passages=0.0)) as manuals:
         found = await searched(manuals, limit=3)
+        trace = await manuals.find(FindRequest("apples", "shop", ("apples",)))
+        hits = [
+            await manuals.hits_with_passages(HitsRequest(trace["trace_id"], kind, 0, 1))
+            for kind in ("candidates", "integrated_top")
+        ]
     assert [row.snippet for row in found.rows] == [None] * 3
-    assert found.note == "For 3 rows there was no time to find the match in the file; manual_scan reads it."
+    assert found.note == f"For 3 rows {told}"
+    assert [page["note"] for page in hits] == [f"For 1 row {told}"] * 2
 
 
 async def test_many_manuals_are_asked_for_a_word_once_each_and_the_question_is_taken_apart_once(

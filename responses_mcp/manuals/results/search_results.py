@@ -104,6 +104,11 @@ def reader(path: str) -> JsonObject:
     return {"tool": "manual_scan"} if file_type(path) == "json" else {}
 
 
+def about_unplaced(rows: int) -> str:
+    """Say that there was no time to find the match of so many rows in their files."""
+    return _UNPLACED.format(rows, "s" if rows > 1 else "")
+
+
 def place(match_line: int | None, char_offset: int | None) -> JsonObject:
     """Return the fields that tell where in a long section, or in JSON, the best match is."""
     found = {"match_line": match_line, "char_offset": char_offset}
@@ -191,7 +196,7 @@ class SearchResults:
             told = [_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]]
             more = " and others" if len(self.unknown) > _MOST_UNKNOWN else ""
             unknown = _UNKNOWN.format(f"{', '.join(told)}{more}")
-        unplaced = _UNPLACED.format(self.unplaced, "s" if self.unplaced > 1 else "") if self.unplaced else None
+        unplaced = about_unplaced(self.unplaced) if self.unplaced else None
         return " ".join(filter(None, (fits, unknown, self.beside, self.not_by_meaning, unplaced))) or None
 
     def as_json(self) -> JsonObject:

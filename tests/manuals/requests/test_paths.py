@@ -95,7 +95,15 @@ def test_the_type_of_a_file_is_its_extension_in_any_case(path: str, kind: str | 
 
 
 UNSEEN = ["co\xadop.md", "\ufeffa.md", "a\u200e.md", "a\u200bb.md", "exe\u202edm.md", "a\u2060.md", "a\u200db.md"]
-SEEN = ["guide.md", "👩\u200d👩\u200d👧.md", "❤\ufe0f.md", "می\u200cخواهم.md", "葛\U000e0100.md", "a\u3000b.md", "a\xa0.md"]
+SEEN = [
+    "guide.md",
+    "👩\u200d👩\u200d👧.md",
+    "❤\ufe0f.md",
+    "می\u200cخواهم.md",
+    "葛\U000e0100.md",
+    "a\u3000b.md",
+    "a\xa0.md",
+]
 
 
 @pytest.mark.parametrize("name", [".git", "a\\b.md", "caf\udce9.md", " ", *UNSEEN])
