@@ -43,7 +43,7 @@ async def embed(
     if not total.sections:
         _tell("All sections have their vectors.", options)
         return document
-    what = f"{total.sections:,} sections without vectors, about {total.tokens:,} tokens"
+    what = f"{counted(total.sections, 'section')} without vectors, about {total.tokens:,} tokens"
     if free:
         _tell(f"{what}; wordllama makes them on this machine.", options)
     else:
@@ -51,7 +51,8 @@ async def embed(
         if dollars is not None:
             about = f"about ${dollars:.2f}" if dollars >= 0.01 else "less than $0.01"  # a cent
             cost = f"{about} at OpenAI's list price"
-        _tell(f"{what} for {settings.model}, {cost}. Their texts are sent to {options.vectors_from}.", options)
+        sent = "Its text is sent" if total.sections == 1 else "Their texts are sent"
+        _tell(f"{what} for {settings.model}, {cost}. {sent} to {options.vectors_from}.", options)
     if total.replaced:
         _tell(f"That deletes the vectors of another model, which {total.replaced:,} of them have.", options)
     if (total.replaced or not free) and not options.yes and not await _agreed(options):
@@ -69,7 +70,8 @@ async def embed(
                 document["embedded"] += error.kept
                 refused += error.places
                 why = str(error)
-    _tell(f"{document['embedded']:,} sections have vectors now.", options)
+    have = "has" if document["embedded"] == 1 else "have"
+    _tell(f"{counted(document['embedded'], 'section')} {have} vectors now.", options)
     # A file has changed meanwhile, or the model's vectors have another length than before.
     left = sum([(await manuals.outstanding(name)).sections for name in names]) - len(refused)
     if left > 0:

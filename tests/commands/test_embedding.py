@@ -80,6 +80,15 @@ async def test_with_yes_it_sends_the_texts_and_says_how_many_have_vectors_now(
     assert len(api.requests) == sent
 
 
+async def test_one_section_is_told_as_one(manuals: Command, api: FakeApi, tmp_path: Path) -> None:
+    await manuals("index", "--embed", "--yes")
+    write(tmp_path, SECTIONS)
+    _, out, _ = await manuals("index", "--embed", "--yes")
+    assert out.splitlines()[1].startswith("1 section without vectors, about ")
+    assert f" list price. Its text is sent to {api.base_url}." in out
+    assert out.splitlines()[2] == "1 section has vectors now."
+
+
 async def test_json_has_it_as_data_and_nothing_else_on_stdout(manuals: Command) -> None:
     code, out, err = await manuals("index", "--embed", "--yes", "--json")
     assert code == 0

@@ -264,7 +264,7 @@ async def test_a_question_of_zeros_of_another_length_than_before_is_told_like_an
         await manuals.embed("shop")
     for query in (QUERY, beyond(32)):
         async with opened(root, StubEmbedder(dimensions=32)) as manuals:
-            paths, applied = await found(manuals, query)
+            _, applied = await found(manuals, query)
             assert applied["ranked_by"] == "words"
             assert applied["meaning_failure_reason"].startswith(
                 "The model gives vectors of 32 numbers and the index has some of 64; run "
