@@ -66,8 +66,8 @@ async def serve(  # started() is called by serve_conversation
     try:
         import_module(_WANTED_BY_CALLS)
         conversation = configured_conversation(settings, owned)
-    except Exception:
-        await release(owned, receive_stream, send_stream)  # noqa: ASYNC120  # shielded within
+    except BaseException:
+        await release(owned, receive_stream, send_stream)  # noqa: ASYNC102, ASYNC120  # shielded within
         raise
     with interrupts_alone(()):
         await serve_conversation(

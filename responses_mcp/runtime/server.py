@@ -16,8 +16,8 @@ that reading itself gives.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -106,17 +106,26 @@ async def serve_conversation(  # started() is called by the shell
         await release(conversation.toolsets, receive_stream, send_stream)  # noqa: ASYNC102  # shielded, and bounded, within
 
 
-async def release(toolsets: Iterable[Toolset], *streams: trio.abc.AsyncResource) -> None:
+async def release(toolsets: Sequence[Toolset], *streams: trio.abc.AsyncResource) -> None:
     """Close what a server owns, whatever state it is in; takes at most a second for each of them."""
-    for toolset in toolsets:
-        with trio.move_on_after(CLOSE_GRACE, shield=True):
-            try:
-                await toolset.aclose()
-            except Exception as bug:  # noqa: BLE001  # the other toolsets must be closed too
-                log.error("server: a toolset could not be closed (%s)", type(bug).__name__)  # noqa: TRY400
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_GRACE):
-        for stream in streams:
-            await trio.aclose_forcefully(stream)
+    async with AsyncExitStack() as rest:  # all of it, also where Ctrl-C strikes one of them
+        for stream in reversed(streams):
+            rest.push_async_callback(_close_stream, stream)
+        for toolset in reversed(toolsets):
+            rest.push_async_callback(_close_toolset, toolset)
+
+
+async def _close_toolset(toolset: Toolset) -> None:
+    with trio.move_on_after(CLOSE_GRACE, shield=True):
+        try:
+            await toolset.aclose()
+        except Exception as bug:  # noqa: BLE001  # what was served is not to fail for it
+            log.error("server: a toolset could not be closed (%s)", type(bug).__name__)  # noqa: TRY400
+
+
+async def _close_stream(stream: trio.abc.AsyncResource) -> None:
+    with trio.move_on_after(CLOSE_GRACE, shield=True):
+        await trio.aclose_forcefully(stream)
 
 
 class _Shell:

@@ -219,6 +219,30 @@ async def test_ctrl_c_in_a_task_of_the_server_comes_out_as_such_and_in_no_group(
     assert tool.closed == 1
 
 
+@pytest.mark.parametrize("struck", [KeyboardInterrupt, SystemExit])
+async def test_ctrl_c_while_a_toolset_closes_comes_out_when_the_rest_is_closed(struck: type[BaseException]) -> None:
+    class Struck(AnswerToolset):
+        async def aclose(self) -> None:
+            await trio.lowlevel.checkpoint()
+            raise struck
+
+    class Closing(AnswerToolset):
+        closed = False
+
+        async def aclose(self) -> None:
+            await trio.lowlevel.checkpoint()
+            self.closed = True
+
+    first, other = Struck(lambda: Answers(Settings())), Closing(lambda: Answers(Settings()))
+    ours, theirs = trio.testing.memory_stream_pair()
+    await ours.send_eof()
+    with trio.fail_after(WAIT):
+        with pytest.raises(struck):
+            await serve(theirs, theirs, settings=Settings(), toolsets=[first, other])
+        assert other.closed
+        assert await ours.receive_some() == b""
+
+
 @pytest.mark.parametrize("base_url", ["htps://api.example/v1", "ftp://api.example/v1", "api.example"])
 async def test_an_address_of_another_kind_was_not_asked_and_cost_nothing(base_url: str) -> None:
     settings = Settings(openai=OpenAISettings(base_url=base_url, api_key="test-key-0123456789"))
@@ -285,13 +309,16 @@ def test_a_context_made_by_hand_has_no_deadline() -> None:
     assert CallContext("id").deadline() == float("inf")
 
 
-async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_all_is_closed() -> None:
+@pytest.mark.parametrize("failure", [ZeroDivisionError, KeyboardInterrupt])
+async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_all_is_closed(
+    failure: type[BaseException],
+) -> None:
     class Broken(AnswerToolset):
         closed = False
 
         @property
         def tools(self) -> list[Tool]:
-            raise ZeroDivisionError
+            raise failure
 
         async def aclose(self) -> None:
             self.closed = True
@@ -299,7 +326,7 @@ async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_al
     broken = Broken(lambda: Answers(Settings()))
     ours, theirs = trio.testing.memory_stream_pair()
     with trio.fail_after(WAIT):
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(failure):
             await serve(theirs, theirs, settings=Settings(), toolsets=[broken])
         assert await ours.receive_some() == b""
     assert broken.closed
