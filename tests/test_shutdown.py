@@ -404,5 +404,6 @@ def test_a_thread_that_loads_certificates_is_waited_for_a_while_and_does_not_cra
     tmp_path: Path, loading: str, end: str
 ) -> None:
     # It cannot be stopped, and the interpreter's end would take OpenSSL down under it: a crash, more often than not.
-    done = run(tmp_path, "--stdio", loading, stdin=HANDSHAKE + CALL, command=python(LOADING), base_url=NOWHERE)
+    over_tls = NOWHERE.replace("http:", "https:")
+    done = run(tmp_path, "--stdio", loading, stdin=HANDSHAKE + CALL, command=python(LOADING), base_url=over_tls)
     assert (done.returncode, done.stderr) == (0, end)

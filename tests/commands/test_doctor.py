@@ -817,11 +817,12 @@ async def test_one_certificate_folder_of_several_that_can_be_used_is_enough(exam
     report.line("ok", "certificates", f"those of SSL_CERT_DIR ({both}), and no other")
 
 
-async def test_a_certificate_folder_that_cannot_be_used_keeps_nobody_from_an_address_without_tls(
-    examine: Doctor,
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+async def test_certificates_that_cannot_be_used_keep_nobody_from_an_address_without_tls(
+    examine: Doctor, name: str
 ) -> None:
-    report = await examine(reply=Json({"data": []}), SSL_CERT_DIR="/gone")
-    report.line("warn", "certificates", "SSL_CERT_DIR names /gone, which cannot be read")
+    report = await examine(reply=Json({"data": []}), **{name: "/gone"})
+    report.line("warn", "certificates", f"{name} names /gone, ")
     report.line("ok", "http")
     assert "certificates" not in report.failed
 

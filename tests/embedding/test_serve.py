@@ -165,7 +165,7 @@ async def test_settings_carry_everything_and_the_environment_is_not_asked() -> N
 
 @pytest.mark.usefixtures("misleading")
 @pytest.mark.parametrize(
-    ("unset", "complaint"), [("SSL_CERT_FILE", "cannot be reached"), ("HTTP_PROXY", "CA certificates cannot be read")]
+    ("unset", "complaint"), [("SSL_CERT_FILE", "cannot be reached"), ("HTTPS_PROXY", "CA certificates cannot be read")]
 )
 async def test_only_those_who_trust_the_environment_follow_its_proxy_and_certificates(
     unset: str, complaint: str, monkeypatch: pytest.MonkeyPatch
@@ -175,7 +175,7 @@ async def test_only_those_who_trust_the_environment_follow_its_proxy_and_certifi
         for trust_env in (False, True):
             openai = settings_for(api).openai
             if trust_env:  # this machine is reached without a proxy
-                openai = replace(openai, base_url=openai.base_url.replace("127.0.0.1", "api.example"))
+                openai = replace(openai, base_url="https://api.example/v1")
             upstream = ResponsesApi(openai, RequestSettings(max_retries=0, trust_env=trust_env))
             with (
                 trio.fail_after(WAIT),

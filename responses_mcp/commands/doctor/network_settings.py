@@ -103,6 +103,12 @@ def _means(entry: str, host: str) -> bool:
 
 def check_certificates(url: str, *, trust_env: bool) -> Finding:
     """Load the certificates that are trusted, where a variable names them; `url` is where they are wanted."""
+    found = _certificates(trust_env=trust_env)
+    # Without TLS they are not looked into.
+    return found._replace(status="warn") if found.status == "FAIL" and url.startswith("http:") else found
+
+
+def _certificates(*, trust_env: bool) -> Finding:
     if not trust_env:
         return ok("certificates", "those of the package certifi are trusted, because request.trust_env is false")
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -116,9 +122,7 @@ def check_certificates(url: str, *, trust_env: bool) -> Finding:
             )
         return ok("certificates", f"those of SSL_CERT_FILE ({file}), and no other, are trusted")
     if folder:
-        found = _certificate_folders(folder)
-        # Without TLS it is not looked into; a file is.
-        return found._replace(status="warn") if found.status == "FAIL" and url.startswith("http:") else found
+        return _certificate_folders(folder)
     return ok("certificates", "those of the package certifi are trusted; SSL_CERT_FILE and SSL_CERT_DIR are not set")
 
 

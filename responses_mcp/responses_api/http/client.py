@@ -1,8 +1,8 @@
 """HTTP with httpx: the only module that imports it, itself imported on the first call.
 
 Each connection is a transport of its own with a pool of one over the sockets of `network`. The SSL context, which is
-slow to build, is shared, also with a proxy that is reached over TLS. httpx's client above the transports would add
-redirects, cookies and authentication, none of which is wanted, to the price of every call.
+slow to build, is shared by all of a run of Trio, also with a proxy that is reached over TLS. httpx's client above the
+transports would add redirects, cookies and authentication, none of which is wanted, to the price of every call.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -34,6 +35,10 @@ CLOSE_GRACE = 1.0  # seconds for httpx to tidy up behind a reply
 # under such a thread, which cannot be stopped and may have been left behind.
 certificates = threading.Lock()
 
+# The file of certificates (None for certifi's), what it was like when it was read, and what was made of it. Of one run
+# each: httpcore sets something in a context for each connection, which OpenSSL bears in one thread only.
+_contexts = trio.lowlevel.RunVar[dict[str | None, tuple[tuple[int, ...], ssl.SSLContext]]]("contexts")
+
 
 async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> ConnectionPool:
     """Prepare for requests to the server of `url`; nothing is connected yet.
@@ -41,15 +46,13 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
     With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
     `ConnectionFailed` for certificate files that cannot be used.
     """
-
-    def make_tls() -> ssl.SSLContext:
-        with certificates:
-            return httpx.create_ssl_context(trust_env=trust_env)
-
+    _contexts.set(contexts := _contexts.get({}))
     try:
         # In threads: reading the certificate store takes tens of milliseconds, and pings are answered meanwhile.
-        tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
         proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
+        is_plain = all(each.lower().startswith("http://") for each in (url, proxy) if each is not None)
+        make_tls: Callable[[], ssl.SSLContext] = _no_tls if is_plain else partial(_tls, contexts, trust_env=trust_env)
+        tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
     except OSError as error:  # ssl.SSLError is one
         named = _certificates() or "SSL_CERT_FILE and SSL_CERT_DIR are not set"
         why = exhausted(error) or f"correct it, or unset it: {named}."
@@ -58,6 +61,25 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
     certificates_from = _certificates() if trust_env else None
     route = Route(None if proxy is None else _proxy_variable(urlsplit(url).scheme), certificates_from)
     return ConnectionPool(partial(connection, tls, proxy, route), limit=limit)
+
+
+def _no_tls() -> ssl.SSLContext:
+    """Return a context for where it is not used: it trusts no certificate."""
+    with certificates:
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _tls(contexts: dict[str | None, tuple[tuple[int, ...], ssl.SSLContext]], *, trust_env: bool) -> ssl.SSLContext:
+    """Return a context with the certificates that are trusted now; a file is read again when it has changed."""
+    file = (os.environ.get("SSL_CERT_FILE") or None) if trust_env else None
+    with certificates:
+        if trust_env and file is None and os.environ.get("SSL_CERT_DIR"):
+            return httpx.create_ssl_context()  # takes no time: a folder is looked into when a server is met
+        like = Path(file).stat() if file is not None else None
+        stamp = () if like is None else (like.st_ino, like.st_size, like.st_mtime_ns)
+        if file not in contexts or contexts[file][0] != stamp:
+            contexts[file] = stamp, httpx.create_ssl_context(trust_env=trust_env)
+        return contexts[file][1]
 
 
 def _certificates() -> str | None:

@@ -4,6 +4,7 @@ import os
 import ssl
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -102,11 +103,53 @@ async def test_a_certificate_file_that_cannot_be_used_is_told_with_the_variable(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     monkeypatch.setenv("SSL_CERT_DIR", "/etc/ssl/certs")  # not read beside a file, so not at fault
     with trio.fail_after(WAIT):
-        async with real_api("http://127.0.0.1:9/v1") as api:
+        async with real_api("https://127.0.0.1:9/v1") as api:
             said = r"CA certificates cannot be read.*; correct it, or unset it: SSL_CERT_FILE is .*ca\.pem\."
             with pytest.raises(ConnectionFailed, match=said) as caught:
                 await api.create(BODY, dict)
             assert "SSL_CERT_DIR" not in str(caught.value)
+
+
+async def test_certificates_are_read_again_only_where_their_file_has_changed(
+    monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
+) -> None:
+    read: list[object] = []
+    real = ssl.create_default_context
+
+    def reading(**given: Any) -> ssl.SSLContext:
+        read.append(given)
+        return real(**given)
+
+    monkeypatch.setattr(ssl, "create_default_context", reading)
+    trust(monkeypatch, trustme.CA(), tmp_path / "ca.pem")
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url:
+            for _ in range(2):
+                async with real_api(url) as api:
+                    with pytest.raises(ConnectionFailed, match="is not trusted"):
+                        await api.create(BODY, dict)
+            assert len(read) == 1
+            trust(monkeypatch, ca, tmp_path / "ca.pem")
+            for _ in range(2):
+                async with real_api(url) as api:
+                    assert (await api.create(BODY, dict))["status"] == "completed"
+    assert len(read) == 2
+
+
+async def test_plain_http_needs_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    with trio.fail_after(WAIT):
+        async with open_fake_api() as fake, real_api(fake.base_url) as api:
+            assert (await api.create(BODY, dict))["status"] == "completed"
+
+
+async def test_a_proxy_over_tls_needs_them_for_plain_http_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    monkeypatch.setenv("HTTP_PROXY", "https://127.0.0.1:9")
+    with trio.fail_after(WAIT):
+        async with real_api("http://gateway.example/v1", api_key="k" * 20) as api:
+            with pytest.raises(ConnectionFailed, match="CA certificates cannot be read"):
+                await api.create(BODY, dict)
 
 
 # Which proxy
