@@ -56,7 +56,7 @@ from responses_mcp.manuals.results.search_results import (
 from responses_mcp.manuals.results.traces import Traces, page, placed
 from responses_mcp.manuals.threads import Threads, Times
 from responses_mcp.manuals.updating import Report, Updating
-from responses_mcp.under_trio import opened, require_listeners, require_trio
+from responses_mcp.under_trio import interrupts_alone, opened, require_listeners, require_trio
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.likeness import Question
@@ -328,7 +328,11 @@ class Manuals:
         async def update(name: str) -> None:
             def report(done: int, total: int) -> None:
                 if on_phase is not None:
-                    on_phase(f"indexing {name}: {done:,} of {total:,} files")
+                    try:
+                        on_phase(f"indexing {name}: {done:,} of {total:,} files")
+                    except ManualsError as error:  # the host's, which says nothing of this manual
+                        failures.append(error)
+                        raise
 
             try:
                 manuals[name] = await self._updating.updated(name, deadline, report, request.query)
@@ -339,9 +343,10 @@ class Manuals:
             except Exception as error:  # noqa: BLE001  # a broken index, which concerns all manuals
                 failures.append(error)
 
-        async with trio.open_nursery() as nursery:
-            for name in names:
-                nursery.start_soon(update, name)
+        with interrupts_alone(()):
+            async with trio.open_nursery() as nursery:
+                for name in names:
+                    nursery.start_soon(update, name)
         if failures:
             raise failures[0]
 
