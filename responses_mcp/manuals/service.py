@@ -140,6 +140,7 @@ class Manuals:
 
     def hits(self, request: HitsRequest, *, compact: bool = False) -> JsonObject:
         """Show rows of an earlier find (M5); `compact` is the form that clients get."""
+        self._threads.require_open()
         payload = self._traces.get(request.trace_id)
         if request.kind != "unscanned":
             payload = unpacked(payload)
@@ -147,7 +148,9 @@ class Manuals:
 
     async def hits_with_passages(self, request: HitsRequest) -> JsonObject:
         """Show hits as clients get them, with the places of the matches in their files."""
+        self._threads.require_open()
         if request.kind not in ("candidates", "integrated_top"):
+            await trio.lowlevel.checkpoint()
             return self.hits(request, compact=True)
         payload = unpacked(self._traces.get(request.trace_id))
         shown = page(payload, request, compact=True)

@@ -73,6 +73,12 @@ class Threads:
         """Raise `NotUnderTrio` outside of Trio, and in another run than that of its first use."""
         self._one_run.require()
 
+    def require_open(self) -> None:
+        """Raise `NotUnderTrio` as `require_run` does, and `ManualsError` when this is closed."""
+        self.require_run()
+        if self._closed:
+            raise _closed()
+
     async def run(self, work: Work[T], deadline: float = float("inf"), *, indexing: bool = False) -> T:
         """Run `work` in a thread; its check raises when the caller is cancelled, and OutOfTime at the deadline.
 

@@ -11,7 +11,7 @@ import trio
 
 from responses_mcp.answers import Answers
 from responses_mcp.errors import NotUnderTrio, UpstreamError
-from responses_mcp.manuals.requests import LsRequest
+from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest
 from responses_mcp.manuals.service import Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, RequestSettings, Settings
 from responses_mcp.websearch import WebSearch
@@ -27,7 +27,7 @@ async def used(use: Use) -> None:
         await use()
 
 
-@pytest.mark.parametrize("kind", ["answers", "search", "manuals"])
+@pytest.mark.parametrize("kind", ["answers", "search", "manuals", "hits"])
 def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_after_it(kind: str, tmp_path: Path) -> None:
     settings = Settings(
         openai=OpenAISettings(base_url="http://127.0.0.1:9/v1", api_key="sk-none"),
@@ -39,8 +39,10 @@ def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_afte
         "answers": lambda: answers.answer("why?"),
         "search": lambda: search.search("why?"),
         "manuals": lambda: manuals.ls(LsRequest("manuals")),
+        "hits": lambda: manuals.hits_with_passages(HitsRequest(found[0], "unscanned")),
     }[kind]
     refused: list[NotUnderTrio] = []
+    found: list[str] = []
 
     def second() -> None:
         try:
@@ -50,6 +52,9 @@ def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_afte
 
     async def first() -> None:
         with trio.fail_after(SECONDS):
+            if kind == "hits":
+                (tmp_path / "shop").mkdir()
+                found.append((await manuals.find(FindRequest("why", "shop", required_terms=("why",))))["trace_id"])
             await used(use)
             await trio.to_thread.run_sync(second)
 

@@ -654,6 +654,16 @@ async def test_closing_ends_a_build_at_once_and_leaves_nothing_open(root, tmp_pa
         gc.collect()
 
 
+async def test_the_hits_of_a_find_are_gone_when_the_manuals_are_closed(root) -> None:
+    async with opened(root) as manuals:
+        answer = await manuals.find(asked())
+    for kind in ("candidates", "unscanned"):
+        with pytest.raises(ManualsError, match="manuals are closed"):
+            manuals.hits(HitsRequest(answer["trace_id"], kind))
+        with pytest.raises(ManualsError, match="manuals are closed"):
+            await manuals.hits_with_passages(HitsRequest(answer["trace_id"], kind))
+
+
 async def test_closing_does_not_wait_long_for_a_thread_that_hangs(root, monkeypatch) -> None:
     release, reached = threading.Event(), threading.Event()
 
