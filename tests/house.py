@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"),
         "trace_context",
     },
-    "responses_api.http": {"errors", "settings.address"},
+    "responses_api.http": {"errors", "settings.address", "under_trio"},
     "responses_api.request": {
         *("errors", "json_types", "responses_api.parameters"),
         *("settings.model", "settings.address", "settings.time_zone"),

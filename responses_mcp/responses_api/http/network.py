@@ -20,6 +20,7 @@ import trio
 
 from responses_mcp.errors import ConnectionFailed, UnusableReply, causes, exhausted
 from responses_mcp.settings.address import is_loopback
+from responses_mcp.under_trio import interrupts_alone
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 32 * 1024  # at once: what is done with them holds up everything else
@@ -54,7 +55,7 @@ class Network(httpcore.AsyncNetworkBackend):
     ) -> NetworkStream:
         """Look up and connect. Raises `ConnectionFailed`, which names cause and cure."""
         try:
-            with trio.fail_after(CONNECT_TIMEOUT):
+            with interrupts_alone(()), trio.fail_after(CONNECT_TIMEOUT):  # Trio connects from a nursery
                 self._socket = await trio.open_tcp_stream(host, port)
         except trio.TooSlowError as error:
             raise _too_slow(f"{host}:{port}", self.route) from error

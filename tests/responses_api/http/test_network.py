@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import trio
@@ -88,6 +89,18 @@ async def test_what_comes_behind_a_reply_is_never_taken_for_the_next(
         assert len(connected) == 2
     else:
         assert (body, len(connected)) == (b'"right"', 1)
+
+
+async def test_ctrl_c_while_it_connects_comes_out_as_such_and_in_no_group() -> None:
+    class Struck(trio.abc.SocketFactory):
+        def socket(self, *_: object, **__: object) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
+            raise KeyboardInterrupt
+
+    trio.socket.set_custom_socket_factory(Struck())  # for this run of Trio
+    over = await open_connections("http://127.0.0.1:9/v1", limit=1)
+    with pytest.raises(KeyboardInterrupt):
+        await post(over, "http://127.0.0.1:9/v1")
+    await over.aclose()
 
 
 @pytest.mark.parametrize("status", [204, 304])
