@@ -58,9 +58,7 @@ def require_listeners(**listeners: object) -> None:
     """
     for name, each in listeners.items():
         if each is not None and (not callable(each) or iscoroutinefunction(each)):
-            raise BadArgument(
-                f"{name} is not a plain function; pass one that takes a text and is not `async`, or None."
-            )
+            raise BadArgument(f"{name} is not a plain function; pass one that is not `async`, or None.")
 
 
 class OneRun:

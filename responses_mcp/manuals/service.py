@@ -232,6 +232,7 @@ class Manuals:
     async def index(self, manual_id: str, *, on_progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Update the index of one manual; `on_progress` is told how many files are done, and of how many."""
         require_trio()
+        require_listeners(on_progress=on_progress)
         began = trio.current_time()
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         self._updating.require_look(name)
@@ -267,6 +268,7 @@ class Manuals:
         that it refused have vectors, `ManualsError` while another process does the same and where the index, which
         should be in a file, is in memory.
         """
+        require_listeners(on_progress=on_progress)
         name = await self._threads.run(partial(_name_on_disk, manual_id))
         return await self._rebuilding(lambda: self._comparing.fill(name, on_progress or (lambda _: None), most))
 

@@ -419,6 +419,14 @@ async def test_progress_is_told_while_an_index_is_built(root, settled) -> None:
         assert (progress[0], progress[-1]) == ((0, 3), (3, 3))
 
 
+@pytest.mark.parametrize("listener", [trio.sleep, 5])
+async def test_an_on_progress_that_could_be_told_nothing_is_refused(root, listener: Any) -> None:
+    async with opened(root) as manuals:
+        for each in (manuals.index, manuals.embed):
+            with pytest.raises(BadArgument, match=r"^on_progress is not a plain function"):
+                await each("shop", on_progress=listener)
+
+
 async def test_a_manual_that_is_named_by_no_text_is_told(root) -> None:
     async with opened(root) as manuals:
         calls: list[Any] = [manuals.index, manuals.outstanding, manuals.embed]
