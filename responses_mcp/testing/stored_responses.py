@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 import trio
 
@@ -22,6 +22,8 @@ from .items import Body, reasoning
 from .replies import Closed, Ending, Error, Json, Pause, Reply, Step, chunk, event_bytes, last_chunk, stream_head
 
 MOST_RESPONSES = 1000
+MOST_LEVELS = 100
+_NUMBER = re.compile(r"-1|[0-9]{1,9}")
 
 # What a model's page says of its effort. Those of the o-series and from GPT-5 on reason, unless they are for chat; the
 # versions 5.1, 5.2 and 5.4, but for their codex and pro models, only where an effort is asked for.
@@ -171,8 +173,8 @@ class StoredResponses:
         `target` is the path behind ``/responses/``, with its query. Only a response in the background can be cancelled
         or streamed again (the API reference of cancel; its guide to background mode).
         """
-        parts = urlsplit(target)
-        name, _, what = parts.path.partition("/")
+        path, _, asked = target.partition("#")[0].partition("?")
+        name, _, what = path.partition("/")
         response = self._find(unquote(name))
         if response is None:
             return Json(_not_found(unquote(name)), 404)
@@ -181,12 +183,15 @@ class StoredResponses:
             return self._cancel(response) if background else Error(400, "Cannot cancel a synchronous response.")
         if (method, what) != ("GET", ""):
             return Error(404, f"Invalid URL ({method} {target})", code="unknown_url")
-        query = parse_qs(parts.query)
+        query = parse_qs(asked)
         if query.get("stream") == ["true"]:
             if not background:
                 message = "This response cannot be streamed because it was not created with background=true."
                 return Error(400, message, param="stream")
-            return _Following(response, after=int(query.get("starting_after", ["-1"])[0]))
+            after = query.get("starting_after", ["-1"])[0]
+            if not _NUMBER.fullmatch(after):
+                return Error(400, "starting_after is not the number of an event.", param="starting_after")
+            return _Following(response, after=int(after))
         return Json(response.body(trio.current_time()))
 
     def _cancel(self, response: StoredResponse) -> Reply:
@@ -292,14 +297,22 @@ def _object(given: Any) -> Body:
     return cast("Body", given) if isinstance(given, dict) else {}
 
 
-def least_value(schema: Mapping[str, Any], text: str) -> Any:
-    """Return a value that a plain JSON schema admits: what is required, as little as possible, `text` for a text."""
-    if "enum" in schema:
-        return schema["enum"][0]
+def _list(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else []
+
+
+def least_value(schema: Mapping[str, Any], text: str, levels: int = MOST_LEVELS) -> Any:
+    """Return a value that a plain JSON schema admits: what is required, as little as possible, `text` for a text.
+
+    Null where the schema is none that is understood, or has more `levels`.
+    """
+    if choices := _list(schema.get("enum")):
+        return choices[0]
     kinds: Any = schema.get("type", "object")
-    kind = cast("list[str]", kinds)[0] if isinstance(kinds, list) else kinds
-    if kind == "object":
-        properties = schema.get("properties", {})
-        return {name: least_value(properties[name], text) for name in schema.get("required", ()) if name in properties}
-    plain: dict[str, Any] = {"string": text, "integer": 0, "number": 0, "boolean": False, "array": [], "null": None}
-    return plain[kind]
+    kind = next(iter(_list(kinds)), None) if isinstance(kinds, list) else kinds
+    if kind == "object" and levels:
+        required, properties = _list(schema.get("required")), _object(schema.get("properties"))
+        wanted = {name: _object(inner) for name, inner in properties.items() if name in required}
+        return {name: least_value(inner, text, levels - 1) for name, inner in wanted.items()}
+    plain: dict[str, Any] = {"string": text, "integer": 0, "number": 0, "boolean": False, "array": []}
+    return plain.get(kind) if isinstance(kind, str) else None

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import trio
@@ -330,6 +331,46 @@ async def test_with_a_schema_the_text_is_a_value_of_it_and_has_no_annotations() 
 async def test_a_request_whose_fields_are_of_other_kinds_is_answered_all_the_same(wrong: Any) -> None:
     async with serving() as (_, client):
         response_in(await client.ask("why?", model=wrong, text=wrong, reasoning=wrong, include=wrong, tools=wrong))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *[{"type": []}, {"type": ["null", "string"]}, {"type": [3]}, {"type": 3}, {"type": {}}, {"type": "what"}],
+        *[{"enum": []}, {"enum": 3}, {"enum": {}}, {"enum": None}],
+        {"properties": 3, "required": ["x"]},
+        {"properties": {"x": 3}, "required": ["x"]},
+        {"properties": {"x": {}}, "required": 3},
+        {"properties": {"x": {}}, "required": [[], {}]},
+        3,
+    ],
+)
+async def test_a_schema_that_is_none_is_answered_all_the_same(schema: Any) -> None:
+    async with serving() as (_, client):
+        for way in ANY_WAY:
+            response_in(await client.ask("why?", **way, text={"format": {"type": "json_schema", "schema": schema}}))
+
+
+async def test_a_schema_of_many_levels_is_answered_all_the_same() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(450):
+        schema = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    async with serving() as (_, client):
+        response_in(await client.ask("why?", text={"format": {"type": "json_schema", "schema": schema}}))
+
+
+@pytest.mark.parametrize("after", ["abc", "-5", "1.5", "²", "9" * 5000])
+async def test_a_cursor_that_is_no_number_of_an_event_is_refused(after: str) -> None:
+    async with serving() as (_, client):
+        name = (await client.ask("why?", background=True)).json["id"]
+        refused = await get(client, f"{name}?stream=true&starting_after={quote(after)}")
+        assert (refused.status, refused.json["error"]["param"]) == (400, "starting_after")
+
+
+@pytest.mark.parametrize("name", ["//[::1", "%ff", "//x", "?[", "#"])
+async def test_a_name_that_no_response_has_is_not_found(name: str) -> None:
+    async with serving() as (_, client):
+        assert (await get(client, name)).status == 404
 
 
 async def test_a_method_that_nothing_has_is_an_unknown_url() -> None:
