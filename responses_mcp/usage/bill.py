@@ -1,7 +1,7 @@
 """What one call of the API used: counted from each Response that came back, whatever is in it.
 
-A count that is no count, or too large for any call, is 0, so that a server can make a call neither cheaper by a
-negative number nor a sum of ours endless.
+Where a count of tokens is no count, or too large for any call, none of its Response is believed: a server can make a
+call neither cheaper by such a number nor a sum of ours endless.
 """
 
 from __future__ import annotations
@@ -118,9 +118,10 @@ class Bill:
 
         One that was cancelled was worked on, and an error in the stream, which has no id, tells nothing of it.
         """
-        told = _understood(as_object(response.get("usage")))
+        usage = as_object(response.get("usage"))
+        told = _understood(usage)
         if not told:
-            if response.get("status") == "failed" and "id" in response:
+            if response.get("status") == "failed" and "id" in response and not usage:
                 self.not_billed()
             return
         self.not_billed()
@@ -176,7 +177,7 @@ class Bill:
 
 
 def _understood(told: JsonObject) -> JsonObject:
-    """Return what was used, with its counts under the names of the Responses API; nothing where no count is there.
+    """Return what was used, with its counts under the names of the Responses API; nothing where none, or no count, is.
 
     Some servers use the names of chat completions, or floats. What nobody understands was not free.
     """
@@ -187,6 +188,8 @@ def _understood(told: JsonObject) -> JsonObject:
             value = int(value)
         if type(value) is int and 0 <= value <= MOST_TOKENS:
             counts[name] = value
+        elif value is not None and name != "total_tokens":  # which is told as the sum of the others
+            return {}
     return {**told, **counts} if counts else {}
 
 

@@ -96,18 +96,23 @@ def test_what_was_sent_and_never_counted_is_said() -> None:
     assert one.usage.uncounted == 2
 
 
-HOSTILE: list[Any] = [None, True, -1, 1.5, "9", [], {}, float("nan"), MOST_TOKENS + 1, 10**30]
+WRONG: list[Any] = [True, -1, 1.5, "9", [], {}, float("nan"), MOST_TOKENS + 1, 10**30, 2**63, 1e30, 10**400]
+HOSTILE: list[Any] = [None, *WRONG]
 
 
-@pytest.mark.parametrize("value", HOSTILE, ids=repr)
-def test_a_count_that_is_none_counts_nothing(value: Any) -> None:
+@pytest.mark.parametrize("status", ["completed", "failed"])
+@pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:20])
+def test_where_one_count_of_tokens_cannot_be_none_is_told_and_the_call_may_have_cost_something(
+    value: Any, status: str
+) -> None:
     for name in ("input_tokens", "output_tokens"):
-        found = used(bodies.response([], usage={**COUNTS, name: value}))
-        assert getattr(found, name) == 0
-        assert found.cost_usd is not None
-        assert found.cost_usd >= 0
-        assert 0 <= found.cached_tokens <= found.input_tokens
-        assert 0 <= found.reasoning_tokens <= found.output_tokens
+        found = used(bodies.response([], status=status, usage={**COUNTS, name: value}))
+        assert found.as_json() == {"attempts": 1, "uncounted_attempts": 1}
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:20])
+def test_a_count_that_is_none_counts_nothing(value: Any) -> None:
+    assert used(bodies.response([], usage={**COUNTS, "total_tokens": value})).total_tokens == 1200
     for details in ({"cached_tokens": value}, value):
         assert used(bodies.response([], usage={**COUNTS, "input_tokens_details": details})).cached_tokens == 0
     for tool_usage in ({"web_search": {"num_requests": value}}, {"web_search": value}, value):
