@@ -119,8 +119,8 @@ class Research:
         self._said = _Last[Conversation](_MOST_DONE)  # in runs of this process
         self._questions = _Last[str](_MOST_LISTED)  # of this process, for the list
         self._masked = _Last[Mapping[str, int]](_MOST_LISTED)  # what was, in questions of this process
-        self._turns = trio.CapacityLimiter(settings.research.max_running)
-        self._line: dict[str, None] = {}  # ids that wait for their turn, in order
+        self._line: dict[str, trio.Event] = {}  # ids that wait for their turn, in the order in which they were asked
+        self._places = settings.research.max_running  # that are free
         self._beginning: dict[str, bool] = {}  # ids of runs that are being added, and whether nobody wants them now
         self._left: list[Run] = []  # at the end, without having ended
         self._lapsed: dict[str, tuple[float, float]] = {}  # leases that are over, and since when we know
@@ -290,6 +290,8 @@ class Research:
         async def begin() -> str:
             try:
                 row = await keeper.use(partial(add, besides=self._over()))
+                if row is not None and row.id != new.id:
+                    self._leave_line(new.id)
                 while row is not None and row.id != new.id and await self._does_not_go_on(row, keeper):
                     row = await keeper.use(partial(add, besides=self._over()))
                 if row is not None and row.id == new.id:
@@ -306,9 +308,13 @@ class Research:
                 return new.id if row is None else row.id
             finally:
                 del self._beginning[new.id]
+                if new.id not in self._runs:
+                    self._leave_line(new.id)
 
         await trio.lowlevel.checkpoint_if_cancelled()
         self._beginning[new.id] = False
+        if in_line:  # now, as nobody knows in which order tasks go on
+            self._line[new.id] = trio.Event()
         try:
             return await self._seen_through(begin)
         except trio.Cancelled:  # a run that nobody wants is never asked for
@@ -558,23 +564,35 @@ class Research:
         finally:
             if run.done is None and run.owned:
                 self._left.append(run)
-            self._line.pop(run_id, None)
+            self._leave_line(run_id)
             del self._runs[run_id]
             run.announce()  # whoever waits looks where it is now
 
     async def _turn(self, run: Run) -> None:
         """Wait until fewer than `research.max_running` runs of this process are on their way."""
-        self._stand_in_line(run)
-        try:
-            await self._turns.acquire_on_behalf_of(run)
-        finally:
-            del self._line[run.row.id]
-        run.when_over(partial(self._turns.release_on_behalf_of, run))
+        self._call_first()
+        await self._line[run.row.id].wait()
+        self._places -= 1
+        run.when_over(self._give_place_back)
+        self._leave_line(run.row.id)
         run.wait_in_line(None)
 
+    def _call_first(self) -> None:
+        """Tell the first in line that it may go on: it alone takes a place, and then the next is the first."""
+        if self._places and self._line:
+            next(iter(self._line.values())).set()
+
+    def _give_place_back(self) -> None:
+        self._places += 1
+        self._call_first()
+
+    def _leave_line(self, run_id: str) -> None:
+        self._line.pop(run_id, None)
+        self._call_first()
+
     def _stand_in_line(self, run: Run) -> None:
-        self._line.setdefault(run.row.id)
-        if len(self._line) > self._turns.available_tokens:
+        self._line.setdefault(run.row.id, trio.Event())
+        if (self._place_of(run.row.id) or 0) >= self._places:
             run.wait_in_line(lambda: self._place_of(run.row.id))
 
     def _place_of(self, run_id: str) -> int | None:

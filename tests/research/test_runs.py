@@ -33,7 +33,7 @@ from responses_mcp.errors import (
 )
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import RunsFile
-from responses_mcp.research.service import open_research
+from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
@@ -714,6 +714,31 @@ async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(
     asked = [asked.json["input"].split("\n")[0] for asked in upstream.of("ask")]
     assert asked == ["question 0", "question 2", "question 3"]
     assert upstream.open == 0
+
+
+async def test_runs_wait_in_the_order_in_which_they_were_asked_for_also_at_once_and_beside_another_server(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    called: dict[str, list[str]] = {"one": [], "two": []}
+
+    async def ask(research: Research, name: str, number: int) -> None:
+        called[name].append(query := f"{name} {number}?")
+        await research.start(query)
+
+    one, two = slow(), slow()
+    async with (
+        researching(one, tmp_path, max_running=1) as first,
+        researching(two, tmp_path, max_running=1) as second,
+        trio.open_nursery() as nursery,
+    ):
+        for _ in range(4):  # Trio runs the tasks of a moment in any order, also backwards
+            for number in range(5):
+                nursery.start_soon(ask, first, "one", len(called["one"]) + number)
+                nursery.start_soon(ask, second, "two", len(called["two"]) + number)
+            await trio.sleep(1)
+        await trio.sleep(1000)
+    for name, upstream in (("one", one), ("two", two)):
+        assert [asked.json["input"].split("\n")[0] for asked in upstream.of("ask")] == called[name]
 
 
 # Cancelling
