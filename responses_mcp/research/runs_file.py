@@ -172,9 +172,10 @@ class RunsFile:
         now = self._clock()
         # Without its digest nobody joins it: its question was never sent, and has gone with its owner.
         unasked = f"CASE state WHEN '{State.QUEUED.value}' THEN '' ELSE digest END"
+        going_on = f"CASE state WHEN '{State.ENDED.value}' THEN '{State.POLLING.value}' ELSE state END"
         with self._writing() as connection:
             taken = connection.execute(
-                f"UPDATE run SET owner = ?, leased_until = ?, digest = {unasked} "  # noqa: S608
+                f"UPDATE run SET owner = ?, leased_until = ?, digest = {unasked}, state = {going_on} "  # noqa: S608
                 f"WHERE id = ? AND status IS NULL AND {_FREE}",
                 (owner, now + LEASE_SECONDS, run_id, *_free(now)),
             )
@@ -278,8 +279,9 @@ class RunsFile:
         )
 
 
-# A lease that ends far in the future was written by a clock that has been set back since.
-_FREE: Final = "(owner IS NULL OR leased_until <= ? OR leased_until > ?)"
+# A lease that ends far in the future was written by a clock that has been set back since. A run that has ended has no
+# owner who works on it, though its row need not say how it ended.
+_FREE: Final = f"(owner IS NULL OR leased_until <= ? OR leased_until > ? OR state = '{State.ENDED.value}')"
 
 
 def _free(now: float) -> tuple[float, float]:
@@ -333,10 +335,11 @@ def _row(values: tuple[Any, ...]) -> Row | None:
     )
     if not ours:
         return None
+    if named["status"] is None and named["state"] is State.ENDED:
+        named["state"] = State.POLLING
+        named["owner"] = None
     if named["status"] is None and named["response_id"] is None and named["state"] in _WITH_ID:
         named["state"] = State.ASKING  # nobody can tell what became of it
-    elif named["status"] is None and named["state"] is State.ENDED:
-        named["state"] = State.POLLING
     for name in _FLAGS:
         named[name] = bool(named[name])
     return Row(**named)

@@ -768,6 +768,20 @@ async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_to
         assert [each["status"] for each in await research.list()] == ["completed"]
 
 
+async def test_a_run_that_has_ended_and_whose_row_does_not_say_how_is_waited_for_by_nobody(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    async with researching(upstream, tmp_path) as research:
+        run = await research.start("why?")
+        assert (await ended(research, run)).status == "completed"
+        in_file(tmp_path, "UPDATE run SET status = NULL, id = 'run_2' WHERE state = 'ended'")
+        began = trio.current_time()
+        assert (await research.cancel("run_2")).status == "completed"
+        assert trio.current_time() - began <= 1
+    assert len(upstream.of("ask")) == 1
+
+
 @pytest.mark.parametrize("store", [True, False])
 async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
     autojump_clock: MockClock, store: bool, tmp_path: Path
