@@ -212,7 +212,7 @@ class ResponsesApi:
         path = f"{_path_of(response_id)}?stream=true{start}&include_obfuscation=false"
 
         def ended(reader: ReplyReader) -> JsonObject:
-            return as_response(reader.response(from_start=False), self.redact.known)
+            return as_response(reader.response(from_start=after < 0), self.redact.known)
 
         return await self._ask(
             path, None, ended, on_place=on_place, on_phase=on_phase, on_text=on_text, seconds=seconds

@@ -42,6 +42,11 @@ GONE: Final = (
     f"The API no longer knows the response, so the answer is lost, though it may have been paid for. {KEPT_SO_LONG}"
 )
 
+_UNSHOWN: Final = (
+    "The API says that the response has ended, and does not show its answer, which was paid for; asked again, the "
+    "question is paid for again."
+)
+
 IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
 _MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
 _REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
@@ -69,6 +74,7 @@ class Looks:
 
     def __init__(self) -> None:
         self._done = 0
+        self._failures = 0  # in a row, of any kind
         self._not_found = 0
         self._refused_since = math.inf
         self.last: JsonObject = {}
@@ -102,16 +108,19 @@ class Looks:
         self._done += 1
         try:
             found = await api.look_up_run(response_id, seconds=_LOOK if self.last else IDLE)
+            if self.last and found.get("status") is None and not found.get("output"):
+                raise UnusableReply("The API answered a look-up with nothing of the response.")
         except UpstreamError as error:
             self._failed(error)
-            if self.last and (self.is_gone or self.is_refused):
+            if self.last and (self._failures >= _MOST_NOT_FOUND or self.is_refused):
                 return self.last
             raise
-        self._not_found, self._refused_since = 0, math.inf
+        self._failures, self._not_found, self._refused_since = 0, 0, math.inf
         return self.with_last(found)
 
     def _failed(self, error: UpstreamError) -> None:
         now = trio.current_time()
+        self._failures += 1
         self._not_found = self._not_found + 1 if error.status == HTTPStatus.NOT_FOUND else 0
         self._refused_since = min(self._refused_since, now) if _is_final(error) else math.inf
         self.is_gone = self._not_found >= _MOST_NOT_FOUND
@@ -368,8 +377,6 @@ class _Asking:
         while True:
             try:
                 found = await self._looks.look(self._api, self._id or "")
-                if self._looks.has_ended(found):
-                    return found
             except UpstreamError as error:
                 if self._looks.is_gone:  # the 404 is about the request, and names the model
                     raise UnusableReply(GONE, maybe_paid=True) from error
@@ -377,6 +384,11 @@ class _Asking:
                     error.maybe_paid = True
                     raise
                 self._tell("waiting for the API")
+            else:
+                if found is self._looks.last:
+                    raise UnusableReply(_UNSHOWN, maybe_paid=True)
+                if self._looks.has_ended(found):
+                    return found
 
     async def _sending(self) -> None:
         if self._leaving:  # since it was last refused

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import parse_qs, unquote
@@ -298,7 +298,7 @@ def _object(given: Any) -> Body:
 
 
 def _list(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else []
+    return list(cast("Sequence[Any]", given)) if isinstance(given, list) else []
 
 
 def least_value(schema: Mapping[str, Any], text: str, levels: int = MOST_LEVELS) -> Any:

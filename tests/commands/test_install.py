@@ -1143,6 +1143,8 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
         ("npx", ["openai-responses-mcp@latest", "--stdio"]),
         ("cmd", ["/c", "npx", "-y", "openai-responses-mcp@0.8.1", "--stdio"]),
         ("npx.cmd", ["-y", "openai-responses-mcp", "--stdio"]),
+        ("cmd", ["/C", "npx", "openai-responses-mcp", "--stdio"]),
+        ("env", ["DEBUG=1", "node", "/home/me/openai-responses-mcp/dist/index.js"]),
         ("node", ["/home/me/openai-responses-mcp/dist/index.js", "--stdio"]),
         ("node", ["C:\\src\\openai-responses-mcp\\dist\\index.js"]),
     ],
@@ -1160,6 +1162,16 @@ def test_an_entry_of_the_older_program_is_listed_and_named_with_the_command_that
     assert "the older program, which runs on Node" in listed
     assert install(*removal.split()[2:]).out.startswith("openai-responses-mcp was removed from ")
     assert "To take it out" not in install("cursor").err
+
+
+def test_an_entry_that_starts_this_program_by_one_for_node_is_not_taken_for_the_older(
+    install: Install, machine: Machine
+) -> None:
+    arguments = ["-y", "dotenv-cli", "-e", ".env", "--", "/opt/bin/openai-responses-mcp", "--stdio"]
+    put(file_of("cursor", machine), json.dumps({"mcpServers": {"x": {"command": "npx", "args": arguments}}}))
+    listed = install("--list").out
+    assert "starts npx, which is " in listed
+    assert "the older program" not in listed
 
 
 def test_an_entry_of_our_name_whose_command_is_mistyped_is_listed_and_one_of_that_name_without_a_command_is_not(

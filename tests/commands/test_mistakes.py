@@ -120,6 +120,8 @@ from responses_mcp import cli
         ("ask --openai_api_key=sk-canary why", "there is no option --openai_api_key; the key goes into OPENAI_API_KEY"),
         ("ask --apikey sk-canary why", "there is no option --apikey; the key goes into OPENAI_API_KEY"),
         ("ask --OPENAI-KEY sk-canary why", "there is no option --OPENAI-KEY; the key goes into OPENAI_API_KEY"),
+        ("ask --api-keyAbCd1234567890 why", "there is no option --api-key; the key goes into OPENAI_API_KEY"),
+        ("doctor --api_key:AbCd1234567890", "there is no option --api_key; the key goes into OPENAI_API_KEY"),
         ("ask --monkey why", "there is no option --monkey; put -- before words that begin with -"),
         ("manuals find oil --keyword x", "there is no option --keyword; put -- before words that begin with -"),
         ("doctor sk-canary-0123456789abcdef", "unrecognized arguments: [redacted]"),

@@ -21,7 +21,8 @@ from responses_mcp.answers import Answers
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import Profile, RequestSettings, Settings
-from responses_mcp.testing import Closed, Error, Hang, Json, Reply, as_stream, bodies
+from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies
+from responses_mcp.testing.event_stream import stream_events
 from tests.research.upstream import OPENAI, Upstream, asked_and_ended, slow
 
 LONG = 2000.0  # seconds of virtual time
@@ -319,8 +320,14 @@ def without(*names: str) -> Json:
         [Json({**LEFT_OUT, "status": "in_progress"}), Json({**LEFT_OUT, "status": "in_progress"}), Json(WHOLE)],
         [Error(404), Json(WHOLE)],
         [Hang(), Json(WHOLE)],
+        [Json({"id": WHOLE["id"], "object": "response"}), Json(WHOLE)],
+        [Json({"id": WHOLE["id"], "status": None}), Json(WHOLE)],
+        [Json({"id": WHOLE["id"], "output": []}), Json(WHOLE)],
     ],
-    ids=["at once", "no status", "no more", "no usage", "empty usage", "not yet", "not known yet", "silence"],
+    ids=[
+        *("at once", "no status", "no more", "no usage", "empty usage", "not yet", "not known yet", "silence"),
+        *("an id alone", "empty status", "no status and no output"),
+    ],
 )
 async def test_an_answer_that_the_last_event_leaves_out_is_looked_up_and_what_that_alone_told_holds(
     autojump_clock: MockClock, tmp_path: Path, looks: list[Reply], by_run: bool
@@ -339,7 +346,7 @@ async def test_an_answer_that_the_last_event_leaves_out_is_looked_up_and_what_th
 
 
 @pytest.mark.parametrize("by_run", [False, True], ids=["call", "run"])
-@pytest.mark.parametrize("look", [Json(LEFT_OUT), Error(404), Error(403)])
+@pytest.mark.parametrize("look", [Json(LEFT_OUT), Error(404), Error(403), Error(500), Error(501)])
 async def test_an_answer_that_is_left_out_and_cannot_be_looked_up_is_told_with_what_it_used(
     autojump_clock: MockClock, tmp_path: Path, look: Reply, by_run: bool
 ) -> None:
@@ -352,8 +359,24 @@ async def test_an_answer_that_is_left_out_and_cannot_be_looked_up_is_told_with_w
             with pytest.raises(UnusableReply) as caught:
                 await asking(upstream).answer("why?")
             usage = caught.value.usage
+            if isinstance(look, Error):  # nobody knows what it was
+                assert "has ended, and does not show its answer, which was paid for" in str(caught.value)
+                assert caught.value.maybe_paid
     assert usage is not None
     assert (usage["total_tokens"], len(upstream.of("ask"))) == (9245, 1)
+
+
+async def test_a_text_that_was_told_from_its_beginning_is_the_answer_where_the_last_event_leaves_it_out(
+    autojump_clock: MockClock,
+) -> None:
+    events = stream_events(WHOLE)
+    events[-1] = {**events[-1], "response": LEFT_OUT}
+    upstream = Upstream(script=[Sse(events[:5], ending="cut"), Sse(events), *[Error(404)] * 9])
+    told: list[str] = []
+    with trio.fail_after(LONG):
+        answer = await asking(upstream).answer("why?", on_text=told.append)
+    assert answer.text
+    assert upstream.kinds == ["ask", "stream"]
 
 
 @pytest.mark.parametrize(
@@ -391,7 +414,7 @@ async def test_a_look_that_shows_an_answer_and_names_no_status_ends_a_call_whose
 ) -> None:
     upstream = slow(cut_after=3)
     looked_up = without("status")
-    upstream.stored.answer = lambda _, target: Closed() if "stream" in target else looked_up  # type: ignore[method-assign]
+    upstream.stored.answer = lambda method, target: Closed() if "stream" in target else looked_up  # type: ignore[method-assign]
     with trio.fail_after(60):
         assert (await asking(upstream).answer("why?")).text
     assert upstream.kinds == ["ask", "stream", "look"]

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -32,6 +32,7 @@ _MODULE: Final = "responses_mcp"
 _WORKSPACE: Final = "${workspaceFolder"  # } or :NAME}
 _CONTAINERS: Final = ("docker", "podman")
 _NODE: Final = ("node", "npx", "npm", "pnpm", "yarn", "bun", "bunx")
+_RUN_A_PACKAGE: Final = ("dlx", "exec", "x")  # commands of those
 _BUILT: Final = re.compile(rf"[/\\]{NAME}[/\\]dist[/\\]index\.js$")  # the older program's, in a checkout
 _WITH_LOCAL: Final = "claude-code"
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
@@ -103,8 +104,15 @@ class Installed(NamedTuple):
     @property
     def is_predecessor(self) -> bool:
         """Whether it starts the older program of this name, which runs on Node."""
-        words = self.command[2 if self.command[1:2] == ["/c"] else 0 :]  # behind `cmd /c`, as Windows needs it
-        return _is_ours(words) and _program(words[0]) in _NODE
+        words = self.command
+        if _program(words[0]) == "cmd" and words[1:2] in (["/c"], ["/C"]):  # as Windows needs it
+            words = words[2:]
+        elif _program(words[0]) == "env":
+            words = [word for word in words[1:] if "=" not in word]
+        if not words or _program(words[0]) not in _NODE:
+            return False
+        started = (word for word in words[1:] if not word.startswith("-") and word not in _RUN_A_PACKAGE)
+        return _is_ours([*islice(started, 1)])
 
     @property
     def options(self) -> dict[str, str | None]:
