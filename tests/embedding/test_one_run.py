@@ -67,6 +67,7 @@ def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_afte
     later.join(SECONDS)
     assert not later.is_alive()
     assert len(refused) == 1
+    trio.run(manuals.aclose)
 
 
 def test_research_belongs_to_the_run_that_opened_it_also_before_its_first_use(tmp_path: Path) -> None:
