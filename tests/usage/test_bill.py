@@ -1,9 +1,12 @@
 """What a call used: read from Responses of any shape, and added up over its attempts."""
 
+import json
 from typing import Any
 
 import pytest
 
+from responses_mcp.json_types import as_object
+from responses_mcp.responses_api.response.streaming import decode
 from responses_mcp.settings import ModelPrice
 from responses_mcp.testing import bodies
 from responses_mcp.usage.bill import MOST_TOKENS, Bill, Usage
@@ -108,6 +111,13 @@ def test_where_one_count_of_tokens_cannot_be_none_is_told_and_the_call_may_have_
     for name in ("input_tokens", "output_tokens"):
         found = used(bodies.response([], status=status, usage={**COUNTS, name: value}))
         assert found.as_json() == {"attempts": 1, "uncounted_attempts": 1}
+
+
+@pytest.mark.parametrize("written", ["9" * 400, "-" + "9" * 400, "1e999"], ids=lambda text: text[:5])
+def test_a_count_that_no_number_of_ours_holds_is_not_told_as_none(written: str) -> None:
+    body = json.dumps(bodies.response([], usage=COUNTS)).replace("1000", written)
+    found = used(as_object(decode(body.encode())))
+    assert found.as_json() == {"attempts": 1, "uncounted_attempts": 1}
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: repr(value)[:20])

@@ -159,7 +159,7 @@ def _nothing(_: str) -> None:
 
 
 def _integer(digits: str) -> int:
-    return int(digits) if len(digits) <= _LONGEST_NUMBER else 0
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else -1  # which is no count of anything
 
 
 class ResponseStream:
