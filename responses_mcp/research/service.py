@@ -571,10 +571,12 @@ class Research:
     async def _turn(self, run: Run) -> None:
         """Wait until fewer than `research.max_running` runs of this process are on their way."""
         self._call_first()
-        await self._line[run.row.id].wait()
-        self._places -= 1
-        run.when_over(self._give_place_back)
-        self._leave_line(run.row.id)
+        try:
+            await self._line[run.row.id].wait()
+            self._places -= 1
+            run.when_over(self._give_place_back)
+        finally:  # who is cancelled in line stands in nobody's way
+            self._leave_line(run.row.id)
         run.wait_in_line(None)
 
     def _call_first(self) -> None:
