@@ -21,7 +21,6 @@ SERVER: Final = (*OF_SERVER, "--config", "--debug")
 _DASHES: Final = "\u2010\u2011\u2013\u2014\u2015\u2212\u30fc\uff0d\uff70"
 _BLANKS: Final = re.compile("[\u00a0\u3000]")
 _OF_KEY: Final = re.compile(r"(?i)(?:^|[-_]|api|openai)key$")
-_KEY_GLUED: Final = re.compile(r"(?i)(?<=key)\W?\w{8,}$")  # the value of an option that is none
 OF_SECRET: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd)$")
 """Finds the name of a variable or an option that holds a secret."""
 _SHORTEST_SECRET: Final = 8  # characters; one that is shorter may be a word of any message
@@ -166,7 +165,9 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
     name = word.partition("=")[0]
     if name in OF_SERVER:
         return f"leave {name} out, which is for a server"
-    name = _KEY_GLUED.sub("", name)
+    named, key, glued = name.lower().partition("key")
+    if key and len(glued) > _SHORTEST_SECRET:  # the value of an option that is none
+        name = name[: len(named) + len(key)]
     if _OF_KEY.search(name):
         return f"there is no option {name}; the key goes into OPENAI_API_KEY"
     longer = [each for each in options if each.startswith(f"-{word}" if len(word) == 2 else name)]
