@@ -35,8 +35,6 @@ _MOST_NODES: Final = 2_000  # of a setting that is a tree
 _MOST_UNKNOWN: Final = 100_000  # nodes below keys that are not known
 _MOST_LEVELS: Final = 8
 
-_GLUED: Final = re.compile(r"\w+:\S")  # a name and its value
-
 _TAG: Final = "tag:yaml.org,2002:"
 _TRUE: Final = frozenset({"yes", "true", "on"})
 _FALSE: Final = frozenset({"no", "false", "off"})
@@ -156,14 +154,14 @@ class _Walk:
             return
         plain = _plain(node)
         if plain is not None:
+            name, glued, _ = str(plain).partition(":")
+            is_setting = glued and f"{key}.{name}" in BY_KEY
             self._problem(
                 Raw(key, quoted=False),
                 ": expected a mapping of settings, got ",
                 *described(plain),
                 line=line,
-                cure="put a blank behind the colon"
-                if _GLUED.match(str(plain))
-                else "indent its settings below it or remove it",
+                cure="put a blank behind the colon" if is_setting else "indent its settings below it or remove it",
             )
         elif profile:
             self.values[key] = Given(None, line)

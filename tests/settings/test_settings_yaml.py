@@ -138,6 +138,7 @@ DEEP = "config file: expected a few levels, got far too many (from FILE); flatte
         ("server: 5\n", (f"server{SECTION}5 (a number) (from FILE line 1); indent its settings below it or remove it.",)),
         ("search: {defaults: [a]}\n", (f"search.defaults{SECTION}a list (",)),
         ("search: {defaults: text}\n", (f'search.defaults{SECTION}"text" (',)),
+        ("request: localhost:8080\n", (f"request{SECTION}", "; indent its settings below it or remove it.")),
         ("request:\n  timeout_ms:600000\n", (f"request{SECTION}", "(from FILE line 1); put a blank behind the colon.")),
         ("[" * 100_000, (DEEP,)),
         ("a: " + "[" * 5_000 + "]" * 5_000, (DEEP,)),
