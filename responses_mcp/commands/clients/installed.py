@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -112,7 +112,7 @@ class Installed(NamedTuple):
         if not words or _program(words[0]) not in _NODE:
             return False
         started = (word for word in words[1:] if not word.startswith("-") and word not in _RUN_A_PACKAGE)
-        return _is_ours([*islice(started, 1)])
+        return _is_ours([next(started, "")])
 
     @property
     def options(self) -> dict[str, str | None]:

@@ -158,7 +158,7 @@ class ReplyReader:
         return response
 
     def response(self, *, from_start: bool = True) -> JsonObject:
-        """Return the Response object, in whatever state it is; see `StreamReader.response` for `from_start`.
+        """Return the Response object, in whatever state it is; see `ResponseStream.response` for `from_start`.
 
         Raises `UpstreamError` where there is none.
         """
