@@ -20,6 +20,7 @@ from urllib.parse import quote
 log = logging.getLogger(__name__)
 
 _TRIES: Final = 3
+_POLL_SECONDS: Final = 0.01
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 
 
@@ -98,7 +99,7 @@ class StateFile:
         connection.execute("PRAGMA synchronous = NORMAL")
         if self._version(connection) == self.version:
             return
-        connection.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead(connection)
         connection.execute("BEGIN IMMEDIATE")
         with connection:  # which commits, or rolls back
             version = self._version(connection)  # another process may have been quicker
@@ -107,6 +108,20 @@ class StateFile:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {self.application_id}")
             connection.execute(f"PRAGMA user_version = {self.version}")
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        # For this one change SQLite does not wait itself: of two that would make it at the same moment it refuses one.
+        until = time.monotonic() + self.patience
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                is_locked = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_locked or time.monotonic() >= until:
+                    raise
+            else:
+                return
+            time.sleep(_POLL_SECONDS)
 
     def _version(self, connection: sqlite3.Connection) -> int:
         """Return the version of the tables, 0 if there are none; raise sqlite3.DatabaseError if something else is."""

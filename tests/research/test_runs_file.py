@@ -188,6 +188,15 @@ def test_many_at_once_agree_on_one(use: Callable[[RunsFile], Row | None], file: 
     assert len({each.owner if each.id == "run_1" else each.id for each in found if each is not None}) == 1
 
 
+def test_a_new_file_waits_for_another_process_that_makes_it(file: RunsFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("time.sleep", lambda _: other.rollback())
+        file.add(row(), join=True)
+    assert [each.id for each in file.recent("mine", 10)] == ["run_1"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
 def test_only_their_owner_can_read_folder_and_file(file: RunsFile) -> None:
     file.add(row(), join=True)
