@@ -129,7 +129,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manuals.results",
     },
     "research": {
-        *("under_trio", "errors", "json_types", "outgoing", "redaction", "sanitization"),
+        *("under_trio", "errors", "json_types", "outgoing", "redaction", "sanitization", "trace_context"),
         *("settings.model", "settings.system_policy", "settings.time_zone", "responses_api", "state_file", "usage"),
     },
     "configured": {

@@ -144,6 +144,14 @@ async def test_an_answer_after_failures_is_the_answer(autojump_clock: MockClock,
     assert len({sent.body for sent in stub.sent}) == 1
 
 
+async def test_a_response_that_failed_and_says_what_it_used_is_not_paid_for_again(autojump_clock: MockClock) -> None:
+    used = bodies.searched()["usage"]
+    api, stub = stub_api(ok({**bodies.failed(), "usage": used}), ok({"id": "resp_2"}))
+    with pytest.raises(ServiceFailed, match="not repeated, as it may have been paid for") as caught:
+        await api.create({}, dict)
+    assert (caught.value.retryable, caught.value.maybe_paid, len(stub.sent)) == (False, True, 1)
+
+
 STREAM = as_stream(bodies.searched())
 
 
@@ -153,6 +161,7 @@ STREAM = as_stream(bodies.searched())
         (Error(503), ServiceFailed, 2),
         (Html(502), ServiceFailed, 2),
         (Json(bodies.failed()), ServiceFailed, 2),
+        (Json({**bodies.failed(), "usage": {"total_tokens": 0}}), ServiceFailed, 2),
         (Error(400), RequestRefused, 1),
         (Raw(b"", 302, {"location": "https://elsewhere.example/"}), RequestRefused, 1),
         (Raw(b""), UnusableReply, 1),

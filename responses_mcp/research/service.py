@@ -55,6 +55,7 @@ from responses_mcp.responses_api.request.question import (
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for
+from responses_mcp.trace_context import TRACE
 from responses_mcp.under_trio import OneRun, interrupts_alone, require_listeners, require_trio
 from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.meter import Caller, Meter
@@ -122,6 +123,7 @@ class Research:
         self._line: dict[str, trio.Event] = {}  # ids that wait for their turn, in the order in which they were asked
         self._places = settings.research.max_running  # that are free
         self._beginning: dict[str, bool] = {}  # ids of runs that are being added, and whether nobody wants them now
+        self._unadded = _Last[bool](_MOST_LISTED)  # ids whose rows a slow disk may write when they are given up
         self._left: list[Run] = []  # at the end, without having ended
         self._lapsed: dict[str, tuple[float, float]] = {}  # leases that are over, and since when we know
         self._looking_after = False
@@ -285,7 +287,7 @@ class Research:
             return self._meter.call(caller, profile, on_phase=tell, call_id=new.id)
 
         def add(file: RunsFile, besides: set[str]) -> Row | None:
-            return None if self._beginning[new.id] else file.add(new, join=join, besides=besides)
+            return None if self._beginning.get(new.id, True) else file.add(new, join=join, besides=besides)
 
         async def begin() -> str:
             try:
@@ -306,6 +308,9 @@ class Research:
                     if self._beginning[new.id]:
                         run.cancel()
                 return new.id if row is None else row.id
+            except RunsFileUnusable:
+                self._unadded[new.id] = True
+                raise
             finally:
                 del self._beginning[new.id]
                 if new.id not in self._runs:
@@ -328,7 +333,7 @@ class Research:
         """Return the runs that have ended, or soon will, though the file need not say so."""
         unwanted = {run_id for run_id, given_up in self._beginning.items() if given_up}
         ended = {run_id for run_id, run in self._runs.items() if run.cancelled or run.done is not None}
-        return unwanted | ended | set(self._done)
+        return unwanted | ended | set(self._done) | set(self._unadded)
 
     async def _does_not_go_on(self, row: Row, keeper: Keeper) -> bool:
         """Tell whether a run that was to be joined is over by now, or in line with an owner that may be gone.
@@ -603,6 +608,7 @@ class Research:
     @trio.lowlevel.enable_ki_protection
     async def _look_after(self, keeper: Keeper) -> None:
         """Take over runs that nobody owns, now and then, and forget old ones."""
+        TRACE.set({})  # they are of other calls than the one that came first
         while True:
             try:
                 orphans = await keeper.use(lambda file: file.orphans(self._account))

@@ -50,6 +50,7 @@ _UNSHOWN: Final = (
 IDLE: Final = 180.0  # seconds without an event, after which a stream is given up
 _MOST_NOT_FOUND: Final = 4  # in a row: the API may not know a response at once in all places
 _REFUSED_FOR: Final = 60.0  # seconds: a gateway may refuse for a moment what it lets through later
+_MOST_LEFT_OUT: Final = 2  # times, by the last event and by the look right behind it, that a later look may mend
 _FIRST_WAIT: Final = 2.0  # seconds between two looks, growing
 _LONGEST_WAIT: Final = 10.0
 _ABOUT_IT: Final = re.compile(r"\b(?:background|store)\b", re.IGNORECASE)  # in a message that names no parameter
@@ -77,19 +78,21 @@ class Looks:
         self._failures = 0  # in a row, of any kind
         self._not_found = 0
         self._refused_since = math.inf
+        self._left_out = 0
         self.last: JsonObject = {}
         self.is_gone = False
         self.is_refused = False
 
     def has_ended(self, response: JsonObject, *, unsaid: str | None = None, kept: bool = True) -> bool:
-        """Tell whether a Response has ended and, if it is `kept`, shows its answer, or leaves it out once more.
+        """Tell whether a Response has ended and, if it is `kept`, shows its answer, or leaves it out again and again.
 
         One that names no status is `unsaid`, or has its answer: others may say nothing of the response.
         """
         status = response.get("status", unsaid or ("completed" if response.get("output") else None))
-        if kept and not self.last and response.get("status") in WITH_ANSWER and not response.get("output"):
-            self.last = response
-            return False
+        if kept and response.get("status") in WITH_ANSWER and not response.get("output"):
+            self.last = self.last or response
+            self._left_out += 1
+            return self._left_out > _MOST_LEFT_OUT
         return status in ENDED
 
     def with_last(self, response: JsonObject) -> JsonObject:
@@ -193,26 +196,30 @@ async def create_in_background(
     which the id of one that was just asked for may still come. `on_text` is told a text from its beginning again where
     the stream broke. Raises `UpstreamError`.
     """
-    refused: int | None = None
-    if body["model"] not in api.without_background:
-        asking = _Asking(api, body, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+
+    async def ask_without() -> T:
+        return await api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+
+    if body["model"] in api.without_background:
+        return await ask_without()
+    asking = _Asking(api, body, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+    with trio.move_on_after(api.timeout_ms / 1000):
         try:
-            with trio.move_on_after(api.timeout_ms / 1000):
-                return read(await asking.response())
+            return read(await asking.response())
         except UpstreamError as error:
             if asking.sent or not is_without_background(error):  # one that was taken is not asked a second time
                 raise
             refused = error.status
-        else:
-            raise DeadlineExceeded(
-                f"No answer within {api.timeout_ms / 1000:g} s{asking.became}; raise request.timeout_ms "
-                "(OPENAI_API_TIMEOUT), lower reasoning_effort in the profile, or ask for less.",
-                code="timeout",
-                maybe_paid=asking.sent,
-            )
-    answer = await api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
-    note_without_background(api, body["model"], refused)
-    return answer
+        asking.sent = True  # in another way
+        answer = await ask_without()
+        note_without_background(api, body["model"], refused)
+        return answer
+    raise DeadlineExceeded(
+        f"No answer within {api.timeout_ms / 1000:g} s{asking.became}; raise request.timeout_ms "
+        "(OPENAI_API_TIMEOUT), lower reasoning_effort in the profile, or ask for less.",
+        code="timeout",
+        maybe_paid=asking.sent,
+    )
 
 
 class _Asking:
@@ -398,6 +405,8 @@ class _Asking:
 
     def _may_repeat(self, error: UpstreamError) -> bool:
         self.sent = not is_unpaid(error)
+        if self.sent:  # so it is worded, and told to who would ask again
+            error.maybe_paid, error.retryable = True, False
         self._idle.deadline = math.inf
         return not self._leaving and is_repeatable(error)
 

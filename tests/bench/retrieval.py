@@ -43,7 +43,8 @@ STARTS = 5  # of the server, in every round, with and without manuals
 FINDS = 200  # at least so many before memory is read
 CHANGES = 5
 CANCELS = 15
-STALE = 2.1  # seconds; a change must be seen by a find that starts so much later
+STALE = 2.1  # seconds; a change must be seen by a find that starts so much later, or so many times as a look takes
+LOOKS_APART = 21
 LARGE = 43_000_000  # bytes
 PATIENCE = {"time_ms": 600_000}  # for a find that waits for the whole index
 
@@ -225,7 +226,7 @@ async def changes(server: Watched, values: Figures, gold: GoldQuery, manual: Pat
         look.append(1000 * (await server.call("manual_find", find(gold, use_cache=False)))[1])
         word = f"bench{secrets.token_hex(6)}"
         replace(file, before + f"\n\n## {word}\n\n{word}\n".encode())
-        await trio.sleep(STALE)
+        await trio.sleep(max(STALE, LOOKS_APART * look[-1] / 1000))
         asked = {"query": word, "manual_id": gold.manual_id, "required_terms": [word], "use_cache": False}
         answer, seconds = await server.call("manual_find", {**asked, "inline_hits": {}})
         change.append(1000 * seconds)

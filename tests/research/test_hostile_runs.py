@@ -24,9 +24,11 @@ from responses_mcp.research.runs_file import FILE, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api import background
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
 from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, RequestSettings, UsageSettings
 from responses_mcp.testing import Error, Hang, Json, Reply, Sse, as_stream, bodies
 from responses_mcp.testing.items import message, output_text
+from responses_mcp.trace_context import TRACE
 from responses_mcp.usage.bill import Usage
 from responses_mcp.usage.ledger import Entry, Ledger, read_ledger
 from responses_mcp.usage.meter import Caller, Meter
@@ -401,6 +403,55 @@ async def test_who_gives_up_while_a_run_is_taken_over_leaves_it_to_go_on(
         before = len(upstream.asked)
         await trio.sleep(3)
         assert len(upstream.asked) > before
+
+
+async def test_what_is_asked_about_runs_of_others_belongs_to_no_call_s_trace(
+    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_for(tmp_path)
+    settings = replace(settings, request=replace(settings.request, propagate_trace=True))
+    upstream = slow(30.0)
+    async with researching(upstream, tmp_path, settings=settings) as other:
+        await other.wait_for_id(await other.start("why?"), 10)
+    traces: list[object] = []
+    send = upstream.send
+
+    async def noted(request: Request, reader: Reader, make_room: MakeRoom) -> None:
+        traces.append(TRACE.get())
+        await send(request, reader, make_room)
+
+    monkeypatch.setattr(upstream, "send", noted)
+    async with researching(upstream, tmp_path, settings=settings) as research, trio.open_nursery() as nursery:
+
+        async def call() -> None:
+            TRACE.set({"baggage": "user=alice"})
+            await research.list()
+
+        nursery.start_soon(call)
+        await trio.sleep(100)
+    assert traces
+    assert not any(traces)
+
+
+async def test_a_row_that_a_slow_disk_wrote_when_its_run_was_given_up_is_joined_by_nobody(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    upstream = slow()
+    uses = 0
+
+    async def slowly(work: Callable[[], Any]) -> Any:
+        nonlocal uses
+        uses += 1
+        done = await at_once(work)
+        await trio.sleep(6 if uses == 2 else 0)  # the first use looks for runs without an owner
+        return done
+
+    async with researching(upstream, tmp_path, in_thread=slowly) as research:
+        with pytest.raises(RunsFileUnusable, match="in time"):
+            await research.start("why?")
+        assert in_file(tmp_path, "SELECT state FROM run") == [("queued",)]
+        view = await ended(research, await research.start("why?"))
+        assert (view.status, upstream.kinds) == ("completed", ["ask"])
 
 
 @pytest.mark.parametrize("on_exit", ["keep", "cancel"])

@@ -62,11 +62,12 @@ class Upstream:
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         await make_room()
         await request.on_send()
-        self.asked.append(self._read(request))
+        asked = self._read(request)
+        self.asked.append(asked)
         self.open += 1
         try:
             await trio.lowlevel.checkpoint()
-            await self._play(self._reply(self.asked[-1]), reader)
+            await self._play(self._reply(asked), reader)
         finally:
             self.open -= 1
 

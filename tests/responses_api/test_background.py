@@ -9,6 +9,7 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -110,9 +111,18 @@ async def test_an_id_that_never_came_is_a_failure_that_was_not_repeated(autojump
 async def test_what_may_be_worked_on_behind_a_failure_is_not_repeated(autojump_clock: MockClock, failure: Any) -> None:
     upstream = slow()
     upstream.script = [failure]
-    with trio.fail_after(LONG), pytest.raises(UpstreamError):
+    with trio.fail_after(LONG), pytest.raises(UpstreamError, match="may have been paid for") as caught:
         await asking(upstream).answer("why?")
     assert upstream.kinds == ["ask"]
+    assert (caught.value.retryable, caught.value.maybe_paid) == (False, True)
+
+
+async def test_the_time_of_a_call_holds_with_and_without_background_mode_together(autojump_clock: MockClock) -> None:
+    upstream = slow()
+    upstream.script = [Error(429, retry_after="15"), replace(WITHOUT, latency=4.0), Hang()]
+    with trio.fail_after(20.1), pytest.raises(DeadlineExceeded, match="within 20 s") as caught:
+        await asking(upstream, timeout_ms=20_000).answer("why?")
+    assert (upstream.kinds, caught.value.maybe_paid) == (["ask"] * 3, True)
 
 
 async def test_what_was_refused_for_now_is_repeated(autojump_clock: MockClock) -> None:
@@ -318,6 +328,7 @@ def without(*names: str) -> Json:
         [without("usage")],
         [Json({**WHOLE, "usage": None})],
         [Json({**LEFT_OUT, "status": "in_progress"}), Json({**LEFT_OUT, "status": "in_progress"}), Json(WHOLE)],
+        [Json({**WHOLE, "output": []}), Json(WHOLE)],
         [Error(404), Json(WHOLE)],
         [Hang(), Json(WHOLE)],
         [Json({"id": WHOLE["id"], "object": "response"}), Json(WHOLE)],
@@ -325,7 +336,17 @@ def without(*names: str) -> Json:
         [Json({"id": WHOLE["id"], "output": []}), Json(WHOLE)],
     ],
     ids=[
-        *("at once", "no status", "no more", "no usage", "empty usage", "not yet", "not known yet", "silence"),
+        *(
+            "at once",
+            "no status",
+            "no more",
+            "no usage",
+            "empty usage",
+            "not yet",
+            "left out again",
+            "not known yet",
+            "silence",
+        ),
         *("an id alone", "empty status", "no status and no output"),
     ],
 )

@@ -198,7 +198,7 @@ async def test_a_call_whose_answer_may_still_come_names_the_run_that_may_have_it
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:
     empty = {**bodies.searched(), "id": "resp_1", "background": True, "store": True, "output": []}
-    upstream = Upstream(script=[as_stream(empty), Json(empty)])
+    upstream = Upstream(script=[as_stream(empty), Json(empty), Json(empty)])
     async with client_of(upstream, tmp_path) as client:
         told = json.dumps(await client.call("answer", {"query": "why?"}))
         [run] = await listed(client)

@@ -132,7 +132,10 @@ def check_status(response: JsonObject, redact: Redact) -> None:
     """Raise the `UpstreamError` for a Response that did not end well; no status at all passes."""
     status = response.get("status")
     if status == "failed":
-        raise failed_response(as_object(response.get("error")), redact)
+        error = failed_response(as_object(response.get("error")), redact)
+        if any(type(count) is int and count > 0 for count in as_object(response.get("usage")).values()):
+            error.retryable, error.maybe_paid = False, True  # it was worked on, and says for how much
+        raise error
     if status == "incomplete":
         reason = as_object(response.get("incomplete_details")).get("reason")
         if reason == "content_filter":

@@ -21,8 +21,8 @@ _TRACKING = re.compile(
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-# The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line.
-_MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
+MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
+"""The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line."""
 _URL = re.compile(r"https?://[^\s<>\"]+")
 _UTM = r"utm_source=(?:openai|chatgpt\.com)"
 _UTM_BEFORE_MORE = re.compile(rf"(?<=[?&]){_UTM}&")
@@ -37,7 +37,7 @@ _LINK = re.compile(rf"\[([^\[\]]*)\]{_ADDRESS}")
 
 def without_markers(text: str) -> str:
     """Drop the private marks that leak into some answers."""
-    return _MARKER.sub("", text)
+    return MARKER.sub("", text)
 
 
 def without_tracking(text: str) -> str:

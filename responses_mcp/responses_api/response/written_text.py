@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from responses_mcp.redaction import Redact
-from responses_mcp.responses_api.response.web_pages import without_markers, without_tracking
+from responses_mcp.responses_api.response.web_pages import MARKER, without_markers, without_tracking
 from responses_mcp.sanitization import open_sequence, sanitized
 
 # Nothing else ends a piece: an invisible character could stand in a secret, or belong to what comes before it.
@@ -65,10 +65,12 @@ class WrittenText:
         sequence = open_sequence(text)
         if sequence < len(text):
             return self._end(text[:sequence])
+        # A mark of the model may have blanks in it, and addresses: what is cut there would be shown with what is left.
+        mark = text.find(_MARK, max(text.rfind("\ue201"), text.rfind("\n")) + 1)
+        if mark >= 0:
+            text = text[:mark]  # it goes on
+        text = MARKER.sub(lambda mark: _MARK * len(mark[0]), text)
         word = max(text.rfind(blank) for blank in " \n\t") + 1
-        mark = text.rfind(_MARK, text.rfind("\n") + 1)
-        if mark >= 0 and "\ue201" not in text[mark:]:
-            return min(mark, word)  # which goes on, and may have blanks in it
         if _ADDRESS_BEGINS.search(text, word):
             return word
         return max((found.end() for found in _END.finditer(text, word)), default=word)

@@ -48,6 +48,13 @@ def test_a_secret_with_marks_of_the_model_inside_is_not_told() -> None:
         assert "".join(told([*f"It is {KEY[:9]}{mark}{KEY[9:]} then. "])) == "It is [redacted] then. "
 
 
+def test_an_address_with_a_mark_behind_it_is_told_as_the_answer_has_it() -> None:
+    deltas = ["See https://a.jp/?utm_source=openai", "\ue200cite", "\ue202a b ", "\ue201", "c d "]
+    assert "".join(told(deltas)) == "See https://a.jp/?utm_source=openaic d "
+    assert told(["雨です。\ue200cite", " x "]) == ["雨です。"]
+    assert "".join(told(["\ue200cite x https://a.jp/1\ue201", "日本", " "])) == "日本 "
+
+
 def test_words_are_told_as_they_are_finished() -> None:
     assert told(["It ra", "ins in T", "okyo."]) == ["It ", "rains in "]
     assert told(["東京は", "雨です。", "See https://a.jp/雨", " x"]) == [
