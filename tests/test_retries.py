@@ -49,6 +49,7 @@ from responses_mcp.testing import (
     bodies,
     open_fake_api,
 )
+from responses_mcp.testing.event_stream import stream_events
 from responses_mcp.websearch import WebSearch
 from tests.processes import WAIT
 from tests.responses_api.http.network import bare_environment, real_api
@@ -144,6 +145,9 @@ async def test_an_answer_after_failures_is_the_answer(autojump_clock: MockClock,
     assert len({sent.body for sent in stub.sent}) == 1
 
 
+STREAM = as_stream(bodies.searched())
+
+
 async def test_a_response_that_failed_and_says_what_it_used_is_not_paid_for_again(autojump_clock: MockClock) -> None:
     used = bodies.searched()["usage"]
     api, stub = stub_api(ok({**bodies.failed(), "usage": used}), ok({"id": "resp_2"}))
@@ -152,7 +156,16 @@ async def test_a_response_that_failed_and_says_what_it_used_is_not_paid_for_agai
     assert (caught.value.retryable, caught.value.maybe_paid, len(stub.sent)) == (False, True, 1)
 
 
-STREAM = as_stream(bodies.searched())
+@pytest.mark.parametrize(("after", "requests"), [("response.in_progress", 2), ("response.output_item.done", 1)])
+async def test_an_error_in_the_stream_is_repeated_only_where_nothing_had_come(after: str, requests: int) -> None:
+    events = stream_events(bodies.searched())
+    begun = next(at for at, event in enumerate(events) if event["type"] == after) + 1
+    broken = replace(STREAM, events=[*events[:begun], {"type": "error", "code": "server_error", "message": "x"}])
+    with trio.fail_after(WAIT):
+        async with open_fake_api(broken, broken) as fake, real_api(fake.base_url, max_retries=1) as api:
+            with pytest.raises(ServiceFailed) as caught:
+                await api.create({}, dict)
+    assert (len(fake.requests), caught.value.maybe_paid) == (requests, requests == 1)
 
 
 @pytest.mark.parametrize(

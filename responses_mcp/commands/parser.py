@@ -23,7 +23,7 @@ _BLANKS: Final = re.compile("[\u00a0\u3000]")
 _OF_KEY: Final = re.compile(r"(?i)(?:^|[-_]|api|openai)key$")
 OF_SECRET: Final = re.compile(r"(?i)(?:key|token|secret|password|passwd)$")
 """Finds the name of a variable or an option that holds a secret."""
-_SHORTEST_SECRET: Final = 8  # characters; one that is shorter may be a word of any message
+SHORTEST_SECRET: Final = 8  # characters; one that is shorter may be a word of any message
 _MISSING: Final = "the following arguments are required"  # as argparse says it
 
 
@@ -131,7 +131,7 @@ def keys_out_of(words: Sequence[str]) -> Redactor:
     redact = Redactor()
     behind = [word[2:].rstrip(";") for word in words if re.match("-[A-Za-z]", word) and redact(word[2:]) != word[2:]]
     values = (value for name, value in os.environ.items() if OF_SECRET.search(name))
-    return Redactor([*behind, *(value for value in values if len(value) >= _SHORTEST_SECRET)])
+    return Redactor([*behind, *(value for value in values if len(value) >= SHORTEST_SECRET)])
 
 
 def no_command(word: str, commands: Collection[str]) -> str:
@@ -166,7 +166,7 @@ def no_option(word: str, options: Collection[str], cure: str | None = None) -> s
     if name in OF_SERVER:
         return f"leave {name} out, which is for a server"
     named, key, glued = name.lower().partition("key")
-    if key and len(glued) > _SHORTEST_SECRET:  # the value of an option that is none
+    if key and len(glued) > SHORTEST_SECRET:  # the value of an option that is none
         name = name[: len(named) + len(key)]
     if _OF_KEY.search(name):
         return f"there is no option {name}; the key goes into OPENAI_API_KEY"

@@ -874,7 +874,7 @@ async def test_a_proxy_and_a_certificate_left_as_placeholders_are_told_and_nothi
         report.line("warn", "certificates", "SSL_CERT_FILE still holds a placeholder, so it is ignored", "Fix: set it")
         report.line("warn", "proxy", "HTTPS_PROXY still holds a placeholder, so it is ignored", "Fix: set it where")
         report.line("ok", "certificates", "certifi")
-        assert report.code == 0
+        assert report.code == 0, report
 
 
 @posix_only
@@ -909,8 +909,10 @@ async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(e
         ({"env": {"OPENAI_API_TIMEOUT": 600000}}, "refuses the value of OPENAI_API_TIMEOUT, which is no text"),
         ({"args": ["--stdoi", "--toolsets=answer"]}, "gives it --stdoi, which is none of its options"),
         ({"args": "--stdio"}, "Codex refuses args, which is no list of texts"),
+        ({"env": ["OPENAI_API_TIMEOUT=600000"]}, "Codex refuses env, which is no table of variables"),
+        ({"args": ["OPENAI_API_KEY=0123456789abcdef"]}, "gives it OPENAI_API_KEY=(not shown), which is none of its"),
     ],
-    ids=["a number for a text", "an option of nobody", "no list"],
+    ids=["a number for a text", "an option of nobody", "no list", "no table", "a key"],
 )
 async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_right(
     examine: Doctor, tmp_path: Path, said: dict[str, Any], told: str
@@ -918,6 +920,48 @@ async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_r
     put("codex", tmp_path, {"command": small_server(tmp_path), **said})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("FAIL", "clients", told, "install codex --write")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[mcp_servers.openai-responses]\ncommand = "x"\nenv = {A = "b"}\n[mcp_servers.openai-responses.env]\nC = "d"\n',
+        'model = "a"\nmodel = "b"\n',
+        "[mcp_servers.openai-responses\n",
+        "a = {b = 1, b = 2}\n",
+    ],
+    ids=["a table twice", "a key twice", "no bracket", "a key twice in a line"],
+)
+async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_path: Path, text: str) -> None:
+    put("codex", tmp_path, {"command": "x"}).write_text(text, encoding="utf-8")
+    report = await examine("--offline", "--client", "codex")
+    report.line("FAIL", "clients", "it is not valid TOML")
+
+
+async def test_a_server_of_others_on_a_checkout_of_this_project_is_none_of_ours(
+    examine: Doctor, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "openai-responses-mcp"
+    checkout.mkdir()
+    put("claude-code", tmp_path, {"command": "uvx", "args": ["mcp-server-git", "--repository", str(checkout)]}, "git")
+    report = await examine("--offline")
+    report.line("ok", "clients", "none has an entry for this server")
+
+
+async def test_a_word_that_stands_in_for_a_key_is_no_secret(examine: Doctor, tmp_path: Path) -> None:
+    report = await examine("--offline", OPENAI_API_KEY="openai", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert "[redacted]" not in "".join(report.lines)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    ['timeout: !!int ""', "on: !!bool maybe", "at: !!timestamp foo", "envs: {1: x, true: y, ~: z}"],
+)
+async def test_odd_values_in_a_file_of_goose_end_nothing(examine: Doctor, tmp_path: Path, spoilt: str) -> None:
+    path = put("goose", tmp_path, {"cmd": "openai-responses-mcp"})
+    path.write_text(path.read_text("utf-8") + f"    {spoilt}\n", encoding="utf-8")
+    report = await examine("--offline", "--client", "goose")
+    assert "clients" in "".join(report.lines)
 
 
 async def test_a_time_limit_of_two_entries_is_told_once(examine: Doctor, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -824,6 +825,38 @@ def test_a_variable_that_is_no_longer_set_leaves_the_order_of_names_and_its_name
     assert [('(not shown), "MODEL_QUICK"' in line, "OF_MINE" in line) for line in names] == [(True, False)] * 2
     assert '"HTTPS_PROXY"' in names[0]
     assert '"MODEL_ANSWER"' in names[0]
+
+
+def test_names_of_an_entry_of_goose_are_those_that_are_written(install: Install, machine: Machine) -> None:
+    old = "openai-responses:\n    cmd: openai-responses-mcp\n    envs: {1: x, true: y}\n    2: z\n"
+    path = put(file_of("goose", machine), f"extensions:\n  {old}")
+    assert install("goose", "--write").code == 0
+    assert install("goose", "--remove").code == 0
+    assert "openai-responses" not in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("given", [["A=b"], "A=b", {"A": ["b"]}])
+def test_variables_for_which_a_client_refuses_its_entry_are_left_out(
+    install: Install, machine: Machine, given: object
+) -> None:
+    path = put_entry("claude-code", machine, {"command": "x", "env": given})
+    install("claude-code", "--write")
+    variables = entry_in("claude-code", path.read_text("utf-8")).get("env", {})
+    assert isinstance(variables, dict)
+    assert all(isinstance(each, str) for each in variables.values())
+
+
+def test_a_key_in_a_line_for_a_shell_is_not_listed(install: Install, machine: Machine) -> None:
+    put_entry("claude-code", machine, {"command": "OPENAI_API_KEY=0123456789abcdef openai-responses-mcp --stdio"})
+    assert "0123456789abcdef" not in install("--list").text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
+def test_settings_of_claude_code_that_are_a_pipe_are_not_waited_for(install: Install, machine: Machine) -> None:
+    settings = Path(machine.home, ".claude/settings.json")
+    settings.parent.mkdir()
+    os.mkfifo(settings)
+    assert install("--list").code == 0
 
 
 def test_an_entry_that_goose_has_written_anew_keeps_what_its_owner_added(install: Install, machine: Machine) -> None:

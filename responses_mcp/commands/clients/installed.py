@@ -102,6 +102,11 @@ class Installed(NamedTuple):
         return max((at for at in named if at <= option), default=begin)
 
     @property
+    def starts_us(self) -> bool:
+        """Whether our name is in its command, and not only that of a folder, such as a checkout that others work on."""
+        return _is_ours([word for word in self.command if not (os.path.dirname(word) and os.path.isdir(word))])  # noqa: PTH112, PTH120
+
+    @property
     def is_predecessor(self) -> bool:
         """Whether it starts the older program of this name, which runs on Node."""
         words = self.command
@@ -333,7 +338,7 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
 
 def _ours(found: Iterable[Installed]) -> Iterator[Installed]:
     """Yield those that start this server, or whose command may be mistyped."""
-    return (each for each in found if _is_ours(each.command) or (each.command and each.name == ENTRY))
+    return (each for each in found if each.starts_us or (each.command and each.name == ENTRY))
 
 
 def _local_in(root: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
@@ -360,8 +365,8 @@ def plugin_in(machine: Machine) -> tuple[str, Path] | None:
     """Return the plugin by which Claude Code starts this server, and the file that turns it on; None without one."""
     path = Path(claude_code_settings(machine)[0])
     try:
-        settings = as_table(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, RecursionError):
+        settings = as_table(json.loads(ClientFile(path).text))
+    except (Unmergeable, OSError, ValueError, RecursionError):
         return None
     enabled = as_table((settings or {}).get("enabledPlugins")) or {}
     return next(((name, path) for name, on in enabled.items() if on is True and name.startswith(f"{ENTRY}@")), None)
@@ -450,6 +455,11 @@ def _is_ours(words: Sequence[str]) -> bool:
 def _may_be_ours(word: str) -> bool:
     """Tell whether a word is our name, mistyped."""
     return not word.startswith("-") and bool(get_close_matches(_program(word), (NAME, _MODULE), 1, _MISTYPED))
+
+
+def shown(word: str) -> str:
+    """Return a word of a command as it may be shown: what is set in it, as in a line for a shell, may be a key."""
+    return Redactor()(re.sub(r"=\S+", "=(not shown)", word))
 
 
 def _program(word: str) -> str:

@@ -185,7 +185,7 @@ def _object_in(text: str) -> dict[str, Any]:
 def _fault(text: str, error: json.JSONDecodeError) -> str:
     """Return what is wrong, in the words of who writes such files; parsers differ in theirs, and in the place."""
     rest = text[error.pos :].lstrip(" \t\r\n,")
-    if not rest:
+    if not rest and error.msg != "Extra data":
         return "the file ends there, and a bracket is still open"
     if text.startswith(("//", "/*"), error.pos):
         return "a comment, which may not stand there"

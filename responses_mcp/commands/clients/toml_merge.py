@@ -116,6 +116,9 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
+        if reason.startswith(("Cannot ", "Expected ']", "Duplicate ")):  # in TOML 1.1 as well
+            told = f"it is not valid TOML ({reason[:1].lower()}{reason[1:]}); correct that"
+            raise Unmergeable(told) from error
         told = f"{NOT_UNDERSTOOD} ({reason[:1].lower()}{reason[1:]})"
         raise NotUnderstood(told) from error
     except (ValueError, RecursionError) as error:

@@ -39,6 +39,13 @@ class _Loader(yaml.SafeLoader):
             raise Unmergeable("it refers to parts of itself with *; write these out")
         return super().compose_node(parent, index)
 
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping by names as they are written: `1` and `true` are no texts, but the name of a variable is."""
+        if not isinstance(node, yaml.MappingNode) or not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+            raise yaml.constructor.ConstructorError(None, None, "no mapping by names", node.start_mark)
+        construct = cast(Any, self).construct_object
+        return {key.value: construct(value, deep=deep) for key, value in node.value}
+
 
 class _Dumper(yaml.SafeDumper):
     yaml_implicit_resolvers = _BY_FIRST
@@ -185,7 +192,7 @@ def _parsed(text: str) -> tuple[_Loader, yaml.MappingNode | None]:
 def _constructed(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
     try:
         return {str(key): value for key, value in loader.construct_mapping(node, deep=True).items()}
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError, LookupError, AttributeError) as error:
         raise Unmergeable("an entry in it holds a value that cannot be read") from error
 
 

@@ -29,7 +29,7 @@ from responses_mcp.commands.doctor.handshake import Handshake, check_handshake, 
 from responses_mcp.commands.doctor.model_ends import Announced, check_models
 from responses_mcp.commands.doctor.network import ask_for_models, find_server
 from responses_mcp.commands.doctor.network_settings import check_certificates, check_proxy, proxy_secrets
-from responses_mcp.commands.parser import Parser
+from responses_mcp.commands.parser import SHORTEST_SECRET, Parser
 from responses_mcp.commands.terminal import (
     FAILED,
     Stop,
@@ -97,7 +97,8 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     secrets += proxy_secrets()
     with _variables(start.environ):
         secrets += proxy_secrets()
-    redact = Redactor(secrets)
+    # What is shorter stands in for a key, as "local" does, and is a word of commands and paths as well.
+    redact = Redactor([secret for secret in secrets if secret and len(secret) >= SHORTEST_SECRET])
     findings: list[Finding] = []
 
     def tell(finding: Finding) -> None:
@@ -216,7 +217,7 @@ def _variables(of_entry: Mapping[str, str] | None) -> Generator[None]:
     if of_entry is not None:
         os.environ.clear()
         for name, value in of_entry.items():
-            with suppress(ValueError):  # no system takes it; the start of the server tells that
+            with suppress(ValueError, OSError):  # no system takes it; the start of the server tells that
                 os.environ[name] = value
     try:
         yield

@@ -133,8 +133,9 @@ def check_status(response: JsonObject, redact: Redact) -> None:
     status = response.get("status")
     if status == "failed":
         error = failed_response(as_object(response.get("error")), redact)
-        if any(type(count) is int and count > 0 for count in as_object(response.get("usage")).values()):
-            error.retryable, error.maybe_paid = False, True  # it was worked on, and says for how much
+        used = any(type(count) is int and count > 0 for count in as_object(response.get("usage")).values())
+        if used or ("id" not in response and response.get("output")):  # an error amid the stream tells no usage
+            error.retryable, error.maybe_paid = False, True
         raise error
     if status == "incomplete":
         reason = as_object(response.get("incomplete_details")).get("reason")

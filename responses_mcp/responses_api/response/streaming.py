@@ -223,7 +223,8 @@ class ResponseStream:
             raise UnusableReply(f"The last event of the API's stream cannot be read: {error}; ask again.") from error
         if kind == "error":
             said = as_object(event.get("error")) or event
-            return {"status": "failed", "error": {"code": said.get("code"), "message": said.get("message")}}
+            failed = {"status": "failed", "error": {"code": said.get("code"), "message": said.get("message")}}
+            return {**failed, "output": self._replacement()} if self.kept_bytes else failed
         response = as_object(event.get("response"))
         output = response.get("output")
         items = cast(list[object], output) if isinstance(output, list) else []
