@@ -137,7 +137,7 @@ class Answers:
             blocked=bare_hosts(chosen.blocked_domains),
             files=bool(chosen.file_search.vector_store_ids),
         )
-        caller = Caller(profile, client)
+        caller = Caller(profile, client, self.redact)
         if hand_off is not None and chosen.store is not False:
             if room is not None:
                 await room.wait()

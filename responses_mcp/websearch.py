@@ -100,7 +100,7 @@ class WebSearch:
             on_phase(f"asking {profile.model}")
         blocked = bare_hosts(profile.blocked_domains)
         read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known, blocked=blocked)
-        caller, patience = Caller("chatgpt_o3_search", client), self._settings.request.timeout_ms / 1000
+        caller, patience = Caller("chatgpt_o3_search", client, self.redact), self._settings.request.timeout_ms / 1000
         async with self._meter.call(caller, profile, on_phase=on_phase, patience=patience) as bill:
             found = await self._api.create(body, read, on_phase=on_phase, policy=self._policy, room=room, bill=bill)
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)

@@ -93,6 +93,7 @@ class Library:
         self._closed = False
         self._turn: Turn | None = None  # to fill the index with vectors
         self.age = 0  # how often the index was thrown away or given up
+        self._filled = False  # whether the filling has written anything
         self.unused: str | None = None  # why the index is kept in memory although a file was wanted
 
     def compare(self, manual_id: str, check: CancellationCheck) -> Changes:
@@ -172,11 +173,15 @@ class Library:
             return outstanding(*vectors.count_pending(connection, name, manual.number, PIECE * MOST_PIECES))
 
     def without_vectors(self, manual_id: str, name: str, after: int, check: CancellationCheck) -> list[Section]:
-        """Return the first sections that have no vectors of the model `name`, of those whose ids are above `after`."""
+        """Return the first sections that have no vectors of the model `name`, of those whose ids are above `after`.
+
+        Raises ManualsError, as `keep` does, where the index is no longer the one that was to be filled.
+        """
         with self._opened(check).reading(check) as connection:
+            self._require_same(connection, name)
             manual = manual_of(connection, manual_id)
             if manual is None:
-                return []
+                raise _made_anew()
             return [Section(*row) for row in vectors.pending(connection, name, manual.number, after, _ROWS_AT_ONCE)]
 
     def places(self, manual_id: str, sections: Iterable[Section], check: CancellationCheck) -> list[Place]:
@@ -221,6 +226,8 @@ class Library:
         dimensions = len(found[0][1][0])
         try:
             with self._opened(check).writing(check) as connection:
+                if filling:
+                    self._require_same(connection, name)
                 _require_length(dimensions, vectors.model_of(connection, name).dimensions)
                 # A file may have changed meanwhile, and another section have the number of one that is gone.
                 same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
@@ -228,6 +235,8 @@ class Library:
                 # What a search makes may come after another process has filled the index with another model.
                 given = ((each.id, data[each]) for each in same)
                 vectors.write(connection, name, dimensions, given, replacing=filling)
+            if filling:
+                self._filled = True
         except Blocked as error:
             if filling:
                 raise
@@ -243,6 +252,7 @@ class Library:
         store = self._opened(check)
         path = store.path
         self._require_file()
+        self._filled = False
         if path is None or self._turn is not None:
             return
         turn = Turn(path)
@@ -257,6 +267,11 @@ class Library:
             turn.give_back()  # nobody waits for it any more
             raise
         self._turn = turn
+
+    def _require_same(self, connection: sqlite3.Connection, name: str) -> None:
+        """Raise ManualsError if the index is not the one that the filling has written to."""
+        if self._filled and not vectors.model_of(connection, name).dimensions:
+            raise _made_anew()
 
     def _require_file(self) -> None:
         if self.unused is not None:
@@ -421,6 +436,14 @@ class Library:
                 self._store.probe(check)
                 self._usable = True
             return self._store
+
+
+def _made_anew() -> ManualsError:
+    return ManualsError(
+        "conflict",
+        "The index was removed, or was broken and is made anew, and vectors that it had are gone; run "
+        f"'{program()} manuals index --embed' again.",
+    )
 
 
 def _require_length(given: int, others: int) -> None:

@@ -183,7 +183,7 @@ class Research:
             store=self._settings.research.store and profile.store is not False,
             previous=previous,
         )
-        caller = Caller("research", client)
+        caller = Caller("research", client, self.redact)
         digest = inquiry.digest(self._account, profile.model, profile.reasoning_effort, follows or "")
         has_schema = inquiry.output_schema is not None
         new = self._row(keeper, inquiry.query, digest, profile, caller, has_schema=has_schema, durable=body["store"])

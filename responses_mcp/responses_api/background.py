@@ -303,6 +303,7 @@ class _Asking:
             if self._id is not None:
                 self._reading.cancel(reason="its caller has left")
 
+    @trio.lowlevel.enable_ki_protection  # Ctrl-C here would leave the response at the API to go on
     async def _work(self) -> None:
         with self._life:
             try:

@@ -38,20 +38,23 @@ if TYPE_CHECKING:
     from responses_mcp.usage.ledger import Entry, Ledger
 
 _LONGEST_CLIENT = 100  # characters
+_LONGEST_READ = 1000  # of its name
 _DAY = 86_400  # seconds
 
 
 class Caller(NamedTuple):
-    """For whom a call is made: the tool, and the client as it names itself."""
+    """For whom a call is made: the tool, and the client as it names itself, in which `redact` hides secrets."""
 
     tool: str
     client: str | None = None
+    redact: Callable[[str], str] = str
 
     @property
     def client_name(self) -> str | None:
         """The client's name as it is written down: a short line, None if nothing is left of it."""
         name = self.client if isinstance(self.client, str) else ""  # a client or a host may send anything
-        return "".join(filter(str.isprintable, name[:_LONGEST_CLIENT])).strip() or None
+        shown = self.redact("".join(filter(str.isprintable, name[:_LONGEST_READ])))
+        return shown[:_LONGEST_CLIENT].strip() or None
 
 
 class Meter:

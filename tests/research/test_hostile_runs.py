@@ -405,6 +405,14 @@ async def test_who_gives_up_while_a_run_is_taken_over_leaves_it_to_go_on(
         assert len(upstream.asked) > before
 
 
+async def test_a_client_that_names_itself_by_the_key_leaves_it_in_no_file(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with researching(slow(), tmp_path) as research:
+        await ended(research, await research.start("why?", client=f"client {KEY}"))
+    assert in_file(tmp_path, "SELECT client FROM run") == [("client [redacted]",)]
+
+
 async def test_what_is_asked_about_runs_of_others_belongs_to_no_call_s_trace(
     autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1357,7 +1365,7 @@ async def test_a_run_whose_server_was_killed_is_in_the_ledger_of_who_finishes_it
         async with open_research(settings, api=upstream.api()) as research:
             view = await research.result(run, wait_seconds=40)
     (caller,) = read_ledger(str(tmp_path), days=1, by="client")
-    assert caller.name == "編集者" * 20
+    assert caller.name == ("編集者" * 34)[:100]
     (row,) = read_ledger(str(tmp_path), days=1, by="tool")
     assert view.usage is not None
     assert (row.name, row.calls, row.input_tokens, row.held) == ("research", 1, view.usage["input_tokens"], 0)

@@ -252,6 +252,37 @@ def test_ctrl_c_that_strikes_a_task_of_research_loses_no_id_and_leaves_nothing_o
     assert done.stdout.split() == [b"closed", b"[True]"]
 
 
+STRUCK_IN_A_CALL = """
+import signal, trio
+from tests.research.upstream import slow
+from tests.responses_api.test_background import asking
+
+upstream = slow(0.01)
+
+def strike(phase):
+    if phase == "thinking":
+        signal.raise_signal(signal.SIGINT)
+
+async def main():
+    try:
+        await asking(upstream).answer("why?", on_phase=strike)
+    finally:
+        print(upstream.kinds)
+
+trio.run(main)
+"""
+
+
+@posix
+def test_ctrl_c_that_strikes_the_task_of_a_call_in_background_mode_cancels_it_at_the_api(tmp_path: Path) -> None:
+    done = subprocess.run(
+        python(STRUCK_IN_A_CALL), capture_output=True, env=environment(tmp_path), timeout=WAIT, check=False
+    )
+    assert done.stdout.strip() == b"['ask', 'cancel']"
+    assert done.stderr.strip().endswith(b"KeyboardInterrupt")
+    assert b"Group" not in done.stderr
+
+
 async def test_a_run_that_waits_to_be_asked_again_is_left_at_once_and_not_asked_again(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

@@ -415,7 +415,20 @@ async def test_where_no_batch_could_be_kept_nothing_is_sent(root: Path, limit: C
         assert connection.execute("SELECT count(*) FROM vector WHERE section = 0").fetchone() == (0,)
 
 
-async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_filled(
+async def test_an_index_that_is_removed_while_it_is_filled_is_told_and_filled_by_the_next(root: Path) -> None:
+    def remove(done: int) -> None:
+        for file in root.parent.glob("index/*.sqlite3*"):
+            file.unlink()
+
+    async with opened(root, embedder()) as manuals:
+        await manuals.index("shop")
+        with pytest.raises(ManualsError, match="was removed"):
+            await manuals.embed("shop", on_progress=remove)
+        await manuals.index("shop")
+        assert await manuals.embed("shop") == 8
+
+
+async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_told_and_filled_by_the_next(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(root, embedder()) as manuals:
@@ -429,7 +442,8 @@ async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_filled(
             raise error
 
         monkeypatch.setattr(Library, "keep", broken)
-        assert await manuals.embed("shop") == 0  # of an index that is empty now
+        with pytest.raises(ManualsError, match="was broken and is made anew"):
+            await manuals.embed("shop")
         await manuals.index("shop")
         assert await manuals.embed("shop") == 8
 
