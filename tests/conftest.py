@@ -36,16 +36,20 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if UNDER_WINE and inside.as_posix() in ARTEFACTS else None
 
 
-# Texts in, texts out, and hostile upstreams by the hundred: what they show says the same on every Python.
-ONCE = ("hostile", "manuals/requests", "responses_api/response", "settings")
+# Texts in, texts out, files of others, and hostile upstreams by the hundred: what they show says the same on every Python.
+ONCE = (
+    *("hostile", "settings", "manuals/requests", "responses_api/response", "commands/clients"),
+    *("commands/test_install.py", "commands/test_doctor.py", "commands/test_doctor_entries.py"),
+    *("manuals/index/test_spoilt_index.py", "manuals/search/test_families.py", "research/test_hostile_runs.py"),
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before markers choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in such folders with `once`, and leave out what Wine cannot do."""
-    folders = [Path(__file__).parent / folder for folder in ONCE]
+    """Mark what is in such folders and files with `once`, and leave out what Wine cannot do."""
+    places = [Path(__file__).parent / place for place in ONCE]
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in folders):
+        if any(item.path.is_relative_to(place) for place in places):
             item.add_marker("once")
         reason = next((why for start, why in ARTEFACTS.items() if item.nodeid.startswith(start)), None)
         if reason and UNDER_WINE:
