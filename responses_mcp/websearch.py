@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
-from responses_mcp.errors import ConfigError, ConnectionFailed, RateLimited, UnusableReply, UpstreamError
+from responses_mcp.errors import ConfigError, ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError
 from responses_mcp.outgoing import OutgoingText, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.request.payload import bare_hosts
@@ -160,4 +160,5 @@ def retry_policy(search: SearchSettings) -> RetryPolicy:
 def _worth_repeating(error: UpstreamError) -> bool:
     # A search is cheap, so it may be billed twice. 408 and 504 are time-outs that somebody else noticed.
     limited_or_lost = isinstance(error, RateLimited | ConnectionFailed) or error.status in (408, 504)
-    return (error.maybe_paid and not isinstance(error, UnusableReply)) or (error.retryable and limited_or_lost)
+    lost = isinstance(error, ConnectionFailed | DeadlineExceeded) and error.maybe_paid
+    return lost or (error.retryable and limited_or_lost)

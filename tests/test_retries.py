@@ -388,6 +388,8 @@ async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(
         (refused(429, x_should_retry="false"), RateLimited),
         (ok(bodies.failed()), ServiceFailed),
         (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
+        (ok({**bodies.failed(), "usage": bodies.searched()["usage"]}), ServiceFailed),
+        (ok({**bodies.failed("invalid_prompt", "No."), "usage": {"total_tokens": 9.0}}), RequestRefused),
         (Reply(200, {}, [b"<html>"]), UnusableReply),
         (ConnectionFailed("Not trusted."), ConnectionFailed),
     ],

@@ -90,7 +90,8 @@ class Looks:
         """
         status = response.get("status", unsaid or ("completed" if response.get("output") else None))
         if kept and response.get("status") in WITH_ANSWER and not response.get("output"):
-            self.last = self.last or response
+            if not self.last:
+                self.last, self._done = response, 0  # the next look comes at once, and the one behind it in 2 s
             self._left_out += 1
             return self._left_out > _MOST_LEFT_OUT
         return status in ENDED

@@ -929,8 +929,11 @@ async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_r
         'model = "a"\nmodel = "b"\n',
         "[mcp_servers.openai-responses\n",
         "a = {b = 1, b = 2}\n",
+        '[mcp_servers.x]\ncommand = "C:\\Users\\x"\n',
+        "[mcp_servers.x]\nenabled = True\n",
+        '[mcp_servers.x]\nargs = ["a" "b"]\n',
     ],
-    ids=["a table twice", "a key twice", "no bracket", "a key twice in a line"],
+    ids=["a table twice", "a key twice", "no bracket", "a key twice in a line", "a path", "a word", "no comma"],
 )
 async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_path: Path, text: str) -> None:
     put("codex", tmp_path, {"command": "x"}).write_text(text, encoding="utf-8")
@@ -938,14 +941,27 @@ async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_p
     report.line("FAIL", "clients", "it is not valid TOML")
 
 
-async def test_a_server_of_others_on_a_checkout_of_this_project_is_none_of_ours(
-    examine: Doctor, tmp_path: Path
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [
+        (["uvx", "mcp-server-git", "--repository", "{}"], False),
+        (["uvx", "mcp-server-git", "--repository={}"], False),
+        (["npx", "-y", "mcp-remote", "https://gitmcp.io/uchimanajet7/openai-responses-mcp"], False),
+        (["npx", "-y", "@modelcontextprotocol/server-filesystem", "~/openai-responses-mcp"], False),
+        (["uvx", "{}", "--stdio"], True),
+        (["uv", "run", "--directory", "{}", "openai-responses-mcp"], True),
+        (["python3", "-m", "responses_mcp"], True),
+    ],
+)
+async def test_a_server_of_others_that_is_told_of_a_checkout_of_this_project_is_none_of_ours(
+    examine: Doctor, tmp_path: Path, words: list[str], ours: bool
 ) -> None:
     checkout = tmp_path / "openai-responses-mcp"
     checkout.mkdir()
-    put("claude-code", tmp_path, {"command": "uvx", "args": ["mcp-server-git", "--repository", str(checkout)]}, "git")
+    command, *arguments = (word.format(checkout) for word in words)
+    put("claude-code", tmp_path, {"command": command, "args": arguments}, "git")
     report = await examine("--offline")
-    report.line("ok", "clients", "none has an entry for this server")
+    assert ("none has an entry for this server" in "".join(report.lines)) is not ours
 
 
 async def test_a_word_that_stands_in_for_a_key_is_no_secret(examine: Doctor, tmp_path: Path) -> None:

@@ -1294,13 +1294,8 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line_of_the_fault(
     path = put(file_of(client, machine), '{\n  "a": \n')
     assert "line" in install(client).err
     done = install(client, "--write")
-    codex = client == "codex"  # which may read the file all the same
-    assert (done.code, done.out) == (1, install(client).out if codex else "")
-    fault = (
-        r"it is not TOML 1\.0, .* \(.*line \d"
-        if codex
-        else r"it is not valid (JSON|YAML) \(.*line \d.*\); correct that\."
-    )
+    assert (done.code, done.out) == (1, "")
+    fault = r"it is not valid (JSON|YAML|TOML) \(.*line \d.*\); correct that\."
     assert re.search(rf"{re.escape(str(path))} was left alone: {fault}", done.err)
     assert path.read_text(encoding="utf-8") == '{\n  "a": \n'
     assert not path.with_name(f"{path.name}.bak").exists()

@@ -35,6 +35,7 @@ _NODE: Final = ("node", "npx", "npm", "pnpm", "yarn", "bun", "bunx")
 _RUN_A_PACKAGE: Final = ("dlx", "exec", "x")  # commands of those
 _BUILT: Final = re.compile(rf"[/\\]{NAME}[/\\]dist[/\\]index\.js$")  # the older program's, in a checkout
 _WITH_LOCAL: Final = "claude-code"
+_STARTERS: Final = (*_NODE, "uvx", "python", "python3", "py")
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 # What a client that passes little on gives to every server.
@@ -103,8 +104,20 @@ class Installed(NamedTuple):
 
     @property
     def starts_us(self) -> bool:
-        """Whether our name is in its command, and not only that of a folder, such as a checkout that others work on."""
-        return _is_ours([word for word in self.command if not (os.path.dirname(word) and os.path.isdir(word))])  # noqa: PTH112, PTH120
+        """Whether it is our name that its command starts, and not only that of what another server is told of."""
+        words = self.command
+        # What a program that fetches or runs others is told first is what it starts, also as a folder.
+        started = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
+        if words and _program(words[0]) in _STARTERS and started and _is_ours([words[started]]):
+            return True
+        return _is_ours([word for word in words if not self._is_told_of(word)])
+
+    def _is_told_of(self, word: str) -> bool:
+        """Whether a word is about something, and does not start it: a folder, an address, the value of an option."""
+        if word.startswith("-") or re.match(r"(?:https?|file)://", word):
+            return True
+        path = str(self.machine.home / word[2:]) if word.startswith("~/") else word
+        return bool(os.path.dirname(path)) and os.path.isdir(path)  # noqa: PTH112, PTH120  # raises nothing
 
     @property
     def is_predecessor(self) -> bool:

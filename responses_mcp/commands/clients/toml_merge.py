@@ -116,13 +116,26 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
-        if reason.startswith(("Cannot ", "Expected ']", "Duplicate ")):  # in TOML 1.1 as well
+        if not _is_of_1_1(text, reason):
             told = f"it is not valid TOML ({reason[:1].lower()}{reason[1:]}); correct that"
             raise Unmergeable(told) from error
         told = f"{NOT_UNDERSTOOD} ({reason[:1].lower()}{reason[1:]})"
         raise NotUnderstood(told) from error
     except (ValueError, RecursionError) as error:
         raise Unmergeable("it holds a number that is too long, or is nested too deeply") from error
+
+
+def _is_of_1_1(text: str, reason: str) -> bool:
+    """Tell whether what TOML 1.0 refuses for this reason may be one of the few things that 1.1 takes (toml.io)."""
+    if reason.startswith(("Invalid initial character for a key part", "Unclosed inline table")):
+        return True  # a line end, a comment, or a comma at the end, within braces
+    where = re.search(r"\(at line (\d+), column (\d+)\)", reason)
+    if where is None:
+        return False
+    line = text.split("\n")[int(where[1]) - 1]
+    if reason.startswith("Unescaped"):
+        return re.match(r".?\\?[ex]", line[max(0, int(where[2]) - 2) :]) is not None  # \e and \xHH
+    return re.search(r"\d\d:\d\d(?!:?\d)", line) is not None  # a time without seconds
 
 
 def _path(line: str) -> tuple[str, ...] | None:

@@ -97,8 +97,10 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     secrets += proxy_secrets()
     with _variables(start.environ):
         secrets += proxy_secrets()
-    # What is shorter stands in for a key, as "local" does, and is a word of commands and paths as well.
-    redact = Redactor([secret for secret in secrets if secret and len(secret) >= SHORTEST_SECRET])
+    # A short word stands in for a key, as "local" does, and is a word of commands and paths as well.
+    redact = Redactor(
+        [secret for secret in secrets if secret and (len(secret) >= SHORTEST_SECRET or not secret.isalpha())]
+    )
     findings: list[Finding] = []
 
     def tell(finding: Finding) -> None:

@@ -133,7 +133,7 @@ def check_status(response: JsonObject, redact: Redact) -> None:
     status = response.get("status")
     if status == "failed":
         error = failed_response(as_object(response.get("error")), redact)
-        used = any(type(count) is int and count > 0 for count in as_object(response.get("usage")).values())
+        used = any(isinstance(count, int | float) and count > 0 for count in as_object(response.get("usage")).values())
         if used or ("id" not in response and response.get("output")):  # an error amid the stream tells no usage
             error.retryable, error.maybe_paid = False, True
         raise error

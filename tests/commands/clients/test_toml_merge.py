@@ -93,8 +93,12 @@ def test_every_kind_of_value_is_written_so_that_it_reads_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a = ", "not TOML 1.0, which is all that is read here (invalid value (at end of document))"),
-        ("a = 1\nb = [\n", "not TOML 1.0"),
+        ("a = ", "it is not valid TOML (invalid value (at end of document)); correct that"),
+        ("a = 1\nb = [\n", "it is not valid TOML"),
+        ("a = {\n  b = 1\n}", "not TOML 1.0, which is all that is read here"),
+        ('a = "\\e[0m"', "not TOML 1.0"),
+        ("a = 12:30", "not TOML 1.0"),
+        ("a = {b = 1,}", "not TOML 1.0"),
         ("a = 1\na = 2\n", "line 2"),
         ("mcp_servers = 1", "mcp_servers in it is not a table"),
     ],
