@@ -361,8 +361,15 @@ async def test_an_answer_just_before_the_deadline_counts(autojump_clock: MockClo
 # Searches
 
 
+USED_AND_LIMITED = {**bodies.rate_limited(), "usage": bodies.searched()["usage"]}
+
+
 @pytest.mark.parametrize(
-    "again", [refused(429), never_sent, lost, refused(408), refused(504), ok(bodies.rate_limited()), trio.sleep_forever]
+    "again",
+    [
+        *(refused(429), never_sent, lost, refused(408), refused(504)),
+        *(ok(bodies.rate_limited()), ok(USED_AND_LIMITED), trio.sleep_forever),
+    ],
 )
 @pytest.mark.parametrize("attempts", [1, 2, 3, 5])
 async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(

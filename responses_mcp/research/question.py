@@ -143,9 +143,9 @@ def run_body(
         body["previous_response_id"] = previous
     elif previous is not None:
         body = followed_up(body, previous)
-    if "reasoning" in body or not store:  # a model that does not reason may refuse it
-        body["include"] = [*body["include"], ENCRYPTED]
-    return {**body, **({"background": True} if store else {}), "store": store}
+    if store:
+        return {**body, "background": True, "store": True}
+    return {**body, "include": [*body["include"], ENCRYPTED], "store": False}
 
 
 def _clean(domains: Sequence[str] | None) -> tuple[str, ...]:

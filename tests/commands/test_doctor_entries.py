@@ -932,8 +932,18 @@ async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_r
         '[mcp_servers.x]\ncommand = "C:\\Users\\x"\n',
         "[mcp_servers.x]\nenabled = True\n",
         '[mcp_servers.x]\nargs = ["a" "b"]\n',
+        '[p."(at line 999, column 1)"]\n' * 2,
     ],
-    ids=["a table twice", "a key twice", "no bracket", "a key twice in a line", "a path", "a word", "no comma"],
+    ids=[
+        "a table twice",
+        "a key twice",
+        "no bracket",
+        "a key twice in a line",
+        "a path",
+        "a word",
+        "no comma",
+        "a name",
+    ],
 )
 async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_path: Path, text: str) -> None:
     put("codex", tmp_path, {"command": "x"}).write_text(text, encoding="utf-8")
@@ -948,7 +958,10 @@ async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_p
         (["uvx", "mcp-server-git", "--repository={}"], False),
         (["npx", "-y", "mcp-remote", "https://gitmcp.io/uchimanajet7/openai-responses-mcp"], False),
         (["npx", "-y", "@modelcontextprotocol/server-filesystem", "~/openai-responses-mcp"], False),
+        (["npx", "--prefix", "{}", "other-server"], False),
+        (["uvx", "--directory", "{}", "other-server"], False),
         (["uvx", "{}", "--stdio"], True),
+        (["npx", "-y", "openai-responses-mcp@latest"], True),
         (["uv", "run", "--directory", "{}", "openai-responses-mcp"], True),
         (["python3", "-m", "responses_mcp"], True),
     ],

@@ -36,6 +36,7 @@ _RUN_A_PACKAGE: Final = ("dlx", "exec", "x")  # commands of those
 _BUILT: Final = re.compile(rf"[/\\]{NAME}[/\\]dist[/\\]index\.js$")  # the older program's, in a checkout
 _WITH_LOCAL: Final = "claude-code"
 _STARTERS: Final = (*_NODE, "uvx", "python", "python3", "py")
+_WITHOUT_VALUE: Final = ("-y", "--yes", "-q", "--quiet", "-u", "-m", "--offline", "--refresh", "--isolated")
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 # What a client that passes little on gives to every server.
@@ -108,6 +109,8 @@ class Installed(NamedTuple):
         words = self.command
         # What a program that fetches or runs others is told first is what it starts, also as a folder.
         started = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
+        if started > 1 and words[started - 1] not in _WITHOUT_VALUE:
+            started = 0  # the value of an option, such as the folder of another server
         if words and _program(words[0]) in _STARTERS and started and _is_ours([words[started]]):
             return True
         return _is_ours([word for word in words if not self._is_told_of(word)])

@@ -129,7 +129,7 @@ def _is_of_1_1(text: str, reason: str) -> bool:
     """Tell whether what TOML 1.0 refuses for this reason may be one of the few things that 1.1 takes (toml.io)."""
     if reason.startswith(("Invalid initial character for a key part", "Unclosed inline table")):
         return True  # a line end, a comment, or a comma at the end, within braces
-    where = re.search(r"\(at line (\d+), column (\d+)\)", reason)
+    where = re.search(r"\(at line (\d+), column (\d+)\)$", reason)  # a name in it may look like that
     if where is None:
         return False
     line = text.split("\n")[int(where[1]) - 1]
