@@ -100,8 +100,9 @@ BROKEN = {"code": "server_error", "message": "Broke."}
 streams.stream("error", r"error: .*Broke\.", CREATED, event("error", **BROKEN), requests=2)
 streams.stream("error with an object", r"error: .*Broke\.", CREATED, event("error", error=BROKEN), requests=2)
 streams.stream("an error without a type", r"error: .*Broke\.", b"data: %b\n\n" % dumped({"error": BROKEN}), requests=2)
-streams.stream("failed", r"error: .*Broke\.", CREATED, ended("failed", error=BROKEN), requests=2)
-streams.stream("failed, then fine", FINE, ended("failed", error=BROKEN), then=OK)
+streams.stream("failed", r"error: .*Broke\.", CREATED, ended("failed", error=BROKEN, usage=None), requests=2)
+streams.stream("failed, then fine", FINE, ended("failed", error=BROKEN, usage=None), then=OK)
+streams.stream("failed and used", r"error: .*Broke\..*paid", CREATED, ended("failed", error=BROKEN))
 QUOTA = {"code": "insufficient_quota", "message": "You exceeded your current quota."}
 streams.stream("failed for the quota", "error: .*quota", CREATED, ended("failed", error=QUOTA))
 streams.stream("failed for the prompt", FAILED, ended("failed", error={"code": "invalid_prompt"}))
