@@ -159,6 +159,5 @@ def retry_policy(search: SearchSettings) -> RetryPolicy:
 
 def _worth_repeating(error: UpstreamError) -> bool:
     # A search is cheap, so it may be billed twice. 408 and 504 are time-outs that somebody else noticed.
-    limited_or_lost = isinstance(error, RateLimited | ConnectionFailed) or error.status in (408, 504)
-    lost = isinstance(error, RateLimited | ConnectionFailed | DeadlineExceeded) and error.maybe_paid
-    return lost or (error.retryable and limited_or_lost)
+    may_pass = isinstance(error, RateLimited | ConnectionFailed | DeadlineExceeded) or error.status in (408, 504)
+    return may_pass and (error.maybe_paid or error.retryable)

@@ -35,7 +35,7 @@ from responses_mcp.commands.clients.installed import (
     plugin_in,
     read_by_server,
     secret_variables,
-    shown,
+    without_values,
 )
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, Server, this_machine
 from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
@@ -224,7 +224,7 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
             there += "; it is turned off in the entry"
         if found.hidden:
             there += "; that of its name for this project alone comes first"
-        say(f"{'':<15} starts {shown(found.command[0])}, which {there}")
+        say(f"{'':<15} starts {without_values(found.command[0])}, which {there}")
     if without := [client for client in wanted if client not in having]:
         say(f"{'no entry':<15} {', '.join(without)}")
 
@@ -441,16 +441,15 @@ def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: 
     Values of the variables that are `replaced` by names or references are left out.
     """
     before, variables, names = as_table(old), client.members.variables, client.members.names
-    before = None if before is None else dict(before)
     if before is None or client.members.command not in before:
         return dict(entry)
-    if variables in before and as_table(before[variables]) is None:  # for which the client refuses the entry
-        del before[variables]
+    # For variables that are no table the client refuses the entry, and for a value that is no text.
+    before = {name: value for name, value in before.items() if name != variables or as_table(value) is not None}
     merged = {**before, **entry}
     if (given := as_table(before.get(variables))) is not None:
         texts = {name: as_variable(value) for name, value in given.items() if name not in replaced}
-        stays = {name: value for name, value in texts.items() if isinstance(value, str)}  # else it is refused
-        asked = {name: value for name, value in stays.items() if ASKED in str(value)}
+        stays = {name: value for name, value in texts.items() if isinstance(value, str)}
+        asked = {name: value for name, value in stays.items() if ASKED in value}
         merged[variables] = {**stays, **entry.get(variables, {}), **asked}
         if given and not merged[variables]:
             del merged[variables]

@@ -935,14 +935,8 @@ async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_r
         '[p."(at line 999, column 1)"]\n' * 2,
     ],
     ids=[
-        "a table twice",
-        "a key twice",
-        "no bracket",
-        "a key twice in a line",
-        "a path",
-        "a word",
-        "no comma",
-        "a name",
+        *("a table twice", "a key twice", "no bracket", "a key twice in a line"),
+        *("a path", "a word", "no comma", "a name"),
     ],
 )
 async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_path: Path, text: str) -> None:

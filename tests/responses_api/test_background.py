@@ -336,18 +336,8 @@ def without(*names: str) -> Json:
         [Json({"id": WHOLE["id"], "output": []}), Json(WHOLE)],
     ],
     ids=[
-        *(
-            "at once",
-            "no status",
-            "no more",
-            "no usage",
-            "empty usage",
-            "not yet",
-            "left out again",
-            "not known yet",
-            "silence",
-        ),
-        *("an id alone", "empty status", "no status and no output"),
+        *("at once", "no status", "no more", "no usage", "empty usage", "not yet", "left out again"),
+        *("not known yet", "silence", "an id alone", "empty status", "no status and no output"),
     ],
 )
 async def test_an_answer_that_the_last_event_leaves_out_is_looked_up_and_what_that_alone_told_holds(

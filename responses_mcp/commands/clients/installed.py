@@ -473,7 +473,7 @@ def _may_be_ours(word: str) -> bool:
     return not word.startswith("-") and bool(get_close_matches(_program(word), (NAME, _MODULE), 1, _MISTYPED))
 
 
-def shown(word: str) -> str:
+def without_values(word: str) -> str:
     """Return a word of a command as it may be shown: what is set in it, as in a line for a shell, may be a key."""
     return Redactor()(re.sub(r"=\S+", "=(not shown)", word))
 

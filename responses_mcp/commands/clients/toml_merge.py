@@ -116,11 +116,10 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=str)
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
-        if not _is_of_1_1(text, reason):
-            told = f"it is not valid TOML ({reason[:1].lower()}{reason[1:]}); correct that"
-            raise Unmergeable(told) from error
-        told = f"{NOT_UNDERSTOOD} ({reason[:1].lower()}{reason[1:]})"
-        raise NotUnderstood(told) from error
+        said = f"({reason[:1].lower()}{reason[1:]})"
+        if _is_of_1_1(text, reason):
+            raise NotUnderstood(f"{NOT_UNDERSTOOD} {said}") from error
+        raise Unmergeable(f"it is not valid TOML {said}; correct that") from error
     except (ValueError, RecursionError) as error:
         raise Unmergeable("it holds a number that is too long, or is nested too deeply") from error
 

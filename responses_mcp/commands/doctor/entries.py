@@ -15,7 +15,7 @@ from responses_mcp.commands.clients.installed import (
     from_the_root,
     read_by_server,
     secret_variables,
-    shown,
+    without_values,
 )
 from responses_mcp.commands.clients.known import CLIENTS, ClientLimits, client_limit
 from responses_mcp.commands.doctor.configuration import check_manuals
@@ -73,7 +73,7 @@ def check_entries(
             )
             yield warn("clients", comes_first, f'to have this one, run "{each._replace(scope="local").removal}"')
         elif each.is_predecessor or each.program() is None:
-            what = f"is told to start {shown(each.command[0])}, which is not there"
+            what = f"is told to start {without_values(each.command[0])}, which is not there"
             if each.is_predecessor:
                 verdict, what = warn, "starts the older program of this name, which runs on Node"
             cure = again if each.scope == "local" else f'{again}, or "{each.removal}"'
@@ -86,7 +86,7 @@ def check_entries(
         elif each.entry.get(variables := CLIENTS[each.client].members.variables, each.given) != each.given:
             yield verdict("clients", f"{title} refuses {variables}, which is no table of variables, {where}", again)
         elif each.unknown:
-            wrong_option = f"{title} gives it {shown(each.unknown[0])}, which is none of its options, {where}"
+            wrong_option = f"{title} gives it {without_values(each.unknown[0])}, which is none of its options, {where}"
             yield verdict("clients", wrong_option, again)
         elif CLIENTS[each.client].turns_off(each.entry):
             off = f"{title} has it turned off, {where}"
@@ -105,7 +105,7 @@ def check_entries(
             asks = ""
             if not each.entry.items() >= CLIENTS[each.client].trust.items():
                 asks = f'; it asks before each call, which "{each.install("--trust", "--write")}" ends'
-            yield ok("clients", f"{title} starts {shown(each.command[0])}, {where}{unstarted}{asks}")
+            yield ok("clients", f"{title} starts {without_values(each.command[0])}, {where}{unstarted}{asks}")
             yield from _surroundings(each, settings, where, again, root)
 
 

@@ -69,7 +69,7 @@ class WrittenText:
         mark = text.find(_MARK, max(text.rfind("\ue201"), text.rfind("\n")) + 1)
         if mark >= 0:
             text = text[:mark]  # it goes on
-        text = MARKER.sub(lambda mark: _MARK * len(mark[0]), text)
+        text = MARKER.sub(lambda closed: _MARK * len(closed[0]), text)
         word = max(text.rfind(blank) for blank in " \n\t") + 1
         if _ADDRESS_BEGINS.search(text, word):
             return word
