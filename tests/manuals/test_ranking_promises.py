@@ -156,6 +156,38 @@ def test_a_required_term_that_the_question_has_in_some_way_pushes_nothing_away(t
     assert required[0]["score"] >= plain[0]["score"] - 0.01
 
 
+HALLS: Final = manual(
+    {
+        **OTHERS,
+        "wanted.md": "# Care\nEach lamp of the hall is cleaned with a soft cloth, once a month.\n",
+        "other.md": "# Pumps\nA pump that stops tells an error. Read the error, and look for others.\n",
+        "alike.md": "# Care\nEach lamp of the hall is cleaned with a soft brush, once a month.\n",
+        "weak.md": "# Errors\nAn error of a lamp is an error; other errors stand elsewhere.\n",
+    }
+)
+
+
+@pytest.mark.parametrize("term", ["error", "pump", "stops", "elsewhere"])
+def test_a_required_term_that_has_nothing_to_do_with_the_question_pushes_nothing_better_out(term: str) -> None:
+    question = "How is a lamp of the hall cleaned?"
+    plain, required = paths(found(HALLS, question, "zzqq")), paths(found(HALLS, question, term))
+    assert set(plain[:2]) == {"wanted.md", "alike.md"}
+    assert required[:2] == plain[:2]
+    assert set(plain) <= set(required)
+
+
+@pytest.mark.parametrize(("term", "first"), [("cloth", "wanted.md"), ("brush", "alike.md")])
+def test_a_required_term_chooses_among_what_fits_the_question_alike(term: str, first: str) -> None:
+    assert paths(found(HALLS, "How is a lamp of the hall cleaned?", term))[0] == first
+
+
+@pytest.mark.parametrize("question", ["Is there anything on qqzz?", "the part of a part"])
+def test_where_the_question_tells_nothing_a_required_term_decides(question: str) -> None:
+    first, *_ = found(HALLS, question, "elsewhere")["candidates"]
+    assert first["path"] == "weak.md"
+    assert first["score"] > 0.1
+
+
 def test_a_term_that_nobody_has_changes_nothing() -> None:
     def rows(*terms: str) -> list[tuple[str, float, float]]:
         answer = found(MANY, "red lamp of glass", *terms)

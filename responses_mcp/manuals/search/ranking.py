@@ -44,8 +44,9 @@ _MOST_OF_A_FILE: Final = 8  # candidates
 _REFINED: Final = 30  # rows whose phrases and distances are looked at
 _BOTH: Final = 0.10  # for a row with both required terms, in parts of the top score
 _PASS_WEIGHTS: Final = (1.0, 1.0, 1.1)
-_RARE: Final = 3.0  # the power of how rare a required term is beside the words of the question
-_SAID_RANKS: Final = 0.25  # what the ranks of g_req weigh where the question has its terms anyway
+_RARE: Final = 6.0  # the power of how rare a required term is beside the words of the question
+_SAID_RANKS: Final = 0.25  # what the ranks of g_req weigh where the question has its terms
+_LACKING_RANKS: Final = 0.1  # and where it lacks them, which by ranks would push out what fits better
 
 # What a row's own score weighs beside its ranks, from 0 to 1.
 _GATES_BASE: Final = 0.65
@@ -158,13 +159,15 @@ def _rank(query: str, question: str, search: Search) -> Ranking:
                 signals.append("required_term_and")
     g0 = Gate("g0", (), plain, scores=own)
     weight, reason = required_gate_weight(plain, gated)
-    # What the question says anyway is not what is asked for; grammar, and what most sections have, asks for nothing.
-    asked_for = [
-        found.telling[at] if not _is_said(each, question) else _SAID_RANKS * (not _is_grammar(each))
-        for at, each in enumerate(search.required)
-        if any(scored[key].required[at] for key in gated)
-    ]
-    weight *= max(asked_for, default=0.0)
+    # Grammar, and what most sections have, asks for nothing.
+    weight *= max(
+        (
+            _SAID_RANKS * (not _is_grammar(each)) if _is_said(each, question) else _LACKING_RANKS * found.telling[at]
+            for at, each in enumerate(search.required)
+            if any(scored[key].required[at] for key in gated)
+        ),
+        default=0.0,
+    )
     g_req = Gate("g_req", search.required, gated, weight, reason, scores=with_bonus)
     ranks = reciprocal_ranks([(plain, 1.0), (gated, g_req.weight)])
     fused = blended(base, ranks, 1 - certainty * (1 - _GATES_BASE))
@@ -215,15 +218,14 @@ def _scored(query: str, search: Search) -> tuple[dict[Key, Scored], dict[Key, Sc
         beside = [_weight_beside(reader, each, query) for each in search.required]
         most_telling = max((weight for _, weight, there in weighed if there), default=0.0)
         telling = [min(weight / most_telling, 1.0) ** _RARE if most_telling else 1.0 for weight in beside]
-        counting = [
-            share if weight else float(not all(map(is_grammar, runs(each.text))))
-            for each, weight, share in zip(search.required, beside, telling, strict=True)
-        ]
         scorer = Scorer(
             query,
             words(query),
             weighed,
-            list(zip(search.required, beside, counting, strict=True)),
+            [
+                (each, share if weight else float(not _is_grammar(each)), share if weight else 0.0)
+                for each, weight, share in zip(search.required, beside, telling, strict=True)
+            ],
             search.lexical,
             average=known.average,
             manual_id=search.manual_id,

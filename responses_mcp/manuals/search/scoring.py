@@ -42,7 +42,10 @@ _COVERED: Final = 4  # the power of coverage: most of the words count little bes
 _CERTAIN: Final = 8  # the power by which that says how surely the words name what is sought
 _HEAD: Final = 0.25  # for words in the title, the headings above or the path
 _REQUIRED: Final = 0.05  # for required terms that the query has, if it is certain
-_DEMANDED: Final = 3.0  # times what BM25 makes of one that the query does not have
+_DEMANDED: Final = 0.4  # of the best score by the query, for those that it lacks: enough to choose among the best
+_LEAST_BEST: Final = 0.1  # which is so much at least: they are found where the query finds nothing, too
+# The weights of a word that 37 % and 95 % of the sections have: the less the query tells, the more the terms count.
+_TELLS, _TELLS_NOTHING = 1.0, 0.05
 _FORM: Final = 0.5  # of `_REQUIRED`, for one in another form
 _FILE: Final = 0.08  # of each of the two next sections of the file
 _NEXT: Final = 2
@@ -115,7 +118,7 @@ class Scored:
     coverage: float = 0.0  # from 0 to 1: the share of the query's weight that the row holds
     required: tuple[int, ...] = ()
     has_required: float = 0.0  # how many of them; one in another form is less than one
-    asked_for: float = 0.0  # the weight of required terms that the query does not have
+    asked_for: float = 0.0  # what BM25 makes of those that the query does not have, for what they tell
     signals: list[str] = field(default_factory=list[str])
     parts: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     # Of each term: what BM25 makes of its hits, and at the average length; whether title, headings or path have it.
@@ -136,9 +139,9 @@ class Scorer:
     """Scores rows for one query.
 
     `words` are those that a reader sees in it, `terms` what is counted, with what each is worth and whether the manual
-    has it at all. Each `required` term has a weight beside them, 0 if it is among them already, and how far it counts
-    that a row has it, from 0 to 1. `average` is the length of a body, in characters. The words of `manual_id` count as
-    those of every path.
+    has it at all. Each `required` term has how far it counts that a row has it, and how far that lifts the row beside
+    what the query says, both from 0 to 1. `average` is the length of a body, in characters. The words of `manual_id`
+    count as those of every path.
     """
 
     def __init__(
@@ -171,6 +174,7 @@ class Scorer:
         # Pairs that are half grammar cover little, and a part of a name nothing, if the whole name is there.
         self._covering = [0.0 if term.part_of in known - {term.text} else term.weight for term in self._terms]
         self._required = required
+        self._held = 1  # how many of them any row has
         self._average = max(average, 1.0)
         self._name = in_name(manual_id)
         self._shortest = min(_SHORTEST, self._average) * (1 - in_words * _part(grammar, 0, _SAID_GRAMMAR))
@@ -221,15 +225,15 @@ class Scorer:
 
     def _look_for_required(self, found: Scored, around: str, length: float) -> None:
         counts: list[int] = []
-        for required, weight, counting in self._required:
+        for required, counting, lifting in self._required:
             hits, more = required.hits(found.row.body), required.hits(found.title) + required.hits(around)
             counts.append(hits + more)
             first = required.spellings[0].text if required.spellings else None
             as_written = first is not None and (first in found.title or first in found.row.body)
             found.has_required += counting * (bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM))
-            if weight:
+            if lifting:
                 count = min(hits, _MOST_HITS) / length + min(more, 1)
-                found.asked_for += weight * count / (count + _K1)
+                found.asked_for += lifting * count / (count + _K1)
         found.required = tuple(counts)
 
     def score(self, looked: Sequence[Scored], asked: Sequence[Scored]) -> None:
@@ -238,6 +242,8 @@ class Scorer:
         `certainty` is known after that.
         """
         weights = self._weights
+        # A term that no row has takes nothing from the others.
+        self._held = sum(map(any, zip(*(each.required for each in looked), strict=True))) or 1
         if share := _FEEDBACK * _part(self._telling, _FEW_WORDS, _MANY_WORDS):
             self._weigh(asked, weights, self._cover(asked, weights))
             top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
@@ -254,6 +260,10 @@ class Scorer:
         best = self._cover(asked, weights)
         self._cover(looked, weights)
         self._weigh(looked, weights, best)
+        lift = _DEMANDED * max([_LEAST_BEST, *(each.score for each in asked)]) / self._held
+        lift *= _TELLS / min(max([_TELLS_NOTHING, *self._weights]), _TELLS)
+        for each in looked:
+            each.bonus += lift * each.asked_for
         self.certainty = best**_CERTAIN
 
     @property
@@ -296,9 +306,6 @@ class Scorer:
         """Score rows anew by so much for each term, where the best coverage of any row is `best`."""
         total = sum(weights) or 1.0
         scale = self._there / self._perfect
-        # A term that no row has takes nothing from the others.
-        there = sum(map(any, zip(*(each.required for each in rows), strict=True))) or 1
-        wanted = (total + sum(weight for _, weight, _ in self._required)) * self._perfect
         for each in rows:
             each.score, each.parts, each.signals = 0.0, [], []
             plain = sum(map(float.__mul__, weights, each.at_average)) / total
@@ -312,8 +319,7 @@ class Scorer:
                 each.add("definition", scale * _DEFINITION * head, "definition_title")
             if _LISTS.search(each.row.path):
                 each.add("list of contents", -scale * _NOISE)
-            has_required = best**_CERTAIN * each.has_required / there
-            each.bonus = scale * _REQUIRED * has_required + _DEMANDED * each.asked_for / wanted
+            each.bonus = scale * _REQUIRED * best**_CERTAIN * each.has_required / self._held
 
     def refine(self, found: Scored) -> None:
         """Add what takes longer to find out: phrases, closeness, numbers beside their words, codes."""

@@ -70,14 +70,15 @@ def test_a_list_that_nothing_ended_says_so() -> None:
 
 
 def test_what_is_weak_in_score_and_in_coverage_is_cut_off_and_the_gates_say_so() -> None:
-    good = {f"good{n}.md": f"# Good\nred lamp glass handle stand brass {'and more ' * 20}" for n in range(8)}
-    weak = {f"weak{n:02}.md": "# Weak\nred thing" for n in range(40)}
-    payload = found(manual(good | weak), "red lamp glass handle stand", "brass")
+    asked = "red lamp glass handle stand brass bell door hall gate"
+    good = {f"good{n}.md": f"# Good\n{asked} {'and more ' * 20}" for n in range(20)}
+    weak = {f"weak{n:02}.md": f"# Weak\nred {'thing ' * 100}" for n in range(40)}
+    payload = found(manual(good | weak), asked, "brass")
     shown = paths(payload)
-    assert set(shown[:8]) == set(good)
-    assert len(shown) == 8 + 2  # two explore
+    assert set(shown[:20]) == set(good)
+    assert len(shown) == 20 + 4  # four explore
     assert [run["cutoff_reason"] for run in payload["gate_runs"]] == ["dynamic_cutoff"] * 2
-    assert len(paths(found(manual(good | weak), "red", "brass"))) > 10
+    assert len(paths(found(manual(good | weak), "red", "bell"))) > 24
 
 
 def test_a_gate_run_is_counted_from_its_rows() -> None:

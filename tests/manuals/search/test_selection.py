@@ -22,6 +22,7 @@ def ranked() -> Ranking:
     ranking = rank("red lamp", (), Search(MANY, [required_term("glass")], LexicalSettings(), 4000, unchecked))
     ranking.holding = []
     ranking.g0 = replace(ranking.g0, keys=ranking.order)  # so that its best is the best of all
+    ranking.g_req = replace(ranking.g_req, keys=ranking.order)
     return ranking
 
 
