@@ -96,9 +96,9 @@ class Answers:
         `profile` names an entry of `model_profiles`; one of `TOOLS` that is not configured stands for `answer`.
         `on_phase` is told what is going on ("searching", "writing", a retry), in words for a person. `on_text` is told
         the text while it is written, in pieces, after "" for its beginning, which comes again where an answer broke
-        off; what is returned may end in other sources. Neither may wait. `client` is for the ledger. `hand_off` is
-        given the question first, unless its profile has a `store` that is false. Raises `ConfigError`, `BadArgument`,
-        `LimitReached` or `UpstreamError`.
+        off; they may end before the text does, and the text in other sources. Neither may wait. `client` is for the
+        ledger. `hand_off` is given the question first, unless its profile has a `store` that is false. Raises
+        `ConfigError`, `BadArgument`, `LimitReached` or `UpstreamError`.
         """
         self.require_run()
         asked = {"query": query, "recency_days": recency_days, "max_results": max_results, "domains": domains}

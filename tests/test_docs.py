@@ -243,7 +243,8 @@ def test_the_settings_in_the_readme_are_as_the_schema_has_them() -> None:
 def test_every_environment_variable_that_a_page_names_is_read_by_somebody(name: str) -> None:
     ours = {setting.env for setting in SETTINGS} | {"OPENAI_API_KEY"}
     given_as_examples = {"AZURE_OPENAI_KEY", "YOUR_KEY"}
-    known = ours | VARIABLES_OF_OTHERS | given_as_examples
+    of_codex = {"ALL_TOOLS"}  # in its JavaScript
+    known = ours | VARIABLES_OF_OTHERS | given_as_examples | of_codex
     pattern = r"\b(?:OPENAI|MCP|SEARCH|MODEL|ANSWER|MAX|HTTPS?|ALL|NO|SSL|AZURE|YOUR)_[A-Z_]+\b|\bDEBUG(?==)"
     assert sorted({found for found in re.findall(pattern, text_of(name)) if found not in known}) == []
 

@@ -191,7 +191,10 @@ def _read_stdin() -> str:
         _REMARK_AFTER, remark, ["waiting for the end of stdin; add '< /dev/null' if there is nothing to come."]
     )
     waiting.daemon = True
-    if not sys.stdin.isatty():
+    if sys.stdin.isatty():
+        ending = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D on a line of its own"
+        remark(f"type or paste the text here, and end it with {ending}.")
+    else:
         waiting.start()
     try:
         data = sys.stdin.buffer.read(_MOST_STDIN + 1)

@@ -253,6 +253,22 @@ async def test_who_waits_for_an_end_of_stdin_is_told(
     )
 
 
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
+@pytest.mark.parametrize("words", [["-"], ["Why", "-"]])
+async def test_who_is_to_type_the_question_is_told_how_to_end_it(
+    api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    ours, terminal_of_user = os.openpty()
+    os.write(ours, b"is it so?\n\x04")
+    try:
+        with at_stdin(monkeypatch, terminal_of_user), trio.fail_after(WAIT):
+            code, _, err = await command("ask", *words)
+    finally:
+        os.close(ours)
+    assert (code, asked(api)) == (0, "\n\n".join([*words[:-1], "is it so?"]))
+    assert err == ("openai-responses-mcp: type or paste the text here, and end it with Ctrl-D on a line of its own.\n")
+
+
 async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
