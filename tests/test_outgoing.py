@@ -21,6 +21,7 @@ from responses_mcp.errors import BadArgument
 from responses_mcp.manuals.embeddings.provider import open_embedder
 from responses_mcp.outgoing import OutgoingText
 from responses_mcp.redaction import Redactor
+from responses_mcp.research.service import open_research
 from responses_mcp.settings.model import (
     EmbeddingsSettings,
     ManualsSettings,
@@ -290,6 +291,23 @@ async def test_research_masks_a_question_and_says_so(tmp_path: Path) -> None:
             assert message["result"]["_meta"][MASKED] == {"Slack token": 1}
             assert secret not in json.dumps([request.json for request in api.requests])
     assert not holding(tmp_path, secret)
+
+
+@pytest.mark.parametrize("mode", ["mask", "allow"])
+async def test_the_key_is_neither_listed_nor_kept_with_a_question_whatever_may_leave(
+    mode: Literal["mask", "allow"], tmp_path: Path
+) -> None:
+    with trio.fail_after(WAIT):
+        async with open_fake_api(as_stream(bodies.answer("A."))) as api:
+            kept = ResearchSettings(state_dir=str(tmp_path), keep_questions=True)
+            async with open_research(settings(mode, api.base_url, research=kept)) as research:
+                run = await research.start(f"my key is {KEY} {'and ' * 40}{KEY}")
+                await research.result(run, wait_seconds=WAIT)
+                [listed] = await research.list()
+            sent = json.dumps([request.json for request in api.requests])
+    assert (KEY in sent) == (mode == "allow")
+    assert KEY[:8] not in listed["question"]
+    assert not holding(tmp_path, KEY[:8])
 
 
 @pytest.mark.parametrize("mode", ["mask", "refuse"])

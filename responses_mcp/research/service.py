@@ -260,12 +260,16 @@ class Research:
             may_take=self._settings.research.timeout_ms / 1000,
             has_schema=has_schema,
             durable=durable,
-            question=replace_lone_surrogates(shortened(query)) if self._settings.research.keep_questions else None,
+            question=replace_lone_surrogates(self._shown(query)) if self._settings.research.keep_questions else None,
             tool=caller.tool,
             client=caller.client_name,
             owner=keeper.owner,
             leased_until=now + LEASE_SECONDS,
         )
+
+    def _shown(self, query: str) -> str:
+        """Return what is listed, and maybe kept, of a question: never our own key, whatever may be sent."""
+        return shortened(self._api.redact.known(query))
 
     async def _begin(
         self,
@@ -297,7 +301,7 @@ class Research:
                 while row is not None and row.id != new.id and await self._does_not_go_on(row, keeper):
                     row = await keeper.use(partial(add, besides=self._over()))
                 if row is not None and row.id == new.id:
-                    self._questions[row.id] = shortened(query)
+                    self._questions[row.id] = self._shown(query)
                     turn = self._turn if in_line else None
                     run = Run(
                         row, body, self._api, keeper, self._terms, turn=turn, billed=billed, fixed=fixed, before=before
