@@ -92,7 +92,10 @@ CREDENTIALS: Final = (
     Credential(
         "password in a URL",
         ("://",),
-        r"(?<=://)[^\s:/@\"'<>\\]{0,100}:([^\s/@\"'<>\\]{6,200})(?=@[\w\[])",
+        (  # up to the last @, which not everybody escapes in a password; that of an image stands before its digest
+            r"(?<=://)(?:\$\{[^\s/\"'\\{}]{0,100}\}|[^\s:/\"'\\]){0,100}+:([^\s/\"'\\]{6,200})"
+            r"(?=@(?!sha[0-9]{3}:)[\w\[<{$%(*./…])"
+        ),
     ),
     Credential("user and password of a URL", ("://",), r"(?<=://)[^/@\s\"']+(?=@)", certain=False),
     Credential(

@@ -9,18 +9,12 @@ from typing import Final, NamedTuple
 
 from responses_mcp.credential_patterns import CREDENTIALS, Credential
 from responses_mcp.errors import BadArgument
+from responses_mcp.placeholders import is_made_up, is_placeholder
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.model import Settings
 
 _OURS: Final = "secret of this server"
-_EXAMPLE: Final = re.compile(
-    r"(?i)example|your|xxxx|placeholder|dummy|sample|redacted|masked|changeme|insert|replace|fake|\*{3}|\.{3}|…|"
-    r"abcdef|012345|123456|654321|fedcba|qwerty|deadbeef|t00000000|test_?key|not_?a_?real"
-)
-_PLACEHOLDER: Final = re.compile(
-    r"(?i)pass|pwd|passwd|secret|token|changeme|example|your|xxx|\*\*|[$%{}<>\[\]]|…|\.\.\.|^[0-9]{1,5}$"
-)
-_FEWEST: Final = 10  # different characters in what nobody typed
+_FEWEST: Final = 10  # different characters in a line that nobody typed
 _BASE64_LINE: Final = re.compile(r"[A-Za-z0-9+/=]{40}")
 _JOHN_DOE: Final = ".eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9l"  # the subject of every example of jwt.io
 _PUBLISHED: Final = frozenset({"sk_test_4eC39HqLyjWDarjtT1zdp7dc", "sk_test_BQokikJOvBiI2HlWgH4olfQ2"})  # by Stripe
@@ -98,10 +92,10 @@ def _mask(kind: str) -> str:
 def _is_example(kind: str, secret: str, around: str) -> bool:
     """Tell whether what looks like a credential is one that documentation shows; `around` is all that matched."""
     if kind == "password in a URL":
-        return bool(_PLACEHOLDER.search(secret)) or secret == around.partition(":")[0]
+        return is_placeholder(secret, user=around[: -len(secret) - 1])
     if kind == "private key":
         body = secret.partition("KEY")[2]
         return not (line := _BASE64_LINE.search(body)) or len(set(line[0])) < _FEWEST
     if kind == "JWT":
-        return _JOHN_DOE in secret or bool(_EXAMPLE.search(secret.rpartition(".")[2]))
-    return secret in _PUBLISHED or bool(_EXAMPLE.search(secret)) or len(set(secret)) < _FEWEST
+        return _JOHN_DOE in secret or is_made_up(secret.rpartition(".")[2])
+    return secret in _PUBLISHED or is_made_up(secret)

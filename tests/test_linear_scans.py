@@ -34,6 +34,7 @@ from responses_mcp.manuals.results import decomposition
 from responses_mcp.manuals.results.claims import claim_graph
 from responses_mcp.manuals.search.query import as_written, longest_parts, required_term, term, terms
 from responses_mcp.manuals.words import asked, foldable, forms, normalise, runs, spaced
+from responses_mcp.outgoing import OutgoingText
 from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode
 from responses_mcp.redaction import Redactor
@@ -188,6 +189,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "what looks like a key": looks_like_key,
     "what is masked": lambda text: masked(text, ["canary-secret"]),
     "what is printable": printable,
+    "a question that leaves": OutgoingText(Settings()).question,
 }
 # What takes longer for a character, or never meets more than so many.
 SHORT_SCANS: dict[str, tuple[int, Callable[[str], object]]] = {

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import pytest
 import trio
@@ -118,6 +119,61 @@ EXAMPLES = (
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHk3q8Zp2vLmKx4nB7tR1yWc9sDf3gHj5kA0eUiOpLxy me@host", "npm sha512-" + "q8Zp2vLmKx4nB7tR1yWc9sDf3gHj5kA0eUiOpL" * 2 + "==",
 )  # fmt: skip
 
+URL = "password in a URL"
+WORDS = ("correct", "horse", "battery", "staple", "winter", "purple", "monkey", "castle", "rocket", "velvet")
+LIKE_PLACEHOLDERS = ("pass", "Pass", "pwd", "secret", "Token", "your", "xxx", "example", "changeme", "test", "dummy")
+
+
+def typed(chance: random.Random, signs: str, least: int = 9, most: int = 20) -> str:
+    return "".join(chance.choice(signs) for _ in range(chance.randint(least, most)))
+
+
+# Each in the way in which it stands in an address. What people choose, and what programs make for them.
+PASSWORDS: dict[str, Callable[[random.Random], str]] = {
+    "letters and digits": lambda chance: typed(chance, LETTERS) + "q7",
+    "signs": lambda chance: typed(chance, LETTERS + "!$%&*+,;=~^()[]{}<>|?#-_.") + "7",
+    "percent escapes": lambda chance: quote(typed(chance, LETTERS + "@:/?#[]%! ") + "q/7", safe=""),
+    "@ without an escape": lambda chance: typed(chance, LETTERS, 3) + "@" + typed(chance, LETTERS + "!", 3) + "7",
+    "a passphrase": lambda chance: "-".join(chance.sample(WORDS, 4)),
+    "a passphrase with a word of placeholders": lambda chance: "-".join(
+        (*chance.sample(WORDS, 3), chance.choice(LIKE_PLACEHOLDERS))
+    ),
+    "a word of placeholders before": lambda chance: chance.choice(LIKE_PLACEHOLDERS) + typed(chance, LETTERS, 5) + "8",
+    "a word of placeholders behind": lambda chance: "q8" + typed(chance, LETTERS, 4) + chance.choice(LIKE_PLACEHOLDERS),
+    "a word of placeholders and a year": lambda chance: (
+        f"My{chance.choice(LIKE_PLACEHOLDERS)}{chance.randint(1950, 2030)}{chance.choice('!?$#*')}"
+    ),
+    "digits for letters": lambda chance: chance.choice(("Passw0rd", "p4ssword", "s3cret", "t0ken", "P@ssw0rd", "$ecret")) + "9!",
+    "a dollar before": lambda chance: "$" + typed(chance, LETTERS) + "q8v",
+    "a dollar within": lambda chance: f"{chance.choice(WORDS)}${chance.choice(WORDS).upper()}",
+    "a name behind a dollar": lambda chance: f"${chance.choice(WORDS)}{chance.randint(10, 2030)}",
+    "brackets left around": lambda chance: chance.choice(("[{}]", "<{}>", "{{{}}}", "%{}%", "$({})", "${{{}}}")).format(
+        typed(chance, LETTERS) + "4q8v"
+    ),
+    "a phrase in brackets": lambda chance: f"[{'-'.join(chance.sample(WORDS, 3))}]",
+    "a default of a variable": lambda chance: f"${{DB_PASSWORD:-{typed(chance, LETTERS)}q8}}",
+    "half of it hidden": lambda chance: typed(chance, LETTERS, 4, 6) + chance.choice(("...", "…", "****", "xxxx")) + "q8",
+    "a role and a number": lambda chance: chance.choice(("admin", "root", "postgres", "redis")) + chance.choice(("12", "123", "@123", "2026")),
+    "a weak word and a number": lambda chance: chance.choice(("Strong", "secure", "access", "$pass", "Test@", "Local", "$ecret")) + str(chance.randint(200, 9999)),
+    "marks of a template in a word": lambda chance: chance.choice(("strong{{{}}}", "my%{}%", "test<{}>", "secret${}", "{{{}}}pass", "pass[{}]7")).format(chance.choice(WORDS)),
+    "signs alone": lambda chance: typed(chance, "!$%^&*()+=") + "!^",
+}  # fmt: skip
+PLACEHOLDERS = (
+    "password", "PASSWORD", "Password", "passwd", "secret", "token_here", "mypassword", "my-password", "my_secret_pw", "mysecretpassword",
+    "my-secret-pw", "yourpassword", "your_password", "your-password-here", "YOUR_PASSWORD", "YourPassword", "YOUR-DB-PASSWORD", "changeme",
+    "change-me", "change_this", "changeit", "replace_me", "example", "examplepass", "example-password", "placeholder", "dummy_password",
+    "testpass", "test_password", "test123", "password1", "password123", "Password_1", "secret123", "fakepassword", "supersecret",
+    "super-secret-password", "dbpassword", "db_pass", "rootpassword", "admin-password", "postgres_password", "redacted", "REDACTED",
+    "hidden", "the-password", "some_password", "enter_password_here", "insert-password", "api_key", "access_token", "foobar",
+    "$PASSWORD", "$DB_PASSWORD", "$PGPASSWORD", "$DB2_PASS", "$password", "$db_pass", "$dbPassword", "$apiToken", "$env:DB_PASSWORD",
+    "${PASSWORD}", "${DB_PASS}", "${db.password}", "${env:DB_PASS}", "${DB_PASSWORD:-changeme}", "${DB_PASSWORD:-postgres}",
+    "${DB_PASSWORD:?required}", "${{secrets.DB_PASSWORD}}", "#{password}", "$(DB_PASSWORD)", "{password}", "{{password}}", "{{.Values.password}}",
+    "{settings.DB_PASSWORD}", "{quote(password)}", "%DB_PASSWORD%", "%(password)s", "<password>", "<your-password>", "<YOUR_DB_PASSWORD>",
+    "<contraseña>", "<パスワード>", "[password]", "[YOUR-PASSWORD]", "[redacted]", "******", "********", "......", "……………………", "••••••••",
+    "------", "######", "xxxxxx", "XXXXXXXX", "xxx-xxx-xxx", "${USER}_${PASSWORD}", "my-$PASSWORD",
+    "***REDACTED***", "xx-xx-xx", "__PASSWORD__", "old_password", "a-strong-password", "not-a-real-password", "CHANGE_ME_NOW", "x-oauth-basic",
+)  # fmt: skip
+
 
 def settings(
     mode: Literal["mask", "refuse", "allow"] = "mask", base_url: str = "https://ex.jp/v1", **more: Any
@@ -149,6 +205,93 @@ def test_what_documentation_shows_is_left_as_it_is(text: str) -> None:
     sent = MASK.question(question)
     assert sent.text == question
     assert not sent.masked
+
+
+@pytest.mark.parametrize("kind", PASSWORDS)
+def test_a_password_in_an_address_is_masked_whatever_it_contains(kind: str) -> None:
+    chance = random.Random(kind)
+    made = [PASSWORDS[kind](chance) for _ in range(100)]
+    sent = {each: MASK.question(f"Why does postgres://app:{each}@db.internal:5432/x fail?") for each in made}
+    expected = (f"Why does postgres://app:[masked: {URL}]@db.internal:5432/x fail?", {URL: 1})
+    assert {each: text for each, text in sent.items() if text != expected} == {}
+
+
+@pytest.mark.parametrize("address", [
+    "postgres://app:{}@<host>:5432/x", "postgres://app:{}@${{HOST}}/x", "postgres://app:{}@$HOST/x", "postgres://app:{}@***/x",
+    "postgres://app:{}@{{host}}/x", "postgres://app:{}@[::1]/x", "postgres://app:{}@.../x", "postgres://app@server:{}@server.ex.jp/x",
+    "postgres://<user>:{}@db/x", "postgres://${{DB_USER:-app}}:{}@db/x", "redis://:{}@cache:6379",
+])  # fmt: skip
+def test_a_password_is_masked_whatever_hides_the_rest_of_its_address(address: str) -> None:
+    assert MASK.question(address.format("kq8Zp2vLm")) == (address.format(f"[masked: {URL}]"), {URL: 1})
+
+
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_what_is_a_placeholder_as_a_whole_is_no_password(placeholder: str) -> None:
+    for address in ("postgres://app:{}@db.internal:5432/x", "https://${{DB_USER:-app}}:{}@<host>", "redis://:{}@$HOST"):
+        question = f"Why does {address.format(placeholder)} fail?"
+        assert MASK.question(question) == (question, {})
+
+
+@pytest.mark.parametrize("name", ["postgres", "rabbitmq", "minioadmin", "app_user", "user1"])
+def test_a_word_that_is_both_user_and_password_is_a_default(name: str) -> None:
+    question = f"Why does postgres://{name}:{name}@localhost/x fail?"
+    assert MASK.question(question) == (question, {})
+
+
+@pytest.mark.parametrize("name", ["Kq8vN2xLw0", "c0ffee42", "summer2026"])
+def test_what_is_no_word_is_a_password_even_where_the_user_has_it_for_a_name(name: str) -> None:
+    assert MASK.question(f"https://{name}:{name}@ex.jp/") == (f"https://{name}:[masked: {URL}]@ex.jp/", {URL: 1})
+
+
+@pytest.mark.parametrize(
+    "text", ["docker://alpine:3.18.4@sha256:abc", "oci://image:latest@sha512:abc", "http://localhost:8080"]
+)
+def test_an_address_without_a_password_has_none(text: str) -> None:
+    assert MASK.question(text) == (text, {})
+
+
+BASE32 = string.ascii_uppercase + "234567"
+FORMS: dict[str, Callable[[str], str]] = {
+    "AWS access key": lambda word: "AKIA" + some(16 - len(word), BASE32) + word.upper().replace("0", "O").replace("1", "L"),
+    "GitHub token": lambda word: "ghp_" + some(36 - len(word)) + word,
+    "GitLab token": lambda word: "glpat-" + word + some(20 - len(word)),
+    "Slack token": lambda word: f"xoxb-{some(12, string.digits)}-{some(12, string.digits)}-{word}{some(24 - len(word))}",
+    "Google key": lambda word: "AIza" + some(20) + word + some(15 - len(word)),
+    "Stripe key": lambda word: "sk_live_" + word + some(24 - len(word)),
+    "OpenAI key": lambda word: "sk-proj-" + some(40) + word + some(40),
+    "Anthropic key": lambda word: "sk-ant-api03-" + some(60) + word + some(40),
+    "JWT": lambda word: f"{b64({'alg': 'HS256'})}.{b64({'sub': some(8), 'iat': 17})}.{some(43 - len(word))}{word}",
+}  # fmt: skip
+
+
+INSIDE = ("QWERTY", "fake", "your", "xxxx", "sample", "insert", "dummy", "masked", "abcdef", "2345", "testkey")
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_a_key_with_a_word_of_placeholders_in_it_is_a_key(kind: str) -> None:
+    for word in INSIDE * 10:
+        key = FORMS[kind](word)
+        assert MASK.question(f"Why is {key} refused?") == (f"Why is [masked: {kind}] refused?", {kind: 1}), key
+
+
+@pytest.mark.parametrize("key", [
+    "AKIAI44QH8DHBEXAMPLE", "ASIAIOSFODNN7EXAMPLE", "AKIAXXXXXXXXXXXXXXXX", "AKIAFAKEFAKEFAKEFAKE", "AKIAYOURACCESSKEYID2",
+    "aws_secret_access_key = je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY", "aws_secret_access_key=YOUR/AWS/SECRET/ACCESS/KEY/HERE/PLEASE12",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "ghp_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789", "ghp_yourPersonalAccessTokenGoesHere12345",
+    "ghp_fakeTokenForTestingPurposesOnly000000", "glpat-your_access_token_here", "glpat-abcdefghij1234567890", "sk_test_abcdefghijklmnopqrstuvwx",
+    "sk_live_yourSecretKeyGoesHere123", "sk-proj-your-openai-api-key-goes-here-placeholder-000", "sk-proj-1234567890abcdefghijklmnopqrstuvwxyzABCDEF",
+    "sk-ant-api03-placeholder-placeholder-placeholder-key", "sk-ant-api03-qwertyuiopasdfghjklzxcvbnmqwertyuiopasdfgh",
+    "AIzaSyABCDEFGHIJKLMNOPQRSTUVWXYZ1234567", "AIzaSyFakeFakeFakeFakeFakeFakeFakeFake1", "whsec_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+])  # fmt: skip
+def test_a_key_that_is_nothing_but_words_and_counting_is_an_example(key: str) -> None:
+    question = f"What does `{key}` mean?"
+    assert MASK.question(question) == (question, {})
+
+
+def test_no_key_is_taken_for_an_example_by_chance() -> None:
+    chance = random.Random(5)
+    keys = ["AKIA" + "".join(chance.choices(BASE32, k=16)) for _ in range(5_000)]
+    assert [key for key in keys if not MASK.question(key).masked] == []
 
 
 def questions(count: int) -> list[str]:
@@ -200,6 +343,11 @@ def test_a_question_of_a_million_characters_takes_moments() -> None:
         "aws_secret_key",
         "A" * 64,
         "://",
+        "://a:${b",
+        "://${a:",
+        "://a:password@b ",
+        "://a:" + "pass" * 49 + "!@b ",
+        "://a:" + "$PASS" * 39 + "@b ",
     )
     for piece in hostile:
         began = time.process_time()
