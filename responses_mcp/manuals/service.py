@@ -188,7 +188,7 @@ class Manuals:
         )
         meant = meant_by(found.no_such_path, names, "manual_id {}", " and path_prefix {}")
         results = replace(_results(found, texts, why), unplaced=unplaced, meant=meant)
-        fits = not (results.fits_badly or (results.unknown and results.complete))
+        fits = not (results.fits_badly or (results.unknown and results.was_in_time))
         if fits or results.no_such_path is not None:
             return results
         no_files = (

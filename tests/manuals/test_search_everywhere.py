@@ -245,7 +245,7 @@ async def test_time_that_runs_out_while_manuals_are_ranked_leaves_those_that_wer
 
 
 async def test_rows_whose_place_there_was_no_time_to_look_for_are_told(root) -> None:
-    told = "there was no time to find the match in the file; manual_scan reads it."
+    told = "there was no time to find the match in the file; reading it begins with the section."
     async with opened(root, times=replace(TIMES, passages=0.0)) as manuals:
         found = await searched(manuals, limit=3)
         trace = await manuals.find(FindRequest("apples", "shop", ("apples",)))

@@ -240,6 +240,15 @@ async def test_words_of_the_question_that_no_manual_has_are_told(
         assert told == (f"{unknown}." if unknown else "")
 
 
+async def test_a_file_that_cannot_be_searched_keeps_no_word_from_being_told(tmp_path: Path) -> None:
+    write(tmp_path, "valves/a.md", "# Cats\n\nTreat cats that have ringworm.\n")
+    (tmp_path / "valves/latin.md").write_bytes(b"# Gr\xfc\xdfe \x81\n")
+    async with desk(settings_for(tmp_path)) as here:
+        found = await searched(here, "cats with ringwrom")
+        assert not found["complete"]
+        assert found["note"].endswith("No manual searched has, spelled like this: ringwrom.")
+
+
 async def test_how_many_is_no_word_that_a_good_answer_lacks(tmp_path: Path) -> None:
     write(
         tmp_path, "m/a.md", "# バルブ\n\nバルブは注文から三日かかる。\n\n# 電極\n\n電極の話。\n\n# 別\n\n漢方薬の話。\n"

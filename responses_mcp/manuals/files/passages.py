@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import log2
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from responses_mcp.manuals.cancellation import CancellationCheck
@@ -88,11 +89,16 @@ class _Stretch(NamedTuple):
 
 
 def passages(folder: Folder, wanted: Sequence[Wanted], found: list[Passage | None], check: CancellationCheck) -> None:
-    """Fill `found`, which has a place for each of `wanted`, as far as their files can be read and have them."""
+    """Fill `found`, which has a place for each of `wanted`, as far as their files can be read and have them.
+
+    The smallest files come first: where time runs out, a large one has taken it from itself alone.
+    """
     places: dict[tuple[str, str], list[int]] = {}
     for number, each in enumerate(wanted):
         places.setdefault((each.manual_id, each.path), []).append(number)
-    for (manual_id, path), numbers in places.items():
+    sizes = {place: _size(Path(folder.root, *place)) for place in places}
+    for manual_id, path in sorted(places, key=lambda place: sizes[place]):
+        numbers = places[manual_id, path]
         check()
 
         def look(text: Text, numbers: Sequence[int] = numbers) -> list[Passage | None]:
@@ -104,6 +110,13 @@ def passages(folder: Folder, wanted: Sequence[Wanted], found: list[Passage | Non
             continue
         for number, passage in zip(numbers, seen, strict=True):
             found[number] = passage
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except (OSError, ValueError):  # who reads it will be told why
+        return 0
 
 
 def _passages(text: Text, wanted: Sequence[Wanted], check: CancellationCheck) -> list[Passage | None]:

@@ -10,7 +10,8 @@ from typing import Final
 
 _SPAN: Final = re.compile(r"`[^`]*`")  # what is shown as it is written
 _ATTRIBUTES: Final = re.compile(r"\{[#.:][^{}]*\}|(?<=\s)\{[\w-]++(?:=[^{}]*+)?\}\s*$")
-_COMMENT: Final = re.compile(r"(?s:<!--.*?(?:-->|\Z))")
+_COMMENT: Final = re.compile(r"(?s:<!--.*?(?:-->|\Z)|\{/\*.*?(?:\*/\}|\Z))")  # of HTML and of MDX
+_CLOSING: Final = re.compile(r"(?<=\s)#+$")  # which ends a heading; what stood behind it has kept it in the title
 _WITH_ATTRIBUTES: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*+)\s[^<>=]*+=[^<>]*+>")
 _PAIR: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*)>([^<>]*)</\1>")
 # Of a link or an image with its address, the text; a span of code outside one is kept as it is.
@@ -34,7 +35,10 @@ def shown_title(title: str) -> str:
         pieces += (_plain(linked[at : span.start()]), span[0])
         at = span.end()
     pieces.append(_plain(linked[at:]))
-    return " ".join("".join(pieces).split()) or title
+    shown = " ".join("".join(pieces).split())
+    if title.rstrip().endswith(("}", "-->")) and not shown.endswith(("}", "-->")):
+        shown = _CLOSING.sub("", shown).rstrip()
+    return shown or title
 
 
 def _unlinked(title: str) -> str:

@@ -32,7 +32,7 @@ _UNKNOWN: Final = "No manual searched has, spelled like this: {}."
 _MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told, and characters of each
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
-_UNPLACED: Final = "For {} row{} there was no time to find the match in the file; manual_scan reads it."
+_UNPLACED: Final = "For {} row{} there was no time to find the match in the file; reading it begins with the section."
 _AGAIN: Final = "search again to go on"
 _LESS: Final = "ask in fewer words, or name manual_id or path_prefix"
 
@@ -165,6 +165,11 @@ class SearchResults:
         return not self.unsearched
 
     @property
+    def was_in_time(self) -> bool:
+        """Tell whether nothing is missing that a search with more time would have looked at."""
+        return not any(each.reason == OUT_OF_TIME for each in self.unsearched)
+
+    @property
     def fits_badly(self) -> bool:
         """Tell whether nothing was found, or nothing that has enough of the question."""
         return not self.rows or self.rows[0].score < _DOUBTFUL or self.covered < _LITTLE
@@ -179,7 +184,7 @@ class SearchResults:
         if len(most_first) > _MOST_TOLD:
             more = len(most_first) - _MOST_TOLD
             told.append(f"and {more} more reason{'s' * (more > 1)}")
-        if any(each.reason == OUT_OF_TIME for each in self.unsearched):
+        if not self.was_in_time:
             told.append(_LESS if self.slow else _AGAIN)
         return "; ".join(told)
 
@@ -192,7 +197,7 @@ class SearchResults:
         if self.fits_badly:
             fits = _WEAK if self.rows else NO_FILES if self.no_files else _NOTHING
         unknown = None
-        if self.unknown and self.rows and not self.unsearched:
+        if self.unknown and self.rows and self.was_in_time:
             told = [_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]]
             more = " and others" if len(self.unknown) > _MOST_UNKNOWN else ""
             unknown = _UNKNOWN.format(f"{', '.join(told)}{more}")

@@ -208,3 +208,13 @@ def test_looking_ends_when_it_is_told_to(tmp_path: Path) -> None:
     for calls in range(12):
         with pytest.raises(OutOfTime):
             passages(Folder(tmp_path), [Wanted("m", "a.md", 1, "A", {"pump": 1})], [None], after(calls))
+
+
+def test_a_large_file_takes_the_time_of_no_smaller_one(tmp_path: Path) -> None:
+    seen(tmp_path, f"# A\n\n{FILLER * 50_000}pump\n", "pump", path="large.md")
+    seen(tmp_path, "# A\n\nThe pump.\n", "pump", path="small.md")
+    wanted = [Wanted("m", f"{name}.md", 1, "A", {"pump": 1}) for name in ("large", "small")]
+    found: list[Passage | None] = [None, None]
+    with pytest.raises(OutOfTime):
+        passages(Folder(tmp_path), wanted, found, after(10))
+    assert [each is not None for each in found] == [False, True]
