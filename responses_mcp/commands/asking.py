@@ -61,7 +61,7 @@ def question(words: Sequence[str]) -> str:
     given = _read_stdin() if asked_for else ""
     if said and not asked_for and on_terminal(sys.stderr) and _is_pipe():
         # No advice: in a loop that reads its questions there, all further ones would go along with this one.
-        remark("stdin was not read; a question with - among its words takes all of it along.")
+        remark("stdin was not read; the question is what the words say.")
     text = "\n\n".join(filter(None, (said, given)))
     if not text:
         raise Stop("There is nothing to ask; give it in quotation marks, or on stdin.", code=WRONG)

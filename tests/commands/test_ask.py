@@ -333,7 +333,7 @@ async def test_a_person_whose_pipe_is_not_read_is_told_what_would_read_all_of_it
 ) -> None:
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
     assert (await command("ask", "Why?", stdin=b"because"))[0] == 0
-    assert "stdin was not read; a question with - among its words takes all of it along." in shown.text
+    assert "stdin was not read; the question is what the words say." in shown.text
     assert asked(api) == "Why?"
 
 

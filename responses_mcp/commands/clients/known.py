@@ -347,8 +347,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
         variable_files=lambda machine: ((machine.named("CODEX_HOME") or machine.home / ".codex") / ".env",),
         limits=_codex_limits,
         limit=("tool_timeout_sec", 1),
-        check='If Codex is running, restart it. "{program} doctor --client codex" starts the server as Codex would, '
-        "though not by a file of a project; 'codex mcp list' starts none.",
+        check='If Codex is running, restart it. "{program} doctor --client codex" starts the server as Codex would '
+        "from the user's file; 'codex mcp list' starts none.",
         project_note="Codex reads this file only in a project that it trusts.",
     ),
     "gemini": Client(
