@@ -27,12 +27,15 @@ _BY_FIRST: Final = {
     first: [(f"{_TAG}{kind}", re.compile(pattern)) for kind, pattern, starts in _NO_TEXT if first in starts]
     for first in dict.fromkeys(start for _, _, starts in _NO_TEXT for start in starts)
 }
+# A text to Goose, such as a telephone number; other readers may take it for a number, so it is written in quotes.
+_LEADING_ZERO: Final = re.compile(r"\A[-+]?0[0-9]+\Z")
+_AS_GOOSE_READS: Final = {first: [(f"{_TAG}str", _LEADING_ZERO), *kinds] for first, kinds in _BY_FIRST.items()}
 
 _Pair = tuple[yaml.Node, yaml.Node]
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers = _BY_FIRST
+    yaml_implicit_resolvers = _AS_GOOSE_READS
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):  # those within others grow by powers

@@ -114,6 +114,9 @@ def test_a_last_line_without_an_end_stays_without() -> None:
         "1:30",
         "2026-11-22",
         "*a",
+        "0123",
+        "0891234",
+        "-00",
     ],
 )
 def test_a_text_stays_a_text_for_a_reader_of_version_1_2(value: str) -> None:
@@ -130,6 +133,16 @@ def test_what_the_owner_of_an_entry_wrote_is_read_as_version_1_2_has_it() -> Non
     assert document(f"{text}    h:\n").entry == entry
     again = document(merged(f"{text}    h:\n", entry)).entry
     assert again == entry
+
+
+def test_digits_behind_a_zero_are_a_text_in_our_entry_and_in_that_of_another() -> None:
+    text = "extensions:\n  ours:\n    envs: {A: 0123, B: -007, C: 0}\n    d: 01.5\n  b:\n    envs: {PHONE: 0891234}\n"
+    entry = {"envs": {"A": "0123", "B": "-007", "C": 0}, "d": 1.5}
+    assert document(text).entry == entry
+    again = merged(text, entry)
+    assert document(again).entries == {"ours": entry, "b": {"envs": {"PHONE": "0891234"}}}
+    assert "PHONE: 0891234}" in again
+    assert "A: '0123'" in again  # a number to other readers
 
 
 @pytest.mark.parametrize(
