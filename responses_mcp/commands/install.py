@@ -217,6 +217,9 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
         gone = "write the entry again, or remove it"
         if found.scope == "local":
             gone = f"to take it out: {found.removal}"
+        if found.unstartable is not None:
+            say(f"{'':<15} starts nothing, because {found.unstartable}; {gone}")
+            continue
         there = "is there" if found.program() else f"is gone; {gone}"
         if found.is_predecessor:
             there += "; it is the older program, which runs on Node"

@@ -945,6 +945,49 @@ async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_p
     report.line("FAIL", "clients", "it is not valid TOML")
 
 
+@pytest.mark.parametrize("client", ["cursor", "codex", "opencode", "goose"])
+@pytest.mark.parametrize("wrong", [None, 5, "of the other kind"])
+async def test_an_entry_of_our_name_without_a_command_that_can_be_started_is_told(
+    examine: Doctor, tmp_path: Path, client: str, wrong: object
+) -> None:
+    member, lists = CLIENTS[client].members.command, CLIENTS[client].members.arguments is None
+    if isinstance(wrong, str):
+        wrong = "openai-responses-mcp --stdio" if lists else ["openai-responses-mcp", "--stdio"]
+    put(client, tmp_path, {} if wrong is None else {member: wrong})
+    why = f"it has no {member}" if wrong is None else f"its {member} is no {'list of texts' if lists else 'text'}"
+    report = await examine("--offline", "--client", client, start=None)
+    cure = f'Fix: run "openai-responses-mcp install {client} --write" again'
+    report.line("FAIL", "clients", f"{CLIENTS[client].title} cannot start it: {why}, by openai-responses in ", cure)
+    report.line("ok", "start", "a server with the settings of this shell, and not that of an entry,")
+
+
+async def test_a_list_with_more_than_texts_is_no_command(examine: Doctor, tmp_path: Path) -> None:
+    put("opencode", tmp_path, {"command": ["openai-responses-mcp", 5, "--stdio"]})
+    report = await examine("--offline", "--client", "opencode")
+    report.line("FAIL", "clients", "OpenCode cannot start it: its command is no list of texts")
+
+
+@pytest.mark.parametrize(("client", "variables"), [("codex", "env"), ("goose", "envs")])
+async def test_a_number_that_is_too_long_to_be_written_ends_nothing(
+    examine: Doctor, tmp_path: Path, client: str, variables: str
+) -> None:
+    path = put(client, tmp_path, {CLIENTS[client].members.command: "openai-responses-mcp"}, "mine")
+    number = f"0x{'f' * 4000}"
+    more = f"env = {{A = {number}}}\n" if client == "codex" else f"    envs: {{A: {number}}}\n"
+    path.write_text(path.read_text(encoding="utf-8") + more, encoding="utf-8")
+    report = await examine("--offline")
+    assert any("by mine in " in line for line in report.lines)
+
+
+@pytest.mark.parametrize(
+    ("client", "text"), [("cursor", "[]"), ("cursor", '{"a": NaN}'), ("goose", "- a\n"), ("gemini", "null")]
+)
+async def test_a_file_that_holds_something_else_fails(examine: Doctor, tmp_path: Path, client: str, text: str) -> None:
+    put(client, tmp_path, {}).write_text(text, encoding="utf-8")
+    report = await examine("--offline", "--client", client)
+    report.line("FAIL", "clients", "was not read: it holds ", "Fix: correct that file")
+
+
 @pytest.mark.parametrize(
     ("words", "ours"),
     [
@@ -954,7 +997,10 @@ async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_p
         (["npx", "-y", "@modelcontextprotocol/server-filesystem", "~/openai-responses-mcp"], False),
         (["npx", "--prefix", "{}", "other-server"], False),
         (["uvx", "--directory", "{}", "other-server"], False),
+        (["uvx", "basic-memory", "mcp", "--project", "openai-responses-mcp"], False),
+        (["docker", "run", "-i", "--name", "openai-responses-mcp", "mcp/git"], False),
         (["uvx", "{}", "--stdio"], True),
+        (["uvx", "--no-cache", "--python", "3.12", "{}", "--stdio"], True),
         (["npx", "-y", "openai-responses-mcp@latest"], True),
         (["uv", "run", "--directory", "{}", "openai-responses-mcp"], True),
         (["python3", "-m", "responses_mcp"], True),
@@ -1001,6 +1047,9 @@ async def test_a_time_limit_of_two_entries_is_told_once(examine: Doctor, tmp_pat
     [
         ["npx", "-y", "openai-responses-mcp@latest", "--stdio"],
         ["node", "/home/me/openai-responses-mcp/dist/index.js", "--stdio"],
+        ["node", "-r", "dotenv/config", "/home/me/openai-responses-mcp/dist/index.js"],
+        ["env", "-u", "X", "npx", "--registry", "https://x.example", "openai-responses-mcp"],
+        ["bash", "-lc", "npx -y openai-responses-mcp --stdio"],
     ],
 )
 async def test_an_entry_of_the_older_program_is_told_and_not_started(
@@ -1037,7 +1086,7 @@ async def test_an_entry_that_starts_a_command_for_people_is_told_and_not_started
     started = tmp_path / "started"
     put("codex", tmp_path, {"command": small_server(tmp_path, f"touch {started}"), "args": words})
     report = await examine("--offline", "--client", "codex", start=None)
-    report.line("FAIL", "clients", "gives it ask, which is none of its options", "install codex --write")
+    report.line("FAIL", "clients", f"gives it {words[0]}, which is none of its options", "install codex --write")
     assert started.name not in os.listdir(tmp_path)
 
 

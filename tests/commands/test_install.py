@@ -1220,6 +1220,20 @@ def test_an_entry_of_our_name_whose_command_is_mistyped_is_listed_and_one_of_tha
     assert "gemini" in none
 
 
+def test_an_entry_of_our_name_whose_command_no_client_starts_is_listed_and_can_be_written_anew(
+    install: Install, machine: Machine
+) -> None:
+    path = put_entry("opencode", machine, {"command": "openai-responses-mcp --stdio"})
+    put_entry("cursor", machine, {"env": {}})
+    listed = install("--list").out
+    assert f"{'opencode':<15} openai-responses in {path}\n" in listed
+    assert "starts nothing, because its command is no list of texts; write the entry again, or remove it" in listed
+    assert "starts nothing, because it has no command; write the entry again, or remove it" in listed
+    install("opencode", "--write")
+    assert entry_in("opencode", path.read_text("utf-8"))["command"] == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
+    assert "starts nothing" not in install("opencode", "--list").out
+
+
 def test_the_list_is_about_one_client_where_one_is_named(install: Install, machine: Machine) -> None:
     install("cursor", "--write")
     install("gemini", "--write")

@@ -62,19 +62,24 @@ def as_variable(value: object) -> object:
     """Return a number, or true or false, as the text that a variable can have; other values as they are."""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
+    return str(value) if isinstance(value, int | float) and not _is_too_long(value) else value
 
 
 def check_entry(entry: object) -> None:
     """Raise Unmergeable for an entry that cannot be written anew: no client has such, but a file may."""
     level = [entry]
     for _ in range(_DEEPEST):
-        if any(isinstance(each, int) and each.bit_length() > _MOST_BITS for each in level):
+        if any(map(_is_too_long, level)):
             raise Unmergeable("the entry holds a number that is too long; correct that")
         level = [value for each in level for value in _inside(each)]
         if not level:
             return
     raise Unmergeable("the entry is nested too deeply; correct that")
+
+
+def _is_too_long(value: object) -> bool:
+    """Tell whether a value is a number of so many digits that Python may not write them."""
+    return isinstance(value, int) and value.bit_length() > _MOST_BITS
 
 
 def _inside(value: object) -> Iterable[object]:

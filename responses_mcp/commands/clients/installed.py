@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, as_variable, texts_in, variables_in
 from responses_mcp.commands.clients.json_merge import JsonDocument
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, claude_code_settings
+from responses_mcp.commands.clients.started import CONTAINERS, MODULE, program_in, started
 from responses_mcp.commands.clients.toml_merge import TomlDocument
 from responses_mcp.commands.clients.yaml_merge import YamlDocument
 from responses_mcp.commands.parser import OF_SECRET, SERVER
@@ -28,15 +29,9 @@ from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import PATHS, READ_BY_SERVER
 
-_MODULE: Final = "responses_mcp"
 _WORKSPACE: Final = "${workspaceFolder"  # } or :NAME}
-_CONTAINERS: Final = ("docker", "podman")
-_NODE: Final = ("node", "npx", "npm", "pnpm", "yarn", "bun", "bunx")
-_RUN_A_PACKAGE: Final = ("dlx", "exec", "x")  # commands of those
-_BUILT: Final = re.compile(rf"[/\\]{NAME}[/\\]dist[/\\]index\.js$")  # the older program's, in a checkout
 _WITH_LOCAL: Final = "claude-code"
-_STARTERS: Final = (*_NODE, "uvx", "python", "python3", "py")
-_WITHOUT_VALUE: Final = ("-y", "--yes", "-q", "--quiet", "-u", "-m", "--offline", "--refresh", "--isolated")
+_ADDRESSES: Final = ("url", "httpUrl", "serverUrl", "uri")  # members of an entry without a command
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 # What a client that passes little on gives to every server.
@@ -95,45 +90,40 @@ class Installed(NamedTuple):
     def _before(self) -> int:
         """How many words of the command stand before what it says to this server."""
         words = self.command
-        named = [at for at, word in enumerate(words, 1) if _is_ours([word])]
-        named = named or [at for at, word in enumerate(words, 1) if _may_be_ours(word)]
-        # The last of them: before it, a program that fetches this one may name where it is. Behind an option it is a
-        # value, such as a file.
-        begin = named[0] if named else len(words)
+        if (found := started(words)) is not None:
+            return found.before
+        # Ours by its name only: the program may be mistyped. The last like it, as a program that fetches this one may
+        # name where it is; behind an option of ours it is a value, such as a file.
+        like = [at for at, word in enumerate(words, 1) if _may_be_ours(word)]
+        begin = like[0] if like else len(words)
         option = next((at for at in range(begin, len(words)) if words[at].partition("=")[0] in SERVER), len(words))
-        return max((at for at in named if at <= option), default=begin)
+        return max((at for at in like if at <= option), default=begin)
 
     @property
     def starts_us(self) -> bool:
-        """Whether it is our name that its command starts, and not only that of what another server is told of."""
-        words = self.command
-        # What a program that fetches or runs others is told first is what it starts, also as a folder.
-        started = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), 0)
-        if started > 1 and words[started - 1] not in _WITHOUT_VALUE:
-            started = 0  # the value of an option, such as the folder of another server
-        if words and _program(words[0]) in _STARTERS and started and _is_ours([words[started]]):
-            return True
-        return _is_ours([word for word in words if not self._is_told_of(word)])
-
-    def _is_told_of(self, word: str) -> bool:
-        """Whether a word is about something, and does not start it: a folder, an address, the value of an option."""
-        if word.startswith("-") or re.match(r"(?:https?|file)://", word):
-            return True
-        path = str(self.machine.home / word[2:]) if word.startswith("~/") else word
-        return bool(os.path.dirname(path)) and os.path.isdir(path)  # noqa: PTH112, PTH120  # raises nothing
+        """Whether its command is known to start this program, or the older one of this name."""
+        return started(self.command) is not None
 
     @property
     def is_predecessor(self) -> bool:
         """Whether it starts the older program of this name, which runs on Node."""
-        words = self.command
-        if _program(words[0]) == "cmd" and words[1:2] in (["/c"], ["/C"]):  # as Windows needs it
-            words = words[2:]
-        elif _program(words[0]) == "env":
-            words = [word for word in words[1:] if "=" not in word]
-        if not words or _program(words[0]) not in _NODE:
-            return False
-        started = (word for word in words[1:] if not word.startswith("-") and word not in _RUN_A_PACKAGE)
-        return _is_ours([next(started, "")])
+        found = started(self.command)
+        return found is not None and found.predecessor
+
+    @property
+    def unstartable(self) -> str | None:
+        """Why its client starts nothing by it, in words; None if it starts what `command` says."""
+        members = CLIENTS[self.client].members
+        said, kind = self.entry.get(members.command), "text" if members.arguments else "list of texts"
+        if not said:
+            return f"it has no {members.command}"
+        is_good = isinstance(said, str) if members.arguments else said == texts_in(said)
+        return None if is_good else f"its {members.command} is no {kind}"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it names a server to connect to, and nothing to start."""
+        return not self.command and any(name in self.entry for name in _ADDRESSES)
 
     @property
     def options(self) -> dict[str, str | None]:
@@ -148,11 +138,9 @@ class Installed(NamedTuple):
     @property
     def unknown(self) -> list[str]:
         """Which of `options`, as written, the server does not have, for which it does not start, or does otherwise."""
-        before = self.command[: self._before]
-        if any(_program(word) in _CONTAINERS for word in before):  # whose own options may stand behind our name
-            return []
-        if any(word.startswith("--") for word in before[-2:]) and "--stdio" in self.options:
-            return []  # our name may be the value of an option, such as a folder, of a program that is told more
+        contained = any(program_in(word) in CONTAINERS for word in self.command)
+        if not self.starts_us and (contained or "--stdio" in self.options):
+            return []  # what is like our name may be that of a folder or a container, of a program that is told more
         written = dict(
             zip(map(_option, self.command), map(_option, CLIENTS[self.client].command_in(self.entry)), strict=True)
         )
@@ -162,8 +150,8 @@ class Installed(NamedTuple):
     def line_without_stdio(self) -> bool:
         """Whether it starts us by a line for a shell that does not say --stdio, and so may be a question."""
         words = self.command
-        ours = (word for word in words if len(word.split()) > 1 and (NAME in word or _MODULE in word))
-        return not any("--stdio" in word for word in words) and any(not _is_ours([word]) for word in ours)
+        lines = [word for word in words if len(word.split()) > 1 and program_in(word) != NAME]
+        return not any("--stdio" in word for word in words) and any(NAME in line or MODULE in line for line in lines)
 
     @property
     def given(self) -> Mapping[str, Any]:
@@ -227,7 +215,7 @@ class Installed(NamedTuple):
     @property
     def is_known_here(self) -> bool:
         """Whether nothing in its command depends on where the client is started, or is asked for there."""
-        name = self.command[0]
+        name = "".join(self.command[:1])
         is_relative = os.path.dirname(name) and not os.path.isabs(name)  # noqa: PTH117, PTH120  # keeps ./
         if is_relative and self._folder_said and self.folder is None:
             return False
@@ -235,7 +223,7 @@ class Installed(NamedTuple):
 
     def program(self) -> str | None:
         """Return the path of the program that it starts, as written if that is not known here; None if it is gone."""
-        name, folder = self.command[0], self.folder
+        name, folder = "".join(self.command[:1]), self.folder
         if not self.is_known_here:
             return name
         if os.path.dirname(name) and folder is not None:  # noqa: PTH120  # keeps ./
@@ -353,8 +341,8 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
 
 
 def _ours(found: Iterable[Installed]) -> Iterator[Installed]:
-    """Yield those that start this server, or whose command may be mistyped."""
-    return (each for each in found if each.starts_us or (each.command and each.name == ENTRY))
+    """Yield those that start this server, and those of its name, whose command may be mistyped or missing."""
+    return (each for each in found if each.starts_us or (each.name == ENTRY and not each.is_remote))
 
 
 def _local_in(root: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
@@ -464,20 +452,11 @@ def _option(word: str) -> str:
     return word.partition("=")[0] if word.startswith("-") else word
 
 
-def _is_ours(words: Sequence[str]) -> bool:
-    return any(_program(word) in {NAME, _MODULE} or _BUILT.search(word) for word in words)
-
-
 def _may_be_ours(word: str) -> bool:
     """Tell whether a word is our name, mistyped."""
-    return not word.startswith("-") and bool(get_close_matches(_program(word), (NAME, _MODULE), 1, _MISTYPED))
+    return not word.startswith("-") and bool(get_close_matches(program_in(word), (NAME, MODULE), 1, _MISTYPED))
 
 
 def without_values(word: str) -> str:
     """Return a word of a command as it may be shown: what is set in it, as in a line for a shell, may be a key."""
     return Redactor()(re.sub(r"=\S+", "=(not shown)", word))
-
-
-def _program(word: str) -> str:
-    """Return what a word names without its folder, its ending on Windows, or the version behind it."""
-    return re.sub(r"(?:\.exe|\.cmd|@[^@]*)$", "", re.split(r"[/\\]", word)[-1])

@@ -152,6 +152,8 @@ class _Start(NamedTuple):
             for each in found:
                 if not isinstance(each, Installed) or each.scope == "project" or each.hidden or each.is_predecessor:
                     continue
+                if each.unstartable is not None:
+                    continue
                 may_ask = each.unknown or each.line_without_stdio  # `ask` would ask, and pay
                 if each.is_known_here and each.program() is not None and not may_ask:
                     environ = each.variables(secret_variables(each.loaded(each.variables()).settings.openai))

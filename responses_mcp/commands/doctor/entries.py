@@ -25,7 +25,10 @@ from responses_mcp.settings.address import is_loopback, is_placeholder
 from responses_mcp.settings.model import OpenAISettings, Settings
 from responses_mcp.settings.setting import names_in
 
-_BROKEN: Final = ("it is not valid ", "it is not UTF-8")
+_BROKEN: Final = (
+    *("it is not valid ", "it is not UTF-8"),
+    *("it holds something other than ", "it holds a number that is no JSON"),
+)
 _TIMEOUT: Final = "OPENAI_API_TIMEOUT"
 _MANUALS: Final = "MANUALS_ROOT"
 _TOOLSETS: Final = "MCP_TOOLSETS"
@@ -72,6 +75,9 @@ def check_entries(
                 f"{title} does not go by {each.place}: the one of that name for this project alone comes first"
             )
             yield warn("clients", comes_first, f'to have this one, run "{each._replace(scope="local").removal}"')
+        elif each.unstartable is not None:
+            cure = again if each.scope == "local" else f'{again}, or "{each.removal}"'
+            yield verdict("clients", f"{title} cannot start it: {each.unstartable}, {where}", cure)
         elif each.is_predecessor or each.program() is None:
             what = f"is told to start {without_values(each.command[0])}, which is not there"
             if each.is_predecessor:
