@@ -30,13 +30,11 @@ def at_stdin(monkeypatch: pytest.MonkeyPatch, file: str | Path | int) -> Generat
 
 
 @pytest.fixture
-async def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[FakeApi]:
+async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[FakeApi]:
     """Serve a fake API, which is all that the environment names; nothing is at stdin."""
     for setting in SETTINGS:
         if setting.env:
             monkeypatch.delenv(setting.env, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -77,16 +77,13 @@ SOUND = ["sh", "-c", SMALLEST] if sys.platform != "win32" else server()
 
 
 @pytest.fixture
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bare_environment: None) -> None:
+def surroundings(monkeypatch: pytest.MonkeyPatch, bare_environment: None) -> None:
     """Leave nothing in the environment that says something, but a key that is well formed."""
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     for setting in SETTINGS:
         if setting.env:
             monkeypatch.delenv(setting.env, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    monkeypatch.setenv("APPDATA", str(tmp_path / "AppData" / "Roaming"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -42,6 +42,7 @@ def small_server(tmp_path: Path, before: str = "") -> str:
     return str(script)
 
 
+AT_THE_ROOT = str(Path("/ca.pem").absolute())
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the server")
 
 
@@ -566,9 +567,9 @@ async def test_a_proxy_with_a_password_is_told_to_be_added_by_hand_where_install
     ("client", "more", "fix"),
     [
         ("zed", {"env": {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": "ca.pem"}}, "write it from the root there"),
-        ("codex", {"env_vars": ["OPENAI_API_KEY", "SSL_CERT_FILE"]}, "set it to {}/ca.pem"),
+        ("codex", {"env_vars": ["OPENAI_API_KEY", "SSL_CERT_FILE"]}, f"set it to {{}}{os.sep}ca.pem"),
         ("codex", {"env_vars": ["OPENAI_API_KEY", "SSL_CERT_FILE"], "cwd": "."}, None),
-        ("zed", {"env": {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": "/ca.pem", "MANUALS_INDEX_DIR": "~/i"}}, None),
+        ("zed", {"env": {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": AT_THE_ROOT, "MANUALS_INDEX_DIR": "~/i"}}, None),
     ],
 )
 async def test_a_relative_path_that_an_entry_passes_on_is_told(  # noqa: PLR0917
@@ -666,9 +667,8 @@ async def test_the_plugin_of_claude_code_is_told_and_an_entry_beside_it_is_one_t
     assert not any("install" in line for line in report.lines if "clients:" in line)
     put("claude-code", tmp_path, {"command": sys.executable, "args": ["-m", "responses_mcp"]})
     report = await examine("--offline", *judged)
-    both = (
-        f"Claude Code has the plugin {plugin} beside openai-responses in {tmp_path}/.claude.json, so tools appear twice"
-    )
+    entry = f"openai-responses in {tmp_path / '.claude.json'}"
+    both = f"Claude Code has the plugin {plugin} beside {entry}, so tools appear twice"
     report.line("ok", "clients", "Claude Code starts ")
     report.line("warn", "clients", both, f"Fix: to have one of them, run claude plugin disable {plugin}")
     other = await examine("--offline", "--client", "codex")

@@ -170,7 +170,8 @@ async def test_the_command_that_makes_vectors_is_about_the_folder_that_was_searc
     root = str(tmp_path / "manuals")
     for more in ([], ["--json"]):
         _, out, _ = await manuals("find", "page word", "--root", root, *more)
-        assert f"run 'openai-responses-mcp manuals index --root {root} --embed'." in out
+        shown = json.dumps(root)[1:-1] if more else root
+        assert f"run 'openai-responses-mcp manuals index --root {shown} --embed'." in out
     await manuals("index", "--root", root, "--embed", "--yes")
     monkeypatch.setenv("MANUALS_EMBEDDINGS_MODEL", "another")
     _, out, _ = await manuals("find", "page word", "--root", root)

@@ -278,7 +278,7 @@ SET_HERE = {
     "OPENAI_BASE_URL": "https://gateway.example/v1",
     "MODEL_QUICK": "gpt-5.4-mini",
     "HTTPS_PROXY": "http://ann:hunter22@proxy.example:3128",
-    "SSL_CERT_FILE": "/etc/company.pem",
+    "SSL_CERT_FILE": str(Path("/etc/company.pem").absolute()),
     "OPENAI_API_KEY": KEY,
     "DEBUG": "1",
     "EDITOR": "vi",
@@ -329,21 +329,22 @@ def test_a_path_that_is_written_into_an_entry_is_written_from_the_root(
     client: str, install: Install, machine: Machine, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"
+    here = replace(machine, system="windows" if os.name == "nt" else "linux")  # which says what is between folders
     paths = {
         "SSL_CERT_FILE": "corp-ca.pem",
-        "SSL_CERT_DIR": f"certs:{tmp_path}/more/:../x",
+        "SSL_CERT_DIR": os.pathsep.join(["certs", f"{tmp_path}/more/", "../x"]),
         "MANUALS_ROOT": "man",
         "MANUALS_INDEX_DIR": "~/index",
         "RESEARCH_STATE_DIR": "./st",
         "MODEL_ANSWER": "gpt-5",
     }
     (folder / "man").mkdir()
-    done = install(client, "--write", **paths)
+    done = install(client, "--write", machine=here, **paths)
     assert (
-        entry_in(client, file_of(client, machine).read_text(encoding="utf-8"))["env"].items()
+        entry_in(client, file_of(client, here).read_text(encoding="utf-8"))["env"].items()
         >= {
             "SSL_CERT_FILE": str(folder / "corp-ca.pem"),
-            "SSL_CERT_DIR": f"{folder / 'certs'}:{tmp_path}/more/:{folder}/../x",
+            "SSL_CERT_DIR": os.pathsep.join([str(folder / "certs"), f"{tmp_path}/more/", str(folder / "../x")]),
             "MANUALS_ROOT": str(folder / "man"),
             "MANUALS_INDEX_DIR": "~/index",
             "RESEARCH_STATE_DIR": str(folder / "st"),
@@ -357,7 +358,8 @@ def test_a_path_that_is_written_into_an_entry_is_written_from_the_root(
 def test_a_relative_path_that_is_passed_on_as_it_is_is_told_with_the_one_from_the_root(
     client: str, install: Install, machine: Machine
 ) -> None:
-    done = install(client, SSL_CERT_FILE="ca.pem", MANUALS_INDEX_DIR="/i", RESEARCH_STATE_DIR="~/st")
+    index = str(Path("/i").absolute())
+    done = install(client, SSL_CERT_FILE="ca.pem", MANUALS_INDEX_DIR=index, RESEARCH_STATE_DIR="~/st")
     title = CLIENTS[client].title
     told = f"SSL_CERT_FILE is a relative path, and {title} may start the server in another folder. "
     assert told + f"Set it to {machine.folder / 'ca.pem'}, where {title} is started, too." in done.err
