@@ -72,6 +72,7 @@ _HITS: Final = 10  # shown
 _MOST_HITS: Final = 50
 _MOST_COMPARED: Final = 2_000  # files whose names a slip may have meant
 _ALIKE: Final = 0.8  # of 1
+_HELD: Final = 32  # what Windows says where another process has a file open
 _WHY: Final = {
     "too_large": "larger than manuals.max_file_bytes",
     "unreadable": "not readable",
@@ -224,7 +225,10 @@ def _forget(settings: ManualsSettings, options: argparse.Namespace) -> None:
                 file.unlink(missing_ok=True)
             removed = [str(file) for file in reversed(found) if file.suffix == ".sqlite3"]
         except OSError as error:
-            raise Stop(f"The index in {index.parent} cannot be removed: {error.strerror}.") from error
+            held = getattr(error, "winerror", None) == _HELD
+            why = "a server that is open holds it. End the clients that have it, then run this again"
+            said = f"The index in {index.parent} cannot be removed: {why if held else error.strerror}."
+            raise Stop(said) from error
         with suppress(OSError):  # something else is in it, or it is not there
             index.parent.rmdir()
     if options.json:

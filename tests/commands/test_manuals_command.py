@@ -3,12 +3,15 @@
 import errno
 import io
 import json
+import os
 import re
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -383,6 +386,31 @@ def test_forget_as_json_names_what_was_removed(
     assert json.loads(output(manuals("index", "--forget", "--json"))) == {"removed": [str(file)]}
     monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
     assert json.loads(output(manuals("index", "--forget", "--json"))) == {"removed": []}
+
+
+def test_an_index_that_a_server_holds_is_told_with_cause_and_cure(
+    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manuals("index")
+    [file] = (tmp_path / "index").glob("*.sqlite3")
+    with closing(sqlite3.connect(file)) as held:
+        held.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if sys.platform != "win32":  # where any file can be deleted
+            monkeypatch.setattr(Path, "unlink", held_there)
+        code, out, err = manuals("index", "--forget")
+    assert (code, out) == (1, "")
+    assert err == (
+        f"openai-responses-mcp: The index in {file.parent} cannot be removed: a server that is open holds it. "
+        "End the clients that have it, then run this again.\n"
+    )
+    assert file.exists()
+
+
+def held_there(path: Path, *, missing_ok: bool = False) -> None:
+    """Fail as on Windows, where this is what another process does to a file by having it open."""
+    error = PermissionError(errno.EACCES, "Sharing violation", str(path))
+    setattr(error, "winerror", 32)  # noqa: B010  # only there it is a member
+    raise error
 
 
 def test_forget_takes_no_manual_because_all_share_one_index(manuals: Command, tmp_path: Path) -> None:
@@ -1075,9 +1103,9 @@ def test_a_reader_that_has_seen_enough_is_no_failure(root: Path, tmp_path: Path)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a device that is always full")
 def test_an_output_that_takes_nothing_is_a_failure(root: Path, tmp_path: Path) -> None:
     shell = f"exec {sys.executable} -m responses_mcp manuals read guide logs.md"
-    for closing in (">/dev/full", ">&-"):
+    for redirection in (">/dev/full", ">&-"):
         done = subprocess.run(
-            ["/bin/sh", "-c", f"{shell} {closing}"],
+            ["/bin/sh", "-c", f"{shell} {redirection}"],
             env=environment(tmp_path, **settings_for(tmp_path)),
             stderr=subprocess.PIPE,
             timeout=WAIT,
