@@ -1,11 +1,13 @@
 """How commands write for people: results to stdout, remarks and progress to stderr; and how commands begin and end.
 
-A terminal that cannot show a character gets a substitute. A reader who has seen enough (`| head`) is no failure.
+What the encoding of stdout lacks is written as ?, which is told at the end. A reader who has seen enough (`| head`) is
+no failure.
 """
 
 from __future__ import annotations
 
 import argparse
+import codecs
 import errno
 import json
 import logging
@@ -35,6 +37,7 @@ _GONE: Final = {errno.EPIPE, errno.EINVAL}  # a reader that left; the second is 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_IN_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _BAR: Final = 24  # columns
+_TOLD: Final = "replaced and told"  # a way of Python's encoders to go on with what they lack
 _USUAL_WIDTH: Final = 80
 
 
@@ -70,10 +73,7 @@ def run_command(work: Callable[[], None], *, as_json: bool = False) -> int:
 
     With `as_json`, what stops it is a JSON document on stdout, too: `{"error": {"message": …}}`.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
-    with _warnings_told():
+    with _warnings_told(), _losses_told():
         try:
             write("")  # a stdout that is closed is told before anything is paid for, or changed
             (_told_as_json if as_json else _out_of_groups)(work)
@@ -296,6 +296,28 @@ def _discard(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+@contextmanager
+def _losses_told() -> Generator[None]:
+    """Let stdout and stderr take any text; if what is written to stdout lost characters by that, say so at the end."""
+    lost = False
+
+    def question_mark(error: UnicodeError) -> tuple[str | bytes, int]:
+        nonlocal lost
+        lost = True
+        return codecs.replace_errors(error)
+
+    codecs.register_error(_TOLD, question_mark)
+    stdout = sys.stdout
+    for stream in (stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=_TOLD if stream is stdout else "backslashreplace")
+    yield
+    if lost:
+        counts = "PYTHONIOENCODING=utf-8" if os.environ.get("PYTHONIOENCODING") else "PYTHONUTF8=1"
+        cure = "" if codecs.lookup(stdout.encoding).name == "utf-8" else f"; set {counts} to have UTF-8"
+        remark(f"some characters cannot be written in {stdout.encoding} and are shown as ?{cure}.")
 
 
 class _Remarks(logging.Handler):

@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp import cli
-from responses_mcp.commands.terminal import StatusLine, columns
+from responses_mcp.commands.terminal import StatusLine, columns, run_command
+from responses_mcp.commands.terminal import write as write_out
 from responses_mcp.manuals.files.directories import DirectoryByDescriptor, DirectoryByPath
 from responses_mcp.manuals.index import update as index
 from responses_mcp.settings.schema import SETTINGS
@@ -1075,17 +1076,39 @@ def process(tmp_path: Path, *arguments: str, **env: str) -> subprocess.Popen[byt
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_output_that_cannot_carry_japanese_does_not_fail(
+def test_output_that_cannot_carry_japanese_does_not_fail_and_that_is_told_once(
     manuals: Command, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
-    def written(*arguments: str) -> str:
+    def written(*arguments: str) -> tuple[int, str, str]:
         buffer = io.BytesIO()
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, encoding=encoding))
-        assert output(manuals(*arguments)) == ""
-        return buffer.getvalue().decode("ascii")
+        code, _, err = manuals(*arguments)
+        return code, buffer.getvalue().decode("ascii"), err
 
-    assert written("read", "plant", "電源.md").splitlines()[0] == "# ?????"
-    assert json.loads(written("find", "予備電源", "--json"))["query"] == "予備電源"
+    monkeypatch.delenv("PYTHONIOENCODING", raising=False)
+    lost = (
+        f"openai-responses-mcp: some characters cannot be written in {encoding} and are shown as ?; "
+        "set PYTHONUTF8=1 to have UTF-8.\n"
+    )
+    code, out, err = written("read", "plant", "電源.md", "--all")
+    assert (code, out.splitlines()[0], err) == (0, "# ?????", lost)
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)  # which counts before the other
+    assert "set PYTHONIOENCODING=utf-8 to have UTF-8.\n" in written("read", "plant", "電源.md")[2]
+    code, out, err = written("read", "plant", "無い.md")
+    assert (code, out, lost in err) == (1, "", False)
+    assert json.loads(output(written("find", "予備電源", "--json")))["query"] == "予備電源"
+    assert output(written("read", "guide", "logs.md", "--all")) == LOGS.replace("\n", os.linesep)
+
+
+def test_what_no_text_can_hold_is_told_without_a_cure_that_is_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    buffer = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, encoding="utf-8"))
+    assert run_command(lambda: write_out("a\ud800b")) == 0
+    assert buffer.getvalue() == b"a?b"
+    told = "openai-responses-mcp: some characters cannot be written in utf-8 and are shown as ?.\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes break in another way there")
