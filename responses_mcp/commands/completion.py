@@ -8,9 +8,11 @@ Tab.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple, cast
+from io import TextIOWrapper
+from typing import Any, Final, NamedTuple, TextIO, cast
 
 from responses_mcp import cli
 from responses_mcp.answers import TOOLS
@@ -69,7 +71,14 @@ def build_parser() -> Parser:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     shell = build_parser().parse_options(argv).shell
-    return run_command(lambda: say_text(script(shell)))
+    return run_command(lambda: _write(shell))
+
+
+def _write(shell: str) -> None:
+    stdout: TextIO = sys.stdout
+    if isinstance(stdout, TextIOWrapper):
+        stdout.reconfigure(newline="\n")  # a shell takes CR for a part of the word, also on Windows
+    say_text(script(shell))
 
 
 def script(shell: str) -> str:

@@ -1,5 +1,6 @@
 """The scripts that complete commands: run in real shells, where the machine has them."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -76,6 +77,14 @@ def test_every_command_and_option_is_in_every_script() -> None:
         words = [*cli.COMMANDS, *(name.lstrip("-") for name in named)]
         assert [word for word in words if word not in text] == []
         assert text.isascii()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_scripts_end_lines_with_lf_on_every_system(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, encoding="cp1252", newline="\r\n"))
+    assert cli.run(["completion", shell]) == 0
+    assert buffer.getvalue().decode() == script(shell)
 
 
 def test_the_scripts_hold_nothing_that_a_shell_would_run() -> None:
