@@ -6,6 +6,7 @@ environment holds their values.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, MutableMapping
 from typing import Final
@@ -15,12 +16,18 @@ from responses_mcp.errors import program
 from responses_mcp.settings.findings import Findings, Part, Raw
 from responses_mcp.settings.setting import BadValue, described, env_name
 
-NETWORK_VARIABLES: Final = (
-    *(spelled for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY") for spelled in (name, name.lower())),
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-)
-"""What httpx and Python's TLS read from the environment; of the proxies, both spellings."""
+
+def network_variables(*, windows: bool) -> tuple[str, ...]:
+    """Return what httpx and Python's TLS read from the environment.
+
+    Of the proxies both spellings, but on Windows, where they are one variable.
+    """
+    proxies = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+    spelled = (each for name in proxies for each in ((name,) if windows else (name, name.lower())))
+    return (*spelled, "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+NETWORK_VARIABLES: Final = network_variables(windows=os.name == "nt")
 
 _NAME: Final = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}"
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from responses_mcp.settings import OpenAISettings
+from responses_mcp.settings.address import network_variables
 
 from .loading import clean, load, problem, usual_place
 
@@ -176,3 +177,11 @@ def test_a_header_that_cannot_be_sent_is_a_problem(yaml: str, expected: str, tmp
     assert "sec" not in problem(loaded).replace("openai.headers_env", "")
     assert "秘密" not in problem(loaded)
     assert set(loaded.settings.openai.headers) <= {"api-key"}
+
+
+def test_a_proxy_has_two_names_but_on_windows_where_they_are_one_variable() -> None:
+    both = network_variables(windows=False)
+    assert {"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"} <= set(both)
+    one = network_variables(windows=True)
+    assert len(one) == len({name.upper() for name in both})
+    assert one == tuple(name for name in both if name.isupper())
