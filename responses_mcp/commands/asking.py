@@ -212,7 +212,7 @@ def _read_stdin() -> str:
         try:
             return data.decode(locale.getencoding()).rstrip()  # what programs of Windows write
         except UnicodeDecodeError:
-            raise Stop("stdin is not text in UTF-8; convert it first, for instance with iconv.", code=WRONG) from None
+            raise Stop("stdin is not text in UTF-8; save it as UTF-8 first.", code=WRONG) from None
 
 
 # Reading on a terminal

@@ -306,7 +306,7 @@ async def test_text_that_nobody_can_read_is_not_sent(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("locale.getencoding", lambda: "utf-8")
-    said = "openai-responses-mcp: stdin is not text in UTF-8; convert it first, for instance with iconv.\n"
+    said = "openai-responses-mcp: stdin is not text in UTF-8; save it as UTF-8 first.\n"
     assert await command("ask", stdin="天気は？".encode("cp932")) == (2, "", said)
     assert api.requests == []
 
