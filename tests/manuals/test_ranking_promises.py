@@ -156,35 +156,65 @@ def test_a_required_term_that_the_question_has_in_some_way_pushes_nothing_away(t
     assert required[0]["score"] >= plain[0]["score"] - 0.01
 
 
-HALLS: Final = manual(
-    {
-        **OTHERS,
-        "wanted.md": "# Care\nEach lamp of the hall is cleaned with a soft cloth, once a month.\n",
-        "other.md": "# Pumps\nA pump that stops tells an error. Read the error, and look for others.\n",
-        "alike.md": "# Care\nEach lamp of the hall is cleaned with a soft brush, once a month.\n",
-        "weak.md": "# Errors\nAn error of a lamp is an error; other errors stand elsewhere.\n",
-    }
+ROOMS: Final = (
+    "door bell gate wall roof floor stair fence cellar attic porch yard barn shed pond tree hedge lawn path road"
 )
+CARE: Final = {
+    **{f"{room}.md": f"# Page\nHere {room} is told with some other words for it.\n" for room in ROOMS.split()},
+    **{f"sets{number}.md": "# Sets\nplenty of sets\n" for number in range(3)},
+    "wanted.md": "# Care\nEach lamp of the hall is cleaned monthly with vinegar and water.\n",
+    "plenty.md": "# Care\nEach lamp of the hall is cleaned monthly; plenty is told here.\n",
+    "zebra.md": "# Care\nEach lamp of the hall is cleaned monthly; zebras and a zebra are told here.\n",
+    "quartz.md": f"# Other\nA lamp of another kind; quartz is told here. {'Much else is told of those who use it. ' * 20}\n",
+    "catalogue.md": "# Care\nEach lamp of the hall is cleaned monthly; a catalogue of dialogues is told here.\n",
+}
+OF_CARE: Final = manual(CARE)
 
 
-@pytest.mark.parametrize("term", ["error", "pump", "stops", "elsewhere"])
-def test_a_required_term_that_has_nothing_to_do_with_the_question_pushes_nothing_better_out(term: str) -> None:
-    question = "How is a lamp of the hall cleaned?"
-    plain, required = paths(found(HALLS, question, "zzqq")), paths(found(HALLS, question, term))
-    assert set(plain[:2]) == {"wanted.md", "alike.md"}
-    assert required[:2] == plain[:2]
-    assert set(plain) <= set(required)
+def scores_of_care(*terms: str) -> dict[str, float]:
+    """Return the scores of the hits, the best first."""
+    return {
+        row["path"]: row["score"] for row in found(OF_CARE, "lamp hall cleaned vinegar water", *terms)["candidates"]
+    }
 
 
-@pytest.mark.parametrize(("term", "first"), [("cloth", "wanted.md"), ("brush", "alike.md")])
-def test_a_required_term_chooses_among_what_fits_the_question_alike(term: str, first: str) -> None:
-    assert paths(found(HALLS, "How is a lamp of the hall cleaned?", term))[0] == first
+@pytest.mark.parametrize("terms", [("zebra",), ("quartz",), ("plenty",), ("quartz", "the"), ("quartz", "zebra")])
+def test_a_required_term_that_the_question_lacks_puts_nothing_before_what_fits_clearly_better(
+    terms: tuple[str, ...],
+) -> None:
+    shown = list(scores_of_care(*terms))
+    assert shown[0] == "wanted.md"
+    assert shown.index("quartz.md") > max(shown.index("zebra.md"), shown.index("plenty.md"))
+    assert set(scores_of_care("zzqq")) <= set(shown)
 
 
-@pytest.mark.parametrize("question", ["Is there anything on qqzz?", "the part of a part"])
+@pytest.mark.parametrize("term", ["zebra", "plenty", "catalogue"])
+def test_a_required_term_that_the_question_lacks_chooses_among_what_fits_alike(term: str) -> None:
+    assert list(scores_of_care(term))[:2] == ["wanted.md", f"{term}.md"]
+
+
+def test_a_required_term_counts_for_more_the_rarer_it_is() -> None:
+    plain = scores_of_care("zzqq")
+    lifts = {term: scores_of_care(term)[f"{term}.md"] - plain[f"{term}.md"] for term in ("plenty", "zebra")}
+    assert lifts["plenty"] < lifts["zebra"] / 2
+
+
+@pytest.mark.parametrize("other", ["the", "hall", "zzqq"])
+def test_a_term_that_asks_for_nothing_more_takes_nothing_from_the_other(other: str) -> None:
+    plain = scores_of_care(other, "zzqq")["zebra.md"]
+    alone, both = scores_of_care("zebra")["zebra.md"], scores_of_care("zebra", other)["zebra.md"]
+    assert both - plain > 0.7 * (alone - scores_of_care("zzqq")["zebra.md"])
+
+
+def test_a_required_term_that_stands_within_other_words_lifts_hardly() -> None:
+    plain = scores_of_care("zzqq")["catalogue.md"]
+    assert scores_of_care("log")["catalogue.md"] - plain < (scores_of_care("catalogue")["catalogue.md"] - plain) / 4
+
+
+@pytest.mark.parametrize("question", ["Is there anything on qqzz?", "What is told here?"])
 def test_where_the_question_tells_nothing_a_required_term_decides(question: str) -> None:
-    first, *_ = found(HALLS, question, "elsewhere")["candidates"]
-    assert first["path"] == "weak.md"
+    first, *_ = found(OF_CARE, question, "quartz")["candidates"]
+    assert first["path"] == "quartz.md"
     assert first["score"] > 0.1
 
 

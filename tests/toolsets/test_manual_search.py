@@ -246,7 +246,7 @@ async def test_a_file_that_cannot_be_searched_keeps_no_word_from_being_told(tmp_
     async with desk(settings_for(tmp_path)) as here:
         found = await searched(here, "cats with ringwrom")
         assert not found["complete"]
-        assert found["note"].endswith("No manual searched has, spelled like this: ringwrom.")
+        assert found["note"].endswith("Nothing that was searched has, spelled like this: ringwrom.")
 
 
 async def test_how_many_is_no_word_that_a_good_answer_lacks(tmp_path: Path) -> None:

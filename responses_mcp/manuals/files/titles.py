@@ -10,7 +10,7 @@ from typing import Final
 
 _SPAN: Final = re.compile(r"`[^`]*`")  # what is shown as it is written
 _ATTRIBUTES: Final = re.compile(r"\{[#.:][^{}]*\}|(?<=\s)\{[\w-]++(?:=[^{}]*+)?\}\s*$")
-_COMMENT: Final = re.compile(r"(?s:<!--.*?(?:-->|\Z)|\{/\*.*?(?:\*/\}|\Z))")  # of HTML and of MDX
+_COMMENT: Final = re.compile(r"(?s:<!--.*?(?:-->|\Z))|\{/\*[^{}]*\*/\}")  # of HTML and of MDX
 _CLOSING: Final = re.compile(r"(?<=\s)#+$")  # which ends a heading; what stood behind it has kept it in the title
 _WITH_ATTRIBUTES: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*+)\s[^<>=]*+=[^<>]*+>")
 _PAIR: Final = re.compile(r"<([A-Za-z][A-Za-z0-9-]*)>([^<>]*)</\1>")

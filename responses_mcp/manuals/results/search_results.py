@@ -28,7 +28,7 @@ _SHAPES: Final = ((400, 300, 80), (100, 160, 60), (40, 160, 60), (0, 160, 50), (
 _MOST_TOLD: Final = 3  # reasons, of manuals
 _NOTHING: Final = "Nothing that was searched matches; try other words."
 _NO_PATH: Final = "Nothing is at or below {}; check the path."
-_UNKNOWN: Final = "No manual searched has, spelled like this: {}."
+_UNKNOWN: Final = "{} has, spelled like this: {}."
 _MOST_UNKNOWN, _LONGEST_WORD = 4, 24  # words that are told, and characters of each
 _WEAK: Final = "Nothing matches well; these may be about something else."
 _LEFT_OUT: Final = "Rows were left out for lack of room; a larger limit has more, and path_prefix names one folder."
@@ -200,7 +200,8 @@ class SearchResults:
         if self.unknown and self.rows and self.was_in_time:
             told = [_cut(each, _LONGEST_WORD) for each in self.unknown[:_MOST_UNKNOWN]]
             more = " and others" if len(self.unknown) > _MOST_UNKNOWN else ""
-            unknown = _UNKNOWN.format(f"{', '.join(told)}{more}")
+            nobody = "No manual searched" if self.complete else "Nothing that was searched"
+            unknown = _UNKNOWN.format(nobody, f"{', '.join(told)}{more}")
         unplaced = about_unplaced(self.unplaced) if self.unplaced else None
         return " ".join(filter(None, (fits, unknown, self.beside, self.not_by_meaning, unplaced))) or None
 

@@ -231,8 +231,10 @@ class Scorer:
             first = required.spellings[0].text if required.spellings else None
             as_written = first is not None and (first in found.title or first in found.row.body)
             found.has_required += counting * (bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM))
-            if lifting:
-                count = min(hits, _MOST_HITS) / length + min(more, 1)
+            if lifting:  # a word within others, which is not as rare as it is alone, lifts nothing
+                texts = (found.row.body, f"{found.title}\n{around}")
+                alone, heads = (max(len(each.words(text)) for each in required.spellings) for text in texts)
+                count = min(alone, _MOST_HITS) / length + min(heads, 1)
                 found.asked_for += lifting * count / (count + _K1)
         found.required = tuple(counts)
 
@@ -243,7 +245,9 @@ class Scorer:
         """
         weights = self._weights
         # A term that no row has takes nothing from the others.
-        self._held = sum(map(any, zip(*(each.required for each in looked), strict=True))) or 1
+        held = [any(each) for each in zip(*(each.required for each in looked), strict=True)]
+        self._held = sum(held) or 1
+        lifting = sum(has and share > 0 for has, (*_, share) in zip(held, self._required, strict=False)) or 1
         if share := _FEEDBACK * _part(self._telling, _FEW_WORDS, _MANY_WORDS):
             self._weigh(asked, weights, self._cover(asked, weights))
             top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
@@ -260,10 +264,10 @@ class Scorer:
         best = self._cover(asked, weights)
         self._cover(looked, weights)
         self._weigh(looked, weights, best)
-        lift = _DEMANDED * max([_LEAST_BEST, *(each.score for each in asked)]) / self._held
+        lift = _DEMANDED * max([_LEAST_BEST, *(each.score for each in asked)])
         lift *= _TELLS / min(max([_TELLS_NOTHING, *self._weights]), _TELLS)
         for each in looked:
-            each.bonus += lift * each.asked_for
+            each.bonus += lift * each.asked_for / lifting
         self.certainty = best**_CERTAIN
 
     @property

@@ -18,6 +18,7 @@ from responses_mcp.manuals.files.titles import shown_title
         ("Ports ## {: #ports }", "Ports"),
         ("C# {#c}", "C#"),
         ("Ports {/*ports*/}", "Ports"),
+        ("Ports /files{/*path} in Express", "Ports /files{/*path} in Express"),
         ("`{/* ports */}` in MDX", "`{/* ports */}` in MDX"),
         ('<a id="ports"></a>Ports', "Ports"),
         ('<a name="ports">Ports</a>', "Ports"),
