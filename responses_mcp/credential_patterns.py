@@ -92,8 +92,10 @@ CREDENTIALS: Final = (
     Credential(
         "password in a URL",
         ("://",),
-        (  # up to the last @, which not everybody escapes in a password; that of an image stands before its digest
-            r"(?<=://)(?:\$\{[^\s/\"'\\{}]{0,100}\}|[^\s:/\"'\\]){0,100}+:([^\s/\"'\\]{6,200})"
+        (  # with each @ in it, which not everybody escapes; that of an image stands before its digest
+            r"(?<=://)(?:\$\{[!#-&(-.0-z|~]{0,100}\}|[!#-&(-.0-9;-\[\]-~]){0,100}+:"
+            r"(?![0-9]{1,5}(?:[?#,;|)>}<\[\]`*]|[^!-~]))"  # a port, and what is said behind it
+            r"((?=[!#-&(-.0-\[\]-~…•●]{6})[!#-&(-.0-?A-\[\]-~…•●]{1,200}(?:@[!$%^&*\w+=~.-]{1,100}){0,3})"
             r"(?=@(?!sha[0-9]{3}:)[\w\[<{$%(*./…])"
         ),
     ),

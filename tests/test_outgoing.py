@@ -244,7 +244,26 @@ def test_what_is_no_word_is_a_password_even_where_the_user_has_it_for_a_name(nam
 
 
 @pytest.mark.parametrize(
-    "text", ["docker://alpine:3.18.4@sha256:abc", "oci://image:latest@sha512:abc", "http://localhost:8080"]
+    "text",
+    [
+        "docker://alpine:3.18.4@sha256:abc",
+        "oci://image:latest@sha512:abc",
+        "http://localhost:8080",
+        "curl http://localhost:8000?email=jane@example.com gives 404, why?",
+        "開発サーバーはhttp://localhost:8080で動いています。問い合わせ先はsupport@example.comです。",
+        "http://localhost:3000で`@angular/core`のエラーが出ます",
+        "打开http://127.0.0.1:8000后，@login_required装饰器不起作用",
+        "jdbc:sqlserver://db.example.net:1433;database=x;user=jane@db;password={your_password_here};encrypt=true",
+        "https://shop.example:8443,jane@example.com,active",
+        "|http://grafana:3000|ops@corp.com|",
+        "`http://localhost:4200`,`@angular/core`",
+        "<a href=http://grafana:3000>ops@corp.com</a>",
+        "PLAINTEXT://kafka:9092,voters=1@kafka:9093",
+        "{origin:http://localhost:3000,pkg:@types/node}",
+        "postgresql://user:password@localhost?application_name=a@b",
+        "postgresql://user:password@localhost:5432を使うと@Entityが動かない",
+        "mongodb://user:password@h1:27017,user:password@h2:27017",
+    ],
 )
 def test_an_address_without_a_password_has_none(text: str) -> None:
     assert MASK.question(text) == (text, {})

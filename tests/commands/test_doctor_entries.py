@@ -1069,6 +1069,22 @@ async def test_an_entry_of_the_older_program_is_told_and_not_started(
 
 
 @posix_only
+async def test_a_program_of_our_name_that_leads_to_javascript_is_the_older_one(examine: Doctor, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    built = tmp_path / "lib/node_modules/openai-responses-mcp/dist/index.js"
+    built.parent.mkdir(parents=True)
+    built.write_text(f"#!/bin/sh\ntouch {ran}\n", encoding="utf-8")
+    built.chmod(0o700)
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/openai-responses-mcp"
+    program.symlink_to(built)
+    put("codex", tmp_path, {"command": str(program), "args": ["--stdio"], "env_vars": ["OPENAI_API_KEY"]}, "old")
+    report = await examine("--offline", "--client", "codex")
+    report.line("warn", "clients", "Codex starts the older program of this name, which runs on Node, by old in ")
+    assert not ran.exists()
+
+
+@posix_only
 async def test_an_entry_whose_command_fails_is_told_with_the_command_that_puts_it_right(
     examine: Doctor, tmp_path: Path
 ) -> None:

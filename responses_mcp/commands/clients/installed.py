@@ -108,7 +108,10 @@ class Installed(NamedTuple):
     def is_predecessor(self) -> bool:
         """Whether it starts the older program of this name, which runs on Node."""
         found = started(self.command)
-        return found is not None and found.predecessor
+        if found is None or found.predecessor:
+            return found is not None
+        # What npm installed has our name, too, and leads to a file of JavaScript.
+        return os.path.realpath(self.program() or "").endswith(".js")
 
     @property
     def unstartable(self) -> str | None:
