@@ -130,6 +130,9 @@ def typed(chance: random.Random, signs: str, least: int = 9, most: int = 20) -> 
 
 # Each in the way in which it stands in an address. What people choose, and what programs make for them.
 PASSWORDS: dict[str, Callable[[random.Random], str]] = {
+    "digits and a sign first": lambda chance: (
+        f"{chance.randrange(10**5)}{chance.choice('*,;)#&!')}{''.join(chance.choices(string.ascii_letters, k=8))}"
+    ),
     "letters and digits": lambda chance: typed(chance, LETTERS) + "q7",
     "signs": lambda chance: typed(chance, LETTERS + "!$%&*+,;=~^()[]{}<>|?#-_.") + "7",
     "percent escapes": lambda chance: quote(typed(chance, LETTERS + "@:/?#[]%! ") + "q/7", safe=""),
@@ -263,10 +266,29 @@ def test_what_is_no_word_is_a_password_even_where_the_user_has_it_for_a_name(nam
         "postgresql://user:password@localhost?application_name=a@b",
         "postgresql://user:password@localhost:5432を使うと@Entityが動かない",
         "mongodb://user:password@h1:27017,user:password@h2:27017",
+        '"postgres://%s:%s@%s:%d/%s"',
+        "postgres://app:12ab5@db/x",
+        "https://example.com?u=mailto:somebody@example.com",
     ],
 )
 def test_an_address_without_a_password_has_none(text: str) -> None:
     assert MASK.question(text) == (text, {})
+
+
+@pytest.mark.parametrize(
+    ("before", "password", "behind"),
+    [
+        ("redis://:", "19#Kq9zLm2w", "@cache:6379/0"),
+        ("https://bob:", "2024;xQ9pLm2w", "@git.example.org/r.git"),
+        ("ftp://ユーザー:", "Kq9zLm2w", "@h.example/x"),
+        ("https://u:", "Kq9@zL@m2@w7@x9", "@host.example/x"),
+        ("https://first.last:", "Kq9zLm2w", "@host.example/x"),
+    ],
+)
+def test_a_password_is_masked_where_it_is_like_a_port_or_its_user_like_a_host(
+    before: str, password: str, behind: str
+) -> None:
+    assert MASK.question(f"{before}{password}{behind}") == (f"{before}[masked: {URL}]{behind}", {URL: 1})
 
 
 BASE32 = string.ascii_uppercase + "234567"
