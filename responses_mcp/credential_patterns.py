@@ -32,6 +32,11 @@ def _alone(pattern: str) -> str:
     return rf"(?<![A-Za-z0-9+_-])(?:{pattern})(?![A-Za-z0-9_-])"
 
 
+# Behind the name of a host: a number, or what templates have in its place.
+_PORT: Final = r"(?:80|443|[0-9]{4,5}|\$[A-Z_]{2,60}|\$?\{[\w.]{0,60}\}|<[\w.-]{1,60}>|%[sd])"
+# These follow an address without a blank.
+_EAST_ASIAN: Final = "[\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef]"
+
 CREDENTIALS: Final = (
     Credential(
         "private key",
@@ -93,12 +98,12 @@ CREDENTIALS: Final = (
         "password in a URL",
         ("://",),
         (  # with each @ in it, which not everybody escapes; that of an image stands before its digest
-            r"(?<=://)(?!(?:localhost|(?:[A-Za-z0-9_-]{1,63}\.){1,8}[A-Za-z0-9_-]{1,63}|\[[0-9A-Fa-f:.]{2,45}\])"
-            r":[0-9]{1,5}(?:[?#,;|*`<>()\[\]{}]|[^!-~]))"  # a host and its port, and what is said behind it
-            r"(?:\$\{[^\s/\"'\\{}]{0,100}\}|[^\s:/?#|\"'\\]){0,100}+:"
-            r"(?!(?:80|443|[0-9]{4,5})(?:[?|`<>]|[^!-~]|[,;]\w{1,60}=|,[\w.-]{1,253}:[0-9]|[)\]}]{1,9}[,;.]))"
-            r"(?=[!#-&(-.0-\[\]-~…•●]{6,300}@)"
-            r"([!#-&(-.0-?A-\[\]-~…•●]{1,200}(?:@[!$%^&*\w+=~.-]{1,100}){0,9})"
+            rf"(?<=://)(?!(?:localhost|(?:[A-Za-z0-9_-]{{1,63}}\.){{1,8}}[A-Za-z0-9_-]{{1,63}}|\[[0-9A-Fa-f:.]{{2,45}}\])"
+            rf":{_PORT}(?:[?#,;|`<>()\[\]{{}}]|{_EAST_ASIAN}))"  # a host and its port, and what is said behind it
+            rf"(?:\$\{{[^\s/\"'\\{{}}]{{0,100}}\}}|[^\s:/?#|\"'\\、。「」，]){{0,100}}+:"
+            rf"(?:(?<=//:)|(?!{_PORT}(?:[?|`<>]|{_EAST_ASIAN}|[,;]\w{{1,60}}=|,[\w.-]{{1,253}}:[0-9]|[)\]}}]{{1,9}}[,;.])))"
+            rf"(?=(?:(?!{_EAST_ASIAN})[^\s/\"'\\]){{6,300}}@)"
+            rf"((?:(?!{_EAST_ASIAN})[^\s/\"'\\@]){{0,200}}(?:@[!#$%^&*A-Za-z0-9_+=~.-]{{0,100}}){{0,9}})"
             r"(?=@(?!sha[0-9]{3}:)[\w\[<{$%(*./…])"
         ),
     ),

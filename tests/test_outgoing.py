@@ -267,6 +267,10 @@ def test_what_is_no_word_is_a_password_even_where_the_user_has_it_for_a_name(nam
         "postgresql://user:password@localhost:5432を使うと@Entityが動かない",
         "mongodb://user:password@h1:27017,user:password@h2:27017",
         '"postgres://%s:%s@%s:%d/%s"',
+        "postgresql://user:password@localhostで@Entityが動かない",
+        "jdbc:sqlserver://${server}:${port};databaseName=${db};user=${user}@${server}",
+        "<https://example.com>、連絡先:support@example.com",
+        "http://localhost:8080(user@example.com)",
         "postgres://app:12ab5@db/x",
         "https://example.com?u=mailto:somebody@example.com",
     ],
@@ -283,6 +287,10 @@ def test_an_address_without_a_password_has_none(text: str) -> None:
         ("ftp://ユーザー:", "Kq9zLm2w", "@h.example/x"),
         ("https://u:", "Kq9@zL@m2@w7@x9", "@host.example/x"),
         ("https://first.last:", "Kq9zLm2w", "@host.example/x"),
+        ("https://first.last:", "42*KyotoBlue", "@host.example/x"),
+        ("https://first.last:", "19,Kyoto,84", "@host.example/x"),
+        ("redis://:", "2024,kyoto=blue", "@cache:6379/0"),
+        ("postgres://app:", "Kq9£zLm§2w€", "@db/x"),
     ],
 )
 def test_a_password_is_masked_where_it_is_like_a_port_or_its_user_like_a_host(

@@ -46,6 +46,7 @@ _DEMANDED: Final = 0.4  # of the best score by the query, for those that it lack
 _LEAST_BEST: Final = 0.1  # which is so much at least: they are found where the query finds nothing, too
 # The weights of a word that 37 % and 95 % of the sections have: the less the query tells, the more the terms count.
 _TELLS, _TELLS_NOTHING = 1.0, 0.05
+_WITHIN: Final = 0.1  # of one that stands within another word
 _FORM: Final = 0.5  # of `_REQUIRED`, for one in another form
 _FILE: Final = 0.08  # of each of the two next sections of the file
 _NEXT: Final = 2
@@ -231,10 +232,9 @@ class Scorer:
             first = required.spellings[0].text if required.spellings else None
             as_written = first is not None and (first in found.title or first in found.row.body)
             found.has_required += counting * (bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM))
-            if lifting:  # a word within others, which is not as rare as it is alone, lifts nothing
-                texts = (found.row.body, f"{found.title}\n{around}")
-                alone, heads = (max(len(each.words(text)) for each in required.spellings) for text in texts)
-                count = min(alone, _MOST_HITS) / length + min(heads, 1)
+            if lifting:
+                count = min(_alone(required, found.row.body), _MOST_HITS) / length
+                count += min(_alone(required, f"{found.title}\n{around}"), 1)
                 found.asked_for += lifting * count / (count + _K1)
         found.required = tuple(counts)
 
@@ -359,6 +359,14 @@ class Scorer:
             found.signals.insert(0, "exact")
         if any(word in body for word in _EXCEPTING):
             found.signals.append("exceptions")
+
+
+def _alone(required: RequiredTerm, text: str) -> float:
+    """Count where a required term stands in a text; within other words, where it is not as rare, it counts little."""
+    hits = required.hits(text)
+    if not hits or required.literal:
+        return hits
+    return max(*(len(each.words(text)) for each in required.spellings), _WITHIN * hits)
 
 
 def lift_files(rows: Iterable[Scored]) -> None:
