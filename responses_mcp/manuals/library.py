@@ -177,8 +177,9 @@ class Library:
 
         Raises ManualsError, as `keep` does, where the index is no longer the one that was to be filled.
         """
+        filled = self._filled  # before the state is read, in which a batch that is written now is missing
         with self._opened(check).reading(check) as connection:
-            self._require_same(connection, name)
+            _require_same(connection, name, filled=filled)
             manual = manual_of(connection, manual_id)
             if manual is None:
                 raise _made_anew()
@@ -226,8 +227,7 @@ class Library:
         dimensions = len(found[0][1][0])
         try:
             with self._opened(check).writing(check) as connection:
-                if filling:
-                    self._require_same(connection, name)
+                _require_same(connection, name, filled=filling and self._filled)
                 _require_length(dimensions, vectors.model_of(connection, name).dimensions)
                 # A file may have changed meanwhile, and another section have the number of one that is gone.
                 same = [Section(*row) for row in vectors.rows(connection, (each.id for each in data))]
@@ -267,11 +267,6 @@ class Library:
             turn.give_back()  # nobody waits for it any more
             raise
         self._turn = turn
-
-    def _require_same(self, connection: sqlite3.Connection, name: str) -> None:
-        """Raise ManualsError if the index is not the one that the filling has written to."""
-        if self._filled and not vectors.model_of(connection, name).dimensions:
-            raise _made_anew()
 
     def _require_file(self) -> None:
         if self.unused is not None:
@@ -436,6 +431,12 @@ class Library:
                 self._store.probe(check)
                 self._usable = True
             return self._store
+
+
+def _require_same(connection: sqlite3.Connection, name: str, *, filled: bool) -> None:
+    """Raise ManualsError if the index is not the one that was `filled`."""
+    if filled and not vectors.model_of(connection, name).dimensions:
+        raise _made_anew()
 
 
 def _made_anew() -> ManualsError:

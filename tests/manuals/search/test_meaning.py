@@ -1,8 +1,9 @@
 """Searches that compare meaning, through `Manuals`: what rises, what is asked for, and what happens when that fails."""
 
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from responses_mcp.manuals.cancellation import CancellationCheck
+from responses_mcp.manuals.embeddings import filling
 from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
 from responses_mcp.manuals.errors import ManualsError
+from responses_mcp.manuals.index.store import Store
 from responses_mcp.manuals.library import Library
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, SearchRequest
 from responses_mcp.manuals.service import Manuals
@@ -444,6 +448,32 @@ async def test_an_index_that_breaks_while_it_is_filled_is_made_anew_and_told_and
         monkeypatch.setattr(Library, "keep", broken)
         with pytest.raises(ManualsError, match="was broken and is made anew"):
             await manuals.embed("shop")
+        await manuals.index("shop")
+        assert await manuals.embed("shop") == 8
+
+
+async def test_a_batch_that_is_written_while_another_begins_makes_no_other_index_of_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch: list[Callable[[], int]] = []
+    real_keep, real_reading = Library.keep, Store.reading
+
+    def held(library: Library, *given: Any, **more: Any) -> int:
+        monkeypatch.setattr(Library, "keep", real_keep)
+        batch.append(partial(real_keep, library, *given, **more))
+        return len(given[1])
+
+    @contextmanager
+    def reading(store: Store, check: CancellationCheck) -> Generator[sqlite3.Connection]:
+        with real_reading(store, check) as connection:
+            while batch:
+                batch.pop()()
+            yield connection
+
+    monkeypatch.setattr(Store, "reading", reading)
+    monkeypatch.setattr(Library, "keep", held)
+    monkeypatch.setattr(filling, "MOST_TEXTS", 1)
+    async with opened(root, embedder()) as manuals:
         await manuals.index("shop")
         assert await manuals.embed("shop") == 8
 
