@@ -38,7 +38,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 # Texts in, texts out, files of others, and hostile upstreams by the hundred: what they show says the same on every Python.
 ONCE = (
-    *("hostile", "settings", "manuals/requests", "responses_api/response"),
+    *("hostile", "settings", "manuals/requests", "responses_api/response", "commands/clients", "test_outgoing.py"),
     *("commands/test_install.py", "commands/test_doctor.py", "commands/test_doctor_entries.py"),
     *("manuals/index/test_spoilt_index.py", "manuals/search/test_families.py", "research/test_hostile_runs.py"),
 )
