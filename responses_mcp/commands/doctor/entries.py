@@ -75,13 +75,13 @@ def check_entries(
                 f"{title} does not go by {each.place}: the one of that name for this project alone comes first"
             )
             yield warn("clients", comes_first, f'to have this one, run "{each._replace(scope="local").removal}"')
-        elif each.unstartable is not None:
-            cure = again if each.scope == "local" else f'{again}, or "{each.removal}"'
-            yield verdict("clients", f"{title} cannot start it: {each.unstartable}, {where}", cure)
-        elif each.is_predecessor or each.program() is None:
-            what = f"is told to start {without_values(each.command[0])}, which is not there"
-            if each.is_predecessor:
+        elif each.unstartable is not None or each.is_predecessor or each.program() is None:
+            if each.unstartable is not None:
+                what = f"cannot start it: {each.unstartable}"
+            elif each.is_predecessor:
                 verdict, what = warn, "starts the older program of this name, which runs on Node"
+            else:
+                what = f"is told to start {without_values(each.command[0])}, which is not there"
             cure = again if each.scope == "local" else f'{again}, or "{each.removal}"'
             yield verdict("clients", f"{title} {what}, {where}", cure)
         elif wrong := [name for name, value in each.given.items() if not isinstance(value, str)]:

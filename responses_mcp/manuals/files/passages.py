@@ -96,9 +96,7 @@ def passages(folder: Folder, wanted: Sequence[Wanted], found: list[Passage | Non
     places: dict[tuple[str, str], list[int]] = {}
     for number, each in enumerate(wanted):
         places.setdefault((each.manual_id, each.path), []).append(number)
-    sizes = {place: _size(Path(folder.root, *place)) for place in places}
-    for manual_id, path in sorted(places, key=lambda place: sizes[place]):
-        numbers = places[manual_id, path]
+    for (manual_id, path), numbers in sorted(places.items(), key=lambda item: _size(Path(folder.root, *item[0]))):
         check()
 
         def look(text: Text, numbers: Sequence[int] = numbers) -> list[Passage | None]:

@@ -175,7 +175,6 @@ class Scorer:
         # Pairs that are half grammar cover little, and a part of a name nothing, if the whole name is there.
         self._covering = [0.0 if term.part_of in known - {term.text} else term.weight for term in self._terms]
         self._required = required
-        self._held = 1  # how many of them any row has
         self._average = max(average, 1.0)
         self._name = in_name(manual_id)
         self._shortest = min(_SHORTEST, self._average) * (1 - in_words * _part(grammar, 0, _SAID_GRAMMAR))
@@ -232,7 +231,7 @@ class Scorer:
             first = required.spellings[0].text if required.spellings else None
             as_written = first is not None and (first in found.title or first in found.row.body)
             found.has_required += counting * (bool(hits + more) * _FORM + bool(as_written) * (1 - _FORM))
-            if lifting:
+            if lifting and (hits or more):
                 count = min(_alone(required, found.row.body), _MOST_HITS) / length
                 count += min(_alone(required, f"{found.title}\n{around}"), 1)
                 found.asked_for += lifting * count / (count + _K1)
@@ -244,10 +243,6 @@ class Scorer:
         `certainty` is known after that.
         """
         weights = self._weights
-        # A term that no row has takes nothing from the others.
-        held = [any(each) for each in zip(*(each.required for each in looked), strict=True)]
-        self._held = sum(held) or 1
-        lifting = sum(has and share > 0 for has, (*_, share) in zip(held, self._required, strict=False)) or 1
         if share := _FEEDBACK * _part(self._telling, _FEW_WORDS, _MANY_WORDS):
             self._weigh(asked, weights, self._cover(asked, weights))
             top = sorted(asked, key=lambda each: -each.score)[:_FEEDBACK_ROWS]
@@ -264,11 +259,17 @@ class Scorer:
         best = self._cover(asked, weights)
         self._cover(looked, weights)
         self._weigh(looked, weights, best)
+        # A term that no row has takes nothing from the others, nor one that lifts nothing from those that do.
+        held = [any(each) for each in zip(*(each.required for each in looked), strict=True)]
+        there = sum(held) or 1
+        lifting = sum(has and share > 0 for has, (*_, share) in zip(held, self._required, strict=False)) or 1
+        scale = self._there / self._perfect
         lift = _DEMANDED * max([_LEAST_BEST, *(each.score for each in asked)])
         lift *= _TELLS / min(max([_TELLS_NOTHING, *self._weights]), _TELLS)
-        for each in looked:
-            each.bonus += lift * each.asked_for / lifting
         self.certainty = best**_CERTAIN
+        for each in looked:
+            each.bonus = scale * _REQUIRED * self.certainty * each.has_required / there
+            each.bonus += lift * each.asked_for / lifting
 
     @property
     def prose(self) -> float:
@@ -323,7 +324,6 @@ class Scorer:
                 each.add("definition", scale * _DEFINITION * head, "definition_title")
             if _LISTS.search(each.row.path):
                 each.add("list of contents", -scale * _NOISE)
-            each.bonus = scale * _REQUIRED * best**_CERTAIN * each.has_required / self._held
 
     def refine(self, found: Scored) -> None:
         """Add what takes longer to find out: phrases, closeness, numbers beside their words, codes."""
