@@ -279,7 +279,7 @@ async def test_a_date_to_wait_for_is_waited_for(autojump_clock: MockClock) -> No
     ],
 )
 def test_a_wait_that_the_api_asks_for_is_read_in_every_form(headers: dict[str, str], seconds: float) -> None:
-    assert asked_wait(headers, NOW) == pytest.approx(seconds)
+    assert asked_wait(headers, now=NOW) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_a_wait_that_the_api_asks_for_is_read_in_every_form(headers: dict[str, s
      "Sun, 22 Nov 2026 12:00:30 +9999"],
 )  # fmt: skip
 def test_a_wait_that_makes_no_sense_or_lies_in_the_past_is_none(value: str) -> None:
-    assert asked_wait({"retry-after": value}, NOW) is None
-    assert asked_wait({"retry-after-ms": value}, NOW) is None
+    assert asked_wait({"retry-after": value}, now=NOW) is None
+    assert asked_wait({"retry-after-ms": value}, now=NOW) is None
 
 
 DATES = r"(Mon, )?[0-9]{1,3} (Jan|Feb|Foo) [0-9]{1,5} [0-9]{1,3}:[0-9]{1,3}(:[0-9]{1,3})? [A-Z+-]?[0-9]{0,6}"
@@ -298,7 +298,7 @@ DATES = r"(Mon, )?[0-9]{1,3} (Jan|Feb|Foo) [0-9]{1,5} [0-9]{1,3}:[0-9]{1,3}(:[0-
 
 @given(st.text() | st.from_regex(DATES), st.text())
 def test_no_header_value_raises_or_gives_a_wait_that_is_no_wait(seconds: str, milliseconds: str) -> None:
-    wait = asked_wait({"retry-after": seconds, "retry-after-ms": milliseconds}, NOW)
+    wait = asked_wait({"retry-after": seconds, "retry-after-ms": milliseconds}, now=NOW)
     assert wait is None or wait > 0
 
 

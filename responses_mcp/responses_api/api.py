@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from http import HTTPStatus
@@ -29,9 +29,9 @@ from responses_mcp.errors import (
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
+from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
-from responses_mcp.responses_api.rate_limit import Turns
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.error_mapping import name_model
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
@@ -47,8 +47,6 @@ from responses_mcp.usage.bill import Bill
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_BYTES_OF_TOKEN = 4  # about as the API counts them before it has read a request
 
 
 async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
@@ -90,7 +88,7 @@ class ResponsesApi:
         self._connections: Connections | None = None
         self._closed = False
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
-        self._turns: dict[str, Turns] = {}  # by model
+        self._gates: dict[str, Gate] = {}  # by model
         self._budget = ReplyBudget()
         self._large_reply = trio.Lock()
         self._blanks = any(" " in value for value in openai.headers.values())
@@ -266,30 +264,33 @@ class ResponsesApi:
         fallback = self._fallbacks.get(model, ParameterFallback())
         retries = 0
         seconds = seconds or self._request.timeout_ms / 1000
-        in_line = False
+        gate = self._gates.setdefault(model, Gate()) if "model" in body else Gate()  # other requests have no limit
+        ticket = gate.ticket()
+        number: int | None = None
+        limited_for: float | None = None
         with trio.move_on_after(seconds) as deadline:
             while True:
-                # A cancel during the wait must not cost another request, even if the wait had just ended.
-                await trio.lowlevel.checkpoint_if_cancelled()
                 attempts = 0 if bill is None else bill.usage.attempts
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body, fixed), ensure_ascii=False)).encode()
+                request = bare if given is None else replace(bare, body=data)
+                number = None
                 try:
-                    request = bare if given is None else replace(bare, body=data)
-                    in_line = True
-                    async with self._turn(body, len(data), deadline.deadline, tell) as on_head:
-                        in_line = False
-                        answer = await self._attempt(
-                            request,
-                            read,
-                            on_phase=on_phase and tell,
-                            on_text=written,
-                            on_place=on_place,
-                            on_head=on_head,
-                            on_send=on_send,
-                            policy=policy,
-                            room=room,
-                            bill=bill,
-                        )
+                    number = await gate.enter(ticket, deadline.deadline, tell if limited_for is None else None)
+                    limited_for = None
+                    # A cancel during the wait must not cost another request, even if the wait had just ended.
+                    await trio.lowlevel.checkpoint_if_cancelled()
+                    answer = await self._attempt(
+                        request,
+                        read,
+                        on_phase=on_phase and tell,
+                        on_text=written,
+                        on_place=on_place,
+                        on_head=partial(gate.read, number),
+                        on_send=on_send,
+                        policy=policy,
+                        room=room,
+                        bill=bill,
+                    )
                 except UpstreamError as error:
                     if bill is not None and bill.usage.attempts > attempts and _is_refusal(error):
                         bill.not_billed()  # this one, and none before it
@@ -310,12 +311,18 @@ class ResponsesApi:
                     fallback = learnt or fallback
                     if wait:
                         tell(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
+                    if isinstance(error, RateLimited):
+                        limited_for = wait
                 else:
                     self._remember(model, fallback)
                     return answer
+                finally:
+                    if number is not None:
+                        gate.leave(number, limited_for)
                 retries += 1
-                await trio.sleep(wait)
-        if in_line:
+                if limited_for is None:
+                    await trio.sleep(wait)
+        if number is None:
             raise DeadlineExceeded(
                 f"No answer within {seconds:g} s; that long the call was waiting for the API's rate limit for {model}. "
                 "Ask for less at once, or have the limit raised.",
@@ -329,32 +336,6 @@ class ResponsesApi:
             code="timeout",
             maybe_paid=bill is not None and bill.usage.uncounted > 0,
         )
-
-    @asynccontextmanager
-    async def _turn(
-        self, body: JsonObject, length: int, deadline: float, tell: Callable[[str], None]
-    ) -> AsyncGenerator[Callable[[Mapping[str, str]], None] | None]:
-        """Wait until the model's rate limit lets a request of `length` bytes through; give what reads its headers."""
-        if "model" not in body:  # nothing that a limit counts
-            yield None
-            return
-        turns = self._turns.setdefault(str(body["model"]), Turns())
-        # Of both, the API counts the larger.
-        tokens = max(length // _BYTES_OF_TOKEN, body.get("max_output_tokens") or 0)
-        sent = await turns.wait(tokens, deadline, tell)
-        answered = False
-
-        def read(headers: Mapping[str, str]) -> None:
-            nonlocal answered
-            if not answered:
-                answered = True
-                turns.answered(sent, headers)
-
-        try:
-            yield read
-        finally:
-            if not answered:
-                turns.answered(sent, None)
 
     def _bare(self, method: str, path: str) -> Request:
         trace = dict[str, str](TRACE.get() if self._request.propagate_trace else ())
@@ -381,7 +362,7 @@ class ResponsesApi:
         on_phase: Callable[[str], None] | None,
         on_text: Callable[[str], None] | None,
         on_place: Callable[[Place], None] | None,
-        on_head: Callable[[Mapping[str, str]], None] | None,
+        on_head: Callable[[int, Mapping[str, str]], None],
         on_send: Callable[[], Awaitable[None]] | None,
         policy: RetryPolicy,
         room: Room | None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -22,6 +22,11 @@ _FIRST_WAIT = 0.5
 _LONGEST_BACKOFF = 8.0
 # float() would also take nan, 1_000 and the digits of other scripts.
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_DIGITS = re.compile(r"[0-9]{1,15}")
+_LONGEST_DURATION = 86_400.0  # seconds
+_UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "millisecond": 0.001}
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(millisecond|ms|d|h|m|s)[a-z]{0,9}(?:, | and )?", re.ASCII)
+_AGAIN = re.compile(r"\b(?:try again|retry) (?:in|after) ")
 
 
 def backoff(retries_done: int, random: float) -> float:
@@ -54,24 +59,58 @@ class RetryPolicy:
         return self.wait(retries_done, random()) if error.retry_after is None else error.retry_after
 
 
-def asked_wait(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+def asked_wait(headers: Mapping[str, str], said: str = "", now: datetime | None = None) -> float | None:
     """Return the seconds that a response asks to wait, None when it does not say.
 
-    Reads `retry-after-ms` first, then `retry-after` as seconds or as an HTTP date. Zero, a date that has passed and
-    what cannot be read say nothing: obeying them would repeat requests without a pause. `headers` has lower-case names.
+    Reads `retry-after-ms`, `retry-after` as seconds or as an HTTP date, the reset of a limit that is used up, and the
+    words of the error ("try again in 6s"); the first of them that says something counts. Zero, a date that has passed
+    and what cannot be read say nothing: obeying them would repeat requests without a pause. `headers` has lower-case
+    names.
     """
-    told = headers.get("retry-after", "").strip()
-    for wait in (_number(headers.get("retry-after-ms", "").strip()) / 1000, _number(told)):
+    after = headers.get("retry-after", "").strip()
+    for wait in (_number(headers.get("retry-after-ms", "").strip()) / 1000, _number(after)):
         if wait > 0:
             return wait
     try:
-        date = parsedate_to_datetime(told)
+        date = parsedate_to_datetime(after)
         if date.tzinfo is None:
             date = date.replace(tzinfo=UTC)
         seconds = (date - (now or datetime.now(UTC))).total_seconds()
     except (ValueError, TypeError, IndexError, OverflowError):
-        return None
+        seconds = max((reset for _, left, reset in limits_in(headers) if not left), default=0.0)
+    if seconds <= 0 and (words := _AGAIN.search(lower := said.lower())):
+        seconds, _ = _sum_of_parts(lower, words.end())
     return seconds if seconds > 0 else None
+
+
+def limits_in(headers: Mapping[str, str]) -> Iterator[tuple[str, float, float]]:
+    """Yield each rate limit that a reply tells: its kind, how much is left, and in how many seconds all of it is back.
+
+    A limit that is told without the time at which it is back says nothing.
+    """
+    for kind in ("requests", "tokens"):
+        left = headers.get(f"x-ratelimit-remaining-{kind}", "").strip()
+        reset = duration(headers.get(f"x-ratelimit-reset-{kind}", ""))
+        if _DIGITS.fullmatch(left) and reset is not None:
+            yield kind, float(left), reset
+
+
+def duration(text: str) -> float | None:
+    """Return the seconds of a duration such as `6m0s`, `1s`, `20ms` or `12`, at most a day; None for another text."""
+    text = text.strip()
+    seconds, end = _sum_of_parts(text, 0)
+    if not text or end < len(text):
+        return min(_number(text), _LONGEST_DURATION) if _NUMBER.fullmatch(text) else None
+    return seconds
+
+
+def _sum_of_parts(text: str, start: int) -> tuple[float, int]:
+    """Return the seconds of the parts of a duration that begin at `start`, at most a day, and where they end."""
+    seconds = 0.0
+    while found := _PART.match(text, start):
+        seconds += float(found[1]) * _UNITS[found[2]]
+        start = found.end()
+    return min(seconds, _LONGEST_DURATION), start
 
 
 def _number(text: str) -> float:

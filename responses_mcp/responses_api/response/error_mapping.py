@@ -56,11 +56,12 @@ def http_error(
     `key_from` says where the key comes from.
     """
     said, kind, code, param = _words(_parsed(beginning[:LONGEST_READ]), redact)
-    wait = asked_wait(headers)
+    wait = asked_wait(headers, said)
     error_class, before, cure = _meaning(status, kind, code, param, key_from)
     retryable = (
         error_class is not QuotaExhausted
         and retryable_status(status)
+        and not said.lower().startswith("request too large")  # for the limit, whenever it is sent
         and headers.get("x-should-retry", "").strip().lower() != "false"
     )
     if retryable and wait is not None:
@@ -212,7 +213,8 @@ def failed_response(error: JsonObject, redact: Redact) -> UpstreamError:
     if code in ("server_error", "rate_limit_exceeded"):
         error_class = RateLimited if code == "rate_limit_exceeded" else ServiceFailed
         before, cure = f"The API could not finish the answer{why}", "Try again later."
-        return _quoting(error_class, before, said, cure, type=kind, code=code, param=param, retryable=True)
+        known: dict[str, Any] = {"type": kind, "code": code, "param": param, "retry_after": asked_wait({}, said)}
+        return _quoting(error_class, before, said, cure, retryable=True, **known)
     before, cure = f"The API did not answer{why}", "Change the question or the model."
     return _quoting(RequestRefused, before, said or "no reason given.", cure, type=kind, code=code, param=param)
 

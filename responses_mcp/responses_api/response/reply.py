@@ -53,7 +53,7 @@ class ReplyReader:
 
     What it holds counts against `budget` until its `with` block ends. What errors quote has passed `redact`.
     `on_phase`, if given, is told the phases of a stream, `on_text` its text as it is written (`ResponseStream`), and
-    `on_place` where it is; `on_head` the headers, before anything is made of them.
+    `on_place` where it is; `on_head` the status and the headers.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ReplyReader:
         on_phase: Callable[[str], None] | None = None,
         on_text: Callable[[str], None] | None = None,
         on_place: Callable[[Place], None] | None = None,
-        on_head: Callable[[Mapping[str, str]], None] | None = None,
+        on_head: Callable[[int, Mapping[str, str]], None] | None = None,
     ) -> None:
         self._most_bytes = most_bytes
         self._on_head = on_head
@@ -113,7 +113,7 @@ class ReplyReader:
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Take the head of the reply; names of headers are lower-case."""
         if self._on_head is not None:
-            self._on_head(headers)
+            self._on_head(status, headers)
         self.status, self._headers = status, headers
         coding = headers.get("content-encoding", "").strip().lower()
         if coding in ("gzip", "x-gzip"):  # not asked for

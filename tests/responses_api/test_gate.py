@@ -1,0 +1,265 @@
+"""The gate of a model's rate limit: after a refusal or an empty limit, calls go in order and nobody overtakes."""
+
+import random
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from responses_mcp.errors import DeadlineExceeded, RateLimited
+from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.retry import duration
+from responses_mcp.settings.model import OpenAISettings, RequestSettings
+from responses_mcp.testing import open_fake_api
+from responses_mcp.testing.rate_limit import RequestLimit
+from tests.processes import WAIT
+from tests.responses_api.stub import Play, Reply, StubConnections, ok, refused, stub_api
+
+BODY = {"model": "gpt-5.2", "input": "Why?"}
+
+
+def limits(remaining: object, reset: object, limit: object = 60, of: str = "requests") -> dict[str, str]:
+    named = {"remaining": remaining, "reset": reset, "limit": limit}
+    return {f"x-ratelimit-{name}-{of}": str(value) for name, value in named.items()}
+
+
+def answered(remaining: object, reset: object) -> Reply:
+    return Reply(200, limits(remaining, reset), ok().pieces)
+
+
+def limited(wait: str | None = None, said: str = "Too many.") -> Reply:
+    body = f'{{"error": {{"message": "{said}", "code": "rate_limit_exceeded"}}}}'.encode()
+    return Reply(429, {} if wait is None else {"retry-after": wait}, [body])
+
+
+def after(seconds: float, reply: Reply) -> Play:
+    async def play() -> Reply:
+        await trio.sleep(seconds)
+        return reply
+
+    return play
+
+
+async def ask(api: ResponsesApi, on_phase: Any = None, **more: Any) -> dict[str, Any]:
+    return await api.create({**BODY, **more}, lambda response: response, on_phase=on_phase)
+
+
+async def ask_in_turn(api: ResponsesApi, nursery: trio.Nursery, count: int) -> None:
+    for number in range(count):
+        nursery.start_soon(partial(ask, api, input=f"call {number}"))
+        await wait_all_tasks_blocked()
+
+
+def order(stub: StubConnections) -> list[int]:
+    return [number for sent in stub.sent for number in range(20) if f'"call {number}"'.encode() in sent.body]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1s", 1),
+        ("6m0s", 360),
+        ("20ms", 0.02),
+        ("1h2m3.5s", 3723.5),
+        ("12", 12),
+        ("0.25", 0.25),
+        ("0s", 0),
+        ("1d", 86_400),
+        ("99999d", 86_400),
+        *((text, None) for text in ("", "s", "soon", "-1s", "1e9s", "nan", "inf", "１s", "6s ago")),
+    ],
+)
+def test_durations_are_read_as_the_api_writes_them_and_bounded(text: str, seconds: float | None) -> None:
+    assert duration(text) == seconds
+
+
+async def test_behind_an_empty_limit_nobody_sends_before_the_time_that_the_reply_names(
+    autojump_clock: MockClock,
+) -> None:
+    api, stub = stub_api(answered(0, "30s"), answered(50, "10s"))
+    phases: list[str] = []
+    await ask(api)
+    async with trio.open_nursery() as nursery:
+        for number in range(3):
+            nursery.start_soon(partial(ask, api, phases.append, input=f"call {number}"))
+            await wait_all_tasks_blocked()
+    assert order(stub) == [0, 1, 2]
+    assert 30 <= stub.times[1] == stub.times[3] < 30.1
+    assert phases.count("waiting for the API's rate limit, 30 s or more") == 3
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        limited("6"),
+        limited(said="Rate limit reached for gpt-5.2. Please try again in 6s. Visit the page of limits."),
+        limited(said="Please try again in 5 seconds, 1000ms."),
+        Reply(429, limits(0, "6s"), limited().pieces),
+    ],
+    ids=["Retry-After", "words", "parts", "headers"],
+)
+async def test_behind_a_refusal_one_request_goes_at_the_time_it_names_and_all_in_order_behind_it(
+    refusal: Reply, autojump_clock: MockClock
+) -> None:
+    api, stub = stub_api(refusal, after(0.5, ok()), ok())
+    async with trio.open_nursery() as nursery:
+        await ask_in_turn(api, nursery, 5)
+    assert order(stub) == [0, 0, 1, 2, 3, 4]
+    assert stub.times == [0, 6, *[6.5] * 4]
+
+
+async def test_a_call_that_is_refused_keeps_its_place_before_the_calls_behind_it(autojump_clock: MockClock) -> None:
+    last, first = after(2, limited("5")), after(1, limited("5"))
+    api, stub = stub_api(last, first, first, first, ok())
+    async with trio.open_nursery() as nursery:
+        await ask_in_turn(api, nursery, 4)
+    assert order(stub) == [0, 1, 2, 3] * 2
+    assert stub.times[4:] == [7, 7, 7, 7]
+
+
+async def test_the_next_call_goes_where_the_one_that_goes_is_cancelled(autojump_clock: MockClock) -> None:
+    api, stub = stub_api(answered(0, "30s"), after(100, ok()), ok())
+    await ask(api)
+    async with trio.open_nursery() as nursery:
+        with trio.move_on_after(31) as first:
+            nursery.start_soon(ask_in_turn, api, nursery, 2)
+            await ask(api)
+    assert first.cancelled_caught
+    assert [int(at) for at in stub.times] == [0, 30, 31, 31]
+
+
+async def test_a_call_that_is_cancelled_in_the_line_sends_nothing(autojump_clock: MockClock) -> None:
+    api, stub = stub_api(answered(0, "30s"), answered(9, "1s"))
+    await ask(api)
+    async with trio.open_nursery() as nursery:
+        with trio.move_on_after(5) as first:
+            nursery.start_soon(ask, api)
+            await ask(api, input="never")
+    assert first.cancelled_caught
+    assert [int(at) for at in stub.times] == [0, 30]
+    assert not any(b"never" in sent.body for sent in stub.sent)
+
+
+@pytest.mark.parametrize("wait", ["61", "40"], ids=["above a minute", "beyond the deadline"])
+async def test_a_wait_that_no_call_makes_ends_the_call_that_got_it_and_the_next_may_ask(
+    wait: str, autojump_clock: MockClock
+) -> None:
+    api, stub = stub_api(limited(wait), ok(), timeout_ms=30_000)
+    with pytest.raises(RateLimited, match=f"wait {wait} s"):
+        await ask(api)
+    await ask(api)
+    assert stub.times == [0, 0]
+
+
+async def test_a_request_that_is_too_large_for_the_limit_ends_its_call_and_no_other(autojump_clock: MockClock) -> None:
+    too_large = limited(said="Request too large for gpt-5.2 on tokens per min (TPM): Limit 30000, Requested 50000.")
+    api, stub = stub_api(too_large, ok())
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(RateLimited):
+            await ask(api)
+        await ask_in_turn(api, nursery, 2)
+    assert stub.times == [0, 0, 0]
+
+
+async def test_a_call_whose_deadline_is_before_the_gate_opens_ends_at_once_with_the_time(
+    autojump_clock: MockClock,
+) -> None:
+    api, stub = stub_api(answered(0, "50s"), ok(), timeout_ms=30_000)
+    await ask(api)
+    with pytest.raises(RateLimited, match="back in 50 s") as caught:
+        await ask(api)
+    assert (trio.current_time() - stub.sent[0].at, caught.value.maybe_paid) == (0, False)
+
+
+async def test_a_time_limit_that_ends_in_the_line_names_the_rate_limit(autojump_clock: MockClock) -> None:
+    api, stub = stub_api(answered(0, "1s"), after(60, ok()), timeout_ms=10_000)
+    await ask(api)
+    messages: list[str] = []
+
+    async def one() -> None:
+        with pytest.raises(DeadlineExceeded) as caught:
+            await ask(api)
+        messages.append(str(caught.value))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(one)
+    assert [int(at) for at in stub.times] == [0, 1, 3, 5, 7, 9]
+    assert sum("waiting for the API's rate limit for gpt-5.2" in message for message in messages) == 3
+
+
+async def test_tokens_close_the_gate_as_requests_do_and_each_model_has_its_own(autojump_clock: MockClock) -> None:
+    empty = Reply(200, {**limits(50, "10s"), **limits(0, "20s", 30_000, "tokens")}, ok().pieces)
+    api, stub = stub_api(empty, ok())
+    await ask(api)
+    await ask(api, model="gpt-5.4-mini")
+    await ask(api)
+    assert [int(at) for at in stub.times] == [0, 0, 20]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        limits("none", "soon"),
+        limits("", ""),
+        limits("-1", "1s"),
+        limits(10**40, "1s"),
+        limits(0, "1h"),
+        {"x-ratelimit-remaining-requests": "0"},
+        limits(60, "999999999d", "x"),
+    ],
+)
+async def test_headers_that_name_no_time_to_wait_hold_nobody_up(
+    headers: dict[str, str], autojump_clock: MockClock
+) -> None:
+    api, stub = stub_api(Reply(200, headers, ok().pieces))
+    for _ in range(30):
+        await ask(api)
+    assert stub.times == [0] * 30
+
+
+class Limited:
+    """An API with a limit: requests take a while to be counted, and replies to come back."""
+
+    def __init__(self, limit: RequestLimit, latency: float) -> None:
+        self.limit, self._latency = limit, latency
+        self._draw = random.Random(latency)
+
+    async def __call__(self) -> Reply:
+        await trio.sleep(self._latency * self._draw.random())
+        fits, headers = self.limit.take(trio.current_time())
+        await trio.sleep(self._latency * self._draw.random())
+        if fits:
+            return Reply(200, headers, ok().pieces)
+        return refused(429, **{name.replace("-", "_"): value for name, value in headers.items()})
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.3, 3.0])
+@pytest.mark.parametrize("at_once", [False, True], ids=["bucket", "window"])
+async def test_of_a_burst_above_the_limit_all_are_answered_and_only_the_first_wave_is_refused(
+    latency: float, at_once: bool, autojump_clock: MockClock
+) -> None:
+    limit = RequestLimit(60, at_once=at_once)
+    api, stub = stub_api(Limited(limit, latency), timeout_ms=900_000)
+    async with trio.open_nursery() as nursery:
+        for _ in range(200):
+            nursery.start_soon(ask, api)
+    assert limit.refused <= 140
+    assert len(stub.sent) == 200 + limit.refused
+    assert max(stub.times) < 190 + 10 * latency
+
+
+async def test_the_fake_api_keeps_a_limit_and_a_burst_at_it_is_answered() -> None:
+    limit = RequestLimit(30, seconds=0.5, at_once=True)
+    async with open_fake_api() as fake:
+        fake.default = limit
+        api = ResponsesApi(OpenAISettings(api_key="sk-x", base_url=fake.base_url), RequestSettings())
+        with trio.fail_after(WAIT):
+            async with trio.open_nursery() as nursery:
+                for _ in range(70):
+                    nursery.start_soon(ask, api)
+        await api.aclose()
+    assert len(fake.requests) == 70 + limit.refused
