@@ -29,7 +29,6 @@ COMMANDS = {
     "research": "responses_mcp.commands.research",
     "doctor": "responses_mcp.commands.doctor",
     "usage": "responses_mcp.commands.usage",
-    "completion": "responses_mcp.commands.completion",
 }
 
 _WAITING = """\
@@ -62,7 +61,6 @@ commands:
   demo        show a whole exchange against a built-in fake API; needs no key
   manuals     index, search and read a folder of manuals; needs no key
   usage       show what calls used and cost, if there is a ledger
-  completion  write a script by which bash, zsh or fish completes all this
 
 example: openai-responses-mcp ask "What is new in Python 3.13?"
 """

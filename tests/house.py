@@ -160,7 +160,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage", "outgoing"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
-    "commands.completion": {"answers", "cli", "commands.parser", "commands.terminal", "settings.setting"},
     "commands.demo": {"testing", "commands.parser", "commands.terminal", "settings.schema"},
     "cli": {
         "commands.parser",

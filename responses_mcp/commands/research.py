@@ -100,11 +100,6 @@ def _parser_of_runs(action: str) -> Parser:
     return parser
 
 
-def further_parsers() -> dict[str, Parser]:
-    """Return the parsers of what may stand in the place of a question."""
-    return {action: _parser_of_runs(action) for action in _RUNS}
-
-
 def run(argv: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     if argv and argv[0] in _RUNS:

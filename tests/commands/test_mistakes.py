@@ -24,7 +24,6 @@ from responses_mcp import cli
         ("usage --days 0", "argument --days: must be a whole number from 1 to 400, got '0'"),
         ("install cursr", "; did you mean cursor?"),
         ("doctor --client codx", "; did you mean codex?"),
-        ("completion bsh", "; did you mean bash?"),
         ("research lst", "there is no command lst; did you mean list? To ask it, put -- before it"),
         ("research shwo run_1", "there is no command shwo; did you mean show?"),
         ("research list --jsn", "research list: error: there is no option --jsn; did you mean --json?"),
