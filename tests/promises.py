@@ -1,7 +1,7 @@
 """What protects what: `python -m tests.promises [WORD…]` lists promises and the tests and sessions that hold them.
 
-Two pages say it: docs/verification.md for each promise of the README, and docs/spec.md under each of its sections. With
-words, only the promises in which all of them occur are listed. `tests/test_promises.py` checks both pages.
+Two pages say it: docs/verification.md in its table of promises, and docs/spec.md under each of its sections. With words,
+only the promises in which all of them occur are listed. `tests/test_promises.py` checks both pages.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def cells(row: str) -> list[str]:
     return re.split(r"(?<!\\) \| ", row.strip("|").strip())
 
 
-def of_the_readme() -> list[Promise]:
+def of_the_table() -> list[Promise]:
     """Return the rows of the table in docs/verification.md."""
-    table = page("docs/verification.md").partition("| promise of the README |")[2].partition("\n\n")[0]
-    return [Promise("README.md", words, *held(by)) for words, by in map(cells, table.splitlines()[2:])]
+    table = page("docs/verification.md").partition("| promise |")[2].partition("\n\n")[0]
+    return [Promise("docs/verification.md", words, *held(by)) for words, by in map(cells, table.splitlines()[2:])]
 
 
 def of_the_specification() -> list[Promise]:
@@ -83,7 +83,7 @@ def missing(promise: Promise) -> list[str]:
 
 def main(words: list[str]) -> int:
     wrong = 0
-    for promise in of_the_readme() + of_the_specification():
+    for promise in of_the_table() + of_the_specification():
         if all(word.lower() in promise.words.lower() for word in words):
             print(f"{promise.page}: {promise.words}")
             lost = missing(promise)

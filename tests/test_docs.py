@@ -21,7 +21,7 @@ from responses_mcp import cli
 from responses_mcp.answers import Answers
 from responses_mcp.settings import OpenAISettings, RequestSettings, ServerSettings, Settings
 from responses_mcp.settings.model import Profile
-from responses_mcp.settings.schema import BY_KEY, SETTINGS
+from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
@@ -178,17 +178,17 @@ def test_every_method_that_the_architecture_names_exists() -> None:
 
 
 def test_the_readme_gives_exactly_two_commands_to_set_up_each_in_a_block_of_its_own() -> None:
-    assert blocks(section(text_of("README.md"), "Set up"), "sh") == [f"{command}\n" for command in SET_UP]
+    assert blocks(section(text_of("README.md"), "Set up a checkout"), "sh") == [f"{command}\n" for command in SET_UP]
 
 
-def test_the_demo_prints_what_the_readme_shows() -> None:
+def test_the_demo_prints_what_the_page_shows() -> None:
     def without_figures(line: str) -> str:
         return re.sub(r"[0-9]+", "0", line.strip())
 
     command = [sys.executable, "-m", "responses_mcp", "demo"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=60, check=True)
     printed = [without_figures(line) for line in done.stdout.splitlines()]
-    shown = [without_figures(line) for line in between(text_of("README.md"), "demo").splitlines()]
+    shown = [without_figures(line) for line in between(text_of("docs/reference/commands.md"), "demo").splitlines()]
     shown = [line for line in shown if line != "…"]
     places = [printed.index(line) for line in shown if line in printed]
     assert [line for line in shown if line not in printed] == []
@@ -218,7 +218,7 @@ def test_each_help_fits_a_screen_and_has_an_example(name: str) -> None:
     assert any(line.startswith(("example:", "examples:")) for line in lines)
 
 
-@pytest.mark.parametrize(("name", "title"), [("README.md", "Tools"), ("docs/spec.md", "3. Tools")])
+@pytest.mark.parametrize(("name", "title"), [("docs/tools.md", "Answers"), ("docs/spec.md", "3. Tools")])
 def test_the_tables_of_tools_are_those_that_are_listed(name: str, title: str) -> None:
     tools = AnswerToolset(lambda: Answers(Settings())).tools
     found = [row for row in rows(section(text_of(name), title)) if row[0].startswith("`answer")]
@@ -227,16 +227,7 @@ def test_the_tables_of_tools_are_those_that_are_listed(name: str, title: str) ->
     for row, tool in zip(found, tools, strict=True):
         arguments = ", ".join(f"`{argument}`" for argument in tool.input_schema["properties"])
         assert arguments in row
-        assert name == "README.md" or tool.description in row
-
-
-def test_the_settings_in_the_readme_are_as_the_schema_has_them() -> None:
-    found = rows(section(text_of("README.md"), "Configuration"))
-    assert len(found) > 5
-    for key, env, default in found:
-        setting = BY_KEY[key.strip("`")]
-        shown = str(setting.default).lower() if isinstance(setting.default, bool) else str(setting.default)
-        assert (env, default) == (f"`{setting.env}`", "none" if setting.default is None else f"`{shown}`")
+        assert name == "docs/tools.md" or tool.description in row
 
 
 @every_page
@@ -368,12 +359,6 @@ def test_what_a_question_costs_is_computed_from_the_table_of_prices(page: str, s
         assert (model, day) == (Profile().model, AS_OF)
         cost = PriceList({}).cost(model, input_tokens=taken, output_tokens=given, web_searches=searched)
         assert f"{cost:.2f}" == f"{int(cents) / 100:.2f}"
-
-
-async def test_the_error_in_the_readme_is_what_a_call_without_a_key_gets() -> None:
-    [shown] = blocks(section(text_of("README.md"), "How errors look"), "json")
-    async with connected_client(Settings()) as client:
-        assert await first_error(client) == json.loads(shown)
 
 
 async def test_the_error_with_details_in_the_page_on_transports_is_what_debugging_gives() -> None:

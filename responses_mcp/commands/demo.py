@@ -64,7 +64,7 @@ async def _demo() -> None:
                 nursery.start_soon(client.listen)
                 with trio.fail_after(BOUND):
                     await _handshake(client)
-                    api.script(Json(_searched_answer(), latency=0.2), Hang())
+                    api.script(Json(searched_answer(), latency=0.2), Hang())
                     await _ask(client)
                     unanswered = await _cancel(client, api)
                     await client.end_input()
@@ -125,7 +125,8 @@ async def _cancel(client: McpClient, api: FakeApi) -> bool:
     return unanswered
 
 
-def _searched_answer() -> dict[str, Any]:
+def searched_answer() -> dict[str, Any]:
+    """Return the reply of the fake API to `QUESTION`."""
     return bodies.answer(
         _ANSWER,
         annotations=[bodies.cite(_ANSWER, _PAGE, "What's New In Python 3.13")],
