@@ -85,6 +85,7 @@ async def test_the_answer_is_read_with_todays_date_the_models_id_and_the_limit_o
     assert result.text.endswith(f"\n\nSources:\n- {bodies.PEP} ({TODAY})")
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize(
     ("asked", "hints"),
     [
@@ -258,6 +259,7 @@ async def test_an_answer_without_text_was_paid_for_and_says_so() -> None:
     assert (caught.value.maybe_paid, len(stub.sent)) == (True, 1)
 
 
+@pytest.mark.rule("spec 4")
 async def test_the_policy_text_of_the_settings_is_the_instructions_and_nothing_else() -> None:
     answers, stub = asking(Settings(policy=PolicySettings(instructions="Be brief.")))
     await answers.answer("q")
@@ -284,6 +286,7 @@ async def test_each_profile_is_used_under_its_name() -> None:
     assert sent(stub).keys() == {"model", "instructions", "input", "tools", "include", "stream", "stream_options"}
 
 
+@pytest.mark.rule("spec 3.0")
 @pytest.mark.parametrize("profile", ["answer", "answer_detailed", "answer_quick"])
 @pytest.mark.parametrize("settings", [profiles(), profiles(answer_detailed=Profile())], ids=["none", "detailed only"])
 async def test_without_the_answer_profile_every_call_fails_and_names_it(profile: str, settings: Settings) -> None:
@@ -341,6 +344,7 @@ async def test_open_answers_asks_a_server_and_closes_its_connections() -> None:
 # Dates
 
 
+@pytest.mark.rule("spec 9")
 @pytest.mark.parametrize(
     ("utc", "date"),
     [
@@ -359,6 +363,7 @@ def test_today_is_the_date_in_tokyo(monkeypatch: pytest.MonkeyPatch, utc: dateti
     assert today_in("Asia/Tokyo") == date
 
 
+@pytest.mark.rule("spec 9")
 async def test_the_day_is_that_of_the_time_zone_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     class Clock:
         @staticmethod
@@ -405,6 +410,7 @@ async def test_the_log_tells_the_profile_and_what_it_takes_in_the_words_of_the_c
     ]
 
 
+@pytest.mark.rule("P12", "spec 8")
 @pytest.mark.parametrize("debug", [True, False])
 async def test_neither_question_nor_policy_nor_key_is_logged_here_and_nothing_at_all_without_debug(
     capfd: pytest.CaptureFixture[str], debug: bool

@@ -59,7 +59,7 @@ from tests.responses_api.http.network import (
 from tests.responses_api.stub import KEY, Reply, refused, stub_api
 
 __all__ = ["bare_environment"]
-pytestmark = pytest.mark.usefixtures("bare_environment")
+pytestmark = [pytest.mark.usefixtures("bare_environment"), pytest.mark.rule("P2", "P7", "spec 6.1")]
 
 CANCELS = int(os.environ.get("CANCELS", "10"))
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
@@ -233,6 +233,7 @@ async def test_nothing_is_left_of_a_connection_that_is_cancelled_before_it_stand
 STREAM = as_stream(bodies.searched())
 
 
+@pytest.mark.rule("P3")
 @pytest.mark.parametrize("by", ["cancel", "deadline"])
 @pytest.mark.parametrize(
     "reply",

@@ -31,6 +31,8 @@ from tests.processes import (
     server_process,
 )
 
+pytestmark = pytest.mark.rule("spec 5.5")
+
 KEY = "sk-canary-4a7d1ed414474e4033ac29ccb8653d9b"
 
 
@@ -283,6 +285,7 @@ async def test_a_proxy_or_certificate_that_the_client_left_as_a_placeholder_is_i
         assert f"{name} still holds a placeholder, so it is ignored" in server.stderr.decode()
 
 
+@pytest.mark.rule("P10")
 async def test_a_config_problem_does_not_stop_the_start_and_every_call_tells_it(tmp_path: Path) -> None:
     write_config(tmp_path, "request: {max_retries: many}\npolicy: {max_citations: 99}\n")
     async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:
@@ -342,6 +345,7 @@ async def test_the_debug_log_has_the_contract_s_lines_on_stderr_and_in_the_file_
         assert log.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.rule("P12")
 async def test_without_debug_nothing_of_questions_answers_policy_or_key_is_logged(tmp_path: Path) -> None:
     env = environment(tmp_path, OPENAI_API_KEY=KEY)
     async with open_fake_api() as api:

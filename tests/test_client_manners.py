@@ -56,6 +56,7 @@ async def call(client: McpClient, arguments: dict[str, Any], meta: dict[str, Any
 # Handshake and list
 
 
+@pytest.mark.rule("spec 2.3")
 @pytest.mark.parametrize("params", [None, {}, {"_meta": {"progressToken": 0}}, {"_meta": ENVELOPE}])
 async def test_the_list_comes_whole_whichever_way_it_is_asked_for(params: dict[str, Any] | None) -> None:
     """Gemini reads the first page only; without readOnlyHint Codex refuses and Claude Code goes one by one."""
@@ -97,6 +98,7 @@ async def test_a_cancel_of_the_handshake_is_ignored() -> None:
     assert [message.get("id") for message in client.heard].count(0) <= 1
 
 
+@pytest.mark.rule("P15", "spec 13")
 async def test_a_throw_away_copy_leaves_no_mark_on_the_one_that_stays(tmp_path: Path) -> None:
     """The TypeScript client probes one process, ends it, and talks to another: both write the same debug file."""
     log = tmp_path / "debug.log"
@@ -189,6 +191,7 @@ async def test_the_reason_is_in_the_data_of_the_error_or_the_text_of_a_result(
         assert "key" in answer["error"]["data"]["message"]
 
 
+@pytest.mark.rule("spec B")
 @pytest.mark.parametrize(
     ("tool_errors", "name", "as_result"),
     [

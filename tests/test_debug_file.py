@@ -14,6 +14,8 @@ import pytest
 from tests.debug_lines import configured
 from tests.processes import COMMAND, PING, PONG, WAIT, environment, posix, python, read_terminal, run
 
+pytestmark = pytest.mark.rule("P5", "P13", "spec 8.1")
+
 log = logging.getLogger("responses_mcp.somewhere")
 
 

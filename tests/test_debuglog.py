@@ -17,6 +17,8 @@ from responses_mcp.debuglog import FLUSH_SECONDS, MAX_WAITING_BYTES, MAX_WAITING
 from responses_mcp.redaction import Redactor
 from tests.debug_lines import ROOT, configured, stderr_as
 
+pytestmark = pytest.mark.rule("P13", "spec 8.1")
+
 log = logging.getLogger("responses_mcp.somewhere")
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 import trio
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
@@ -85,6 +86,7 @@ async def reaches(base: str, loaded: LoadedSettings) -> bool:
         return bool(api.requests)
 
 
+@pytest.mark.rule("spec 5.3")
 @given(key=keys, environ=environs, file=files(), path=st.one_of(st.just("/v1"), st.text(max_size=12).map("/{}".format)))
 @example(key=KEY, environ={}, file={"model_profiles": {"answer": None}}, path="/v1")
 @example(key=KEY, environ={"MODEL_QUICK": "m"}, file={"model_profiles": {"answer": None}}, path="/v1")

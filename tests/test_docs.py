@@ -129,6 +129,7 @@ def test_the_index_names_every_page() -> None:
     assert missing == []
 
 
+@pytest.mark.rule("spec 12")
 @every_page
 def test_every_path_of_the_repository_that_a_page_names_exists(name: str) -> None:
     pattern = r"(?<![\w/.-])(?:responses_mcp|tests|config|docs|\.github|\.ci)/[\w./-]*"
@@ -245,6 +246,7 @@ def test_the_page_about_the_environment_names_every_variable_of_ours() -> None:
     assert sorted({setting.env for setting in SETTINGS if setting.env and f"`{setting.env}`" not in page}) == []
 
 
+@pytest.mark.rule("spec 16")
 @every_page
 def test_no_page_claims_a_version_other_than_that_of_the_package(name: str) -> None:
     without_links = re.sub(r"https?://\S+", "", text_of(name))
@@ -257,6 +259,7 @@ def test_the_sections_of_the_specification_are_numbered_like_those_that_it_imple
     assert numbers == [*range(14), 15, 16, 17]
 
 
+@pytest.mark.rule("spec 11", "spec 16")
 def test_the_changelog_starts_with_unreleased_and_its_releases_fall_in_date() -> None:
     first, *releases = re.findall(r"^## (.*)$", text_of("docs/changelog.md"), re.MULTILINE)
     assert first == "Unreleased"
@@ -266,6 +269,7 @@ def test_the_changelog_starts_with_unreleased_and_its_releases_fall_in_date() ->
     assert dates == sorted(dates, reverse=True)
 
 
+@pytest.mark.rule("spec 17")
 def test_the_pages_name_every_session_of_nox_and_no_other() -> None:
     sessions = set(re.findall(r"^@nox\.session.*\ndef (\w+)\(", text_of("noxfile.py"), re.MULTILINE))
     verified = {

@@ -103,6 +103,7 @@ def test_one_module_knows_yaml_for_settings_and_one_for_a_file_of_somebody_else(
     assert importers_of("yaml") == {"settings.yaml_nodes", "commands.clients.yaml_merge"}
 
 
+@pytest.mark.rule("P6", "spec 13")
 def test_the_runtime_dependencies_are_all_that_the_package_imports() -> None:
     names = {name.partition(".")[0] for module in FILES for name in imported_by(module) if not is_stdlib(name)}
     assert names == {"responses_mcp", "trio", "httpx", "httpcore", "h11", "yaml"}
@@ -162,6 +163,7 @@ def test_the_tests_of_a_module_lie_where_the_module_lies() -> None:
     assert [file.relative_to(ROOT).as_posix() for file in astray if lying[file] in rooms] == []
 
 
+@pytest.mark.rule("P5")
 def test_only_commands_for_people_print() -> None:
     generators = ("testing.__main__",)
     # stdout belongs to the wire while serving; a stray print would be a broken message.
@@ -175,6 +177,7 @@ def test_only_commands_for_people_print() -> None:
     assert {m for m in printing if not within(m, "cli", "commands.demo", "commands.terminal", *generators)} == set()
 
 
+@pytest.mark.rule("spec 13")
 def test_importing_the_package_loads_no_dependency() -> None:
     assert loaded_after("import responses_mcp").isdisjoint({"trio", "httpx", "yaml"})
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from responses_mcp.redaction import MASK, Redactor
 
+pytestmark = pytest.mark.rule("P11")
+
 KEY = "canary+secret/with=odd&characters\"é'<x>"
 
 

@@ -57,7 +57,7 @@ from tests.responses_api.response.search_bodies import PEP, found
 from tests.responses_api.stub import Play, Reply, StubConnections, ok, refused, stub_api
 
 __all__ = ["bare_environment"]
-pytestmark = pytest.mark.usefixtures("bare_environment")
+pytestmark = [pytest.mark.usefixtures("bare_environment"), pytest.mark.rule("P3", "spec 7")]
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 PAGES = found([{"title": "PEP 745", "url": PEP, "snippet": "s"}], sources=[PEP])
 

@@ -24,12 +24,15 @@ import trio
 from responses_mcp.testing import Hang, Json, RecordedRequest, bodies, open_fake_api
 from tests.processes import CALL, COMMAND, HANDSHAKE, MAIN, WAIT, environment, ids, posix, python, run, server_process
 
+pytestmark = pytest.mark.rule("P9")
+
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
 # Signals to a server
 
 
+@pytest.mark.rule("spec 6.1")
 @posix
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
 async def test_a_signal_ends_everything_quietly_with_calls_in_flight(tmp_path: Path, name: str) -> None:
@@ -186,6 +189,7 @@ def test_an_interrupt_of_a_demo_and_at_the_interpreters_end_is_without_a_traceba
 # The client closes its ends
 
 
+@pytest.mark.rule("P8")
 async def test_a_call_in_flight_at_the_end_of_input_is_answered(tmp_path: Path) -> None:
     async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:
         ended = trio.Event()
@@ -205,6 +209,7 @@ async def test_a_call_in_flight_at_the_end_of_input_is_answered(tmp_path: Path) 
         assert await server.ended() == 0
 
 
+@pytest.mark.rule("spec 6.1")
 @posix
 async def test_a_client_that_closes_our_output_ends_us_though_nothing_is_being_written(tmp_path: Path) -> None:
     async with open_fake_api(Hang()) as api, server_process(environment(tmp_path, api.base_url)) as server:

@@ -15,6 +15,7 @@ LOCKED = ["ci", "release"]
 pytestmark = [
     pytest.mark.once,
     pytest.mark.skipif(not WORKFLOWS.exists(), reason="workflows are of the checkout"),
+    pytest.mark.rule("spec 17"),
 ]
 
 

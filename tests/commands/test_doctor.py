@@ -464,6 +464,7 @@ def test_a_manual_among_others_that_cannot_be_read_is_told(tmp_path: Path, monke
     ]
 
 
+@pytest.mark.rule("P16")
 async def test_what_embeddings_send_and_where_is_told(
     examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

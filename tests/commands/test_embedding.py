@@ -21,6 +21,8 @@ from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, R
 from tests.commands.online import KEY, WAIT, Command, Terminal, api, command
 from tests.processes import COMMAND, environment
 
+pytestmark = pytest.mark.rule("P16")
+
 __all__ = ["api", "command"]
 
 SECTIONS = 40

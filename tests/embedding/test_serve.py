@@ -42,6 +42,7 @@ WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}\n'
 
 
+@pytest.mark.rule("P6")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 async def test_any_trio_streams_do_and_the_end_of_input_ends_it(kind: Streams) -> None:
     with trio.fail_after(WAIT):
@@ -387,6 +388,7 @@ async def test_answers_that_a_server_has_closed_answer_on_connections_that_are_n
             assert api.connections == 3
 
 
+@pytest.mark.rule("P15")
 def test_toolsets_are_made_without_opening_anything() -> None:
     before = touched()["open files"]
     assert [type(toolset).__name__ for toolset in configured_toolsets(Settings())] == [

@@ -94,6 +94,7 @@ def rows(manuals: Manuals, found: dict[str, Any], kind: str = "candidates") -> l
 # manual_ls
 
 
+@pytest.mark.rule("M2.3")
 async def test_each_listing_shows_the_manuals_that_there_are_now(tmp_path: Path) -> None:
     async with desk(Settings(manuals=ManualsSettings(root=str(tmp_path), in_memory=True))) as here:
 
@@ -113,6 +114,7 @@ async def test_each_listing_shows_the_manuals_that_there_are_now(tmp_path: Path)
 # manual_toc
 
 
+@pytest.mark.rule("M3.1", "M3.9")
 async def test_contents_have_the_fields_of_the_contract(here: Desk) -> None:
     shallow = await here.call("manual_toc", manual_id="lore", max_files=2, cursor="1")
     deep = await here.call("manual_toc", manual_id="lore", path_prefix="sections.md", depth="deep")
@@ -145,10 +147,12 @@ BONUSES = {"coverage", "phrase", "proximity", "number in context"}
 DEDUCTIONS = {"length", "list of contents"}
 
 
+@pytest.mark.rule("M4.2")
 async def test_a_score_is_made_of_words_and_bonuses_less_what_noise_costs(manuals: Open) -> None:
     assert {"tf-idf"} | BONUSES | DEDUCTIONS <= await reasons(manuals, "red button form 217")
 
 
+@pytest.mark.rule("M4.3")
 async def test_the_weights_of_the_score_are_settings(manuals: Open) -> None:
     without = LexicalSettings(
         coverage_weight=0, phrase_weight=0, number_context_bonus=0,
@@ -159,6 +163,7 @@ async def test_the_weights_of_the_score_are_settings(manuals: Open) -> None:
     assert left.isdisjoint(BONUSES - {"coverage"} | {"length"})
 
 
+@pytest.mark.rule("M4.2")
 async def test_what_is_noise_costs_points(manuals: Open) -> None:
     scores: list[dict[str, float]] = []
     for penalty in (0.0, 0.2):
@@ -172,6 +177,7 @@ async def test_what_is_noise_costs_points(manuals: Open) -> None:
     assert "list of contents -" in explained["index.md"]
 
 
+@pytest.mark.rule("M4.4")
 @pytest.mark.parametrize(
     ("settings", "places"), [({}, 4), ({"exploration_ratio": 0.4}, 8), ({"exploration_enabled": False}, 0)]
 )
@@ -184,12 +190,14 @@ async def test_a_fixed_share_of_the_hits_explores(manuals: Open, settings: dict[
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.rule("M4.51")
 async def test_hits_are_at_most_50_and_at_most_as_many_as_asked_for(opened: Manuals) -> None:
     for asked, shown in ((1, 1), (3, 3), (50, 50), (200, 50), (1000, 50)):
         found = await find(opened, "alpha things", "beta", max_candidates=asked)
         assert found["summary"]["candidates"] == len(rows(opened, found)) == shown
 
 
+@pytest.mark.rule("M4.52")
 async def test_the_second_section_of_a_file_comes_after_as_good_a_one_of_another(opened: Manuals) -> None:
     shown = rows(opened, await find(opened, "violet", "violet", manual_id="lore"))
     assert [row["ref"]["path"] for row in shown[:2]] == ["many.md", "zero.md"]
@@ -199,6 +207,7 @@ async def test_the_second_section_of_a_file_comes_after_as_good_a_one_of_another
 # manual_find: scope, gates, required terms
 
 
+@pytest.mark.rule("M4.12", "M4.33", "M4.34")
 async def test_a_search_stays_in_its_manual(opened: Manuals) -> None:
     for expand in (None, True, False):
         found = await find(opened, "red button", "red", expand_scope=expand, use_cache=False)
@@ -210,6 +219,7 @@ async def test_a_search_stays_in_its_manual(opened: Manuals) -> None:
             assert "lore" not in str(row)
 
 
+@pytest.mark.rule("M4.14")
 async def test_both_gates_always_run_and_are_fused(opened: Manuals) -> None:
     for query, terms in (
         ("alpha things", ("beta",)),
@@ -231,6 +241,7 @@ def read_of(row: dict[str, Any]) -> ReadRequest:
     return ReadRequest(row["ref"]["manual_id"], row["ref"]["path"], row["ref"]["start_line"])
 
 
+@pytest.mark.rule("M4.16", "M4.17", "M4.20", "M4.21", "M4.26", "M4.56")
 async def test_what_became_of_the_required_terms_is_in_applied(opened: Manuals) -> None:
     applied = (await find(opened, "things", "beta"))["applied"]
     assert {key: value for key, value in applied.items() if not key.startswith("sem_cache")} == {
@@ -257,12 +268,14 @@ async def test_what_became_of_the_required_terms_is_in_applied(opened: Manuals) 
     }
 
 
+@pytest.mark.rule("M4.18")
 async def test_required_terms_are_reported_as_they_were_normalised(opened: Manuals) -> None:
     request = parse_find({"query": "things", "manual_id": "book", "required_terms": ["ＢＥＴＡ ", "Gamma"]})
     applied = (await opened.find(request))["applied"]
     assert applied["requested_required_terms"] == ["beta", "gamma"]
 
 
+@pytest.mark.rule("M4.15", "M4.20", "M4.21", "M4.26", "M4.29", "M4.32")
 async def test_terms_that_nothing_has_leave_the_search_without_them(opened: Manuals) -> None:
     plain = rows(opened, await find(opened, "beta things", "absent"))
     found = await find(opened, "beta things", "nowhere")
@@ -279,6 +292,7 @@ async def test_terms_that_nothing_has_leave_the_search_without_them(opened: Manu
     assert [row["ref"] for row in rows(opened, found)] == [row["ref"] for row in plain]
 
 
+@pytest.mark.rule("M4.19", "M4.22", "M4.23", "M4.24")
 async def test_a_term_in_nearly_every_section_is_dropped_and_a_rare_one_kept(opened: Manuals) -> None:
     applied = (await find(opened, "things", "alpha", "solo"))["applied"]
     assert applied["required_terms_df_filtered"] == [
@@ -289,6 +303,7 @@ async def test_a_term_in_nearly_every_section_is_dropped_and_a_rare_one_kept(ope
     assert applied["required_terms"] == ["solo"]
 
 
+@pytest.mark.rule("M4.26")
 async def test_candidates_with_required_terms_are_counted_before_the_best_are_chosen(opened: Manuals) -> None:
     found = await find(opened, "lamp", "brass", manual_id="shelf")
     applied = found["applied"]
@@ -296,6 +311,7 @@ async def test_candidates_with_required_terms_are_counted_before_the_best_are_ch
     assert (applied["required_strict_candidates"], applied["required_filtered_candidates"]) == (70, 70)
 
 
+@pytest.mark.rule("M4.24")
 async def test_a_rare_term_is_searched_for_when_it_is_reported_as_kept(opened: Manuals) -> None:
     found = await find(opened, "things", "alpha", "solo")
     assert rows(opened, found, "gate_runs")[1]["required_terms"] == found["applied"]["required_terms"] == ["solo"]
@@ -306,6 +322,7 @@ async def test_a_rare_term_is_searched_for_when_it_is_reported_as_kept(opened: M
     assert found["applied"]["required_effect_status"] != "required_none_matched"
 
 
+@pytest.mark.rule("M4.25", "M4.27", "M4.28")
 async def test_a_term_that_is_nowhere_is_named(opened: Manuals) -> None:
     applied = (await find(opened, "things", "beta", "nowhere"))["applied"]
     assert applied["required_terms_missing"] == ["nowhere"]
@@ -317,6 +334,7 @@ async def test_a_term_that_is_nowhere_is_named(opened: Manuals) -> None:
     ]
 
 
+@pytest.mark.rule("M4.31")
 async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(opened: Manuals) -> None:
     found = await find(opened, "things", "beta", "gamma")
     shown = rows(opened, found)
@@ -330,6 +348,7 @@ async def test_two_terms_are_three_passes_and_both_in_one_section_come_first(ope
         assert ("required_terms_rrf" in signals) is (number % 2 == 1 or number % 3 == 0)
 
 
+@pytest.mark.rule("M4.25")
 async def test_a_search_that_did_not_see_everything_says_how_many_files_are_missing(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     for number in range(5):
@@ -360,6 +379,7 @@ async def test_a_search_that_did_not_see_everything_says_how_many_files_are_miss
         assert part["summary"]["gap_count"] == len(rows(opened, part, "gaps")) == 1
 
 
+@pytest.mark.rule("M4.27")
 async def test_a_rare_word_is_found_although_a_form_of_it_is_everywhere(tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     for number in range(200):
@@ -385,6 +405,7 @@ async def test_a_rare_word_is_found_although_a_form_of_it_is_everywhere(tmp_path
 # manual_find: claim graph and cache
 
 
+@pytest.mark.rule("M4.1", "M4.5", "M5.7")
 async def test_a_claim_graph_is_there_when_it_was_asked_for(opened: Manuals) -> None:
     found = await find(opened, "what is beta", "beta", include_claim_graph=True)
     assert found["claim_graph"].keys() == {"claims", "evidences", "edges", "facets"}
@@ -397,6 +418,7 @@ async def test_a_claim_graph_is_there_when_it_was_asked_for(opened: Manuals) -> 
         assert rows(opened, without, kind) == []
 
 
+@pytest.mark.rule("M4.1")
 async def test_contradictions_and_open_questions_of_the_claim_graph_leave_the_summary_alone(opened: Manuals) -> None:
     query = "what are the requirements of lamp, unless brass"
     found = await find(opened, query, "brass", manual_id="shelf", include_claim_graph=True)
@@ -409,6 +431,7 @@ async def test_contradictions_and_open_questions_of_the_claim_graph_leave_the_su
     assert (plain["summary"]["conflict_count"], plain["summary"]["integration_status"]) == (0, "ready")
 
 
+@pytest.mark.rule("M4.6", "M5.8")
 async def test_a_claim_graph_that_is_switched_off_is_empty(manuals: Open) -> None:
     async with manuals(find=FindSettings(claim_graph_enabled=False)) as opened:
         found = await find(opened, "what is beta", "beta", include_claim_graph=True)
@@ -424,6 +447,7 @@ async def modes(manuals: Manuals, *finds: dict[str, Any]) -> list[str]:
 USE, GRAPH = {"use_cache": True}, {"include_claim_graph": True}
 
 
+@pytest.mark.rule("M4.37")
 @pytest.mark.parametrize(
     ("enabled", "finds", "expected"),
     [
@@ -438,10 +462,12 @@ async def test_the_cache_is_used_as_settings_say_unless_the_request_says_otherwi
         assert await modes(opened, *finds) == expected
 
 
+@pytest.mark.rule("M4.38")
 async def test_a_find_with_a_claim_graph_bypasses_the_cache(opened: Manuals) -> None:
     assert await modes(opened, {}, GRAPH, GRAPH | USE, {}) == ["miss", "bypass", "bypass", "exact"]
 
 
+@pytest.mark.rule("M4.44")
 @pytest.mark.parametrize(
     ("gaps", "conflicts", "again"), [(0, -1, "guard_revalidate"), (1, 0, "exact"), (-1, -1, "exact")]
 )
@@ -452,6 +478,7 @@ async def test_a_cached_answer_with_too_many_gaps_is_searched_again(
         assert await modes(opened, {}, {}) == ["miss", again]
 
 
+@pytest.mark.rule("M4.45")
 async def test_the_full_form_tells_how_the_cache_was_used(opened: Manuals) -> None:
     first = (await find(opened, "solo", "solo"))["applied"]
     again = (await find(opened, "solo", "solo"))["applied"]
@@ -464,6 +491,7 @@ async def test_the_full_form_tells_how_the_cache_was_used(opened: Manuals) -> No
 # manual_find and manual_hits
 
 
+@pytest.mark.rule("M4.30", "M4.56")
 async def test_a_find_has_the_full_form(opened: Manuals) -> None:
     found = await find(opened, "beta を網羅的に", "beta", include_claim_graph=True)
     assert found["next_actions"] == []
@@ -475,6 +503,7 @@ async def test_a_find_has_the_full_form(opened: Manuals) -> None:
     assert found["applied"].keys() >= {"sem_cache_used", "selected_gate", "required_effect_status"}
 
 
+@pytest.mark.rule("M4.8", "M4.9", "M5.9", "M5.10")
 @pytest.mark.parametrize(("query", "terms"), [("beta", ("beta",)), ("solo", ("solo",)), ("zzz", ("zzz",))])
 async def test_gaps_and_conflicts_are_as_many_as_the_summary_says(
     opened: Manuals, query: str, terms: tuple[str, ...]
@@ -486,6 +515,7 @@ async def test_gaps_and_conflicts_are_as_many_as_the_summary_says(
     assert found["summary"]["conflict_count"] == len(conflicts) == 0
 
 
+@pytest.mark.rule("M5.9")
 async def test_hits_of_one_file_alone_are_a_gap_that_is_counted_and_shown(opened: Manuals) -> None:
     found = await find(opened, "violeta flowers", "violeta", manual_id="tome")
     gaps = rows(opened, found, "gaps")
@@ -494,6 +524,7 @@ async def test_hits_of_one_file_alone_are_a_gap_that_is_counted_and_shown(opened
     assert found["summary"]["integration_status"] == "needs_followup"
 
 
+@pytest.mark.rule("M4.54", "M5.5")
 async def test_full_candidates_say_how_they_matched(opened: Manuals) -> None:
     row = rows(opened, await find(opened, "beta things", "beta"))[0]
     assert row["ref"].keys() == {"path", "start_line", "signals"}
@@ -502,6 +533,9 @@ async def test_full_candidates_say_how_they_matched(opened: Manuals) -> None:
     assert row["rank_explain"]
 
 
+@pytest.mark.rule(
+    "M4.7", "M4.39", "M4.40", "M4.42", "M4.43", "M4.46", "M4.57", "M5.1", "M5.2", "M5.6", "M5.11", "M5.13"
+)
 async def test_public_answers_are_compact_whatever_is_asked(here: Desk) -> None:
     found = await here.call(
         "manual_find", query="beta を網羅的に", manual_id="book", required_terms=["beta"],
@@ -526,6 +560,7 @@ async def test_public_answers_are_compact_whatever_is_asked(here: Desk) -> None:
         assert len(page["items"]) == min(page["total"], 3)
 
 
+@pytest.mark.rule("M4.42")
 @pytest.mark.parametrize(
     ("query", "terms", "status"),
     [
@@ -561,6 +596,7 @@ async def test_every_hit_can_be_read(here: Desk) -> None:
                 assert (await here.call("manual_read", ref=hit["ref"]))["text"]
 
 
+@pytest.mark.rule("M6.6")
 async def test_a_section_is_read_by_the_line_of_its_heading(here: Desk) -> None:
 
     async def text(line: int | None) -> str:
@@ -574,6 +610,7 @@ async def test_a_section_is_read_by_the_line_of_its_heading(here: Desk) -> None:
     assert error["code"] == "not_found"
 
 
+@pytest.mark.rule("M6.7", "M6.9")
 async def test_a_section_asked_for_again_goes_on_in_the_file(here: Desk) -> None:
     ref = {"manual_id": "lore", "path": "sections.md", "start_line": 6}
     answers = [await here.call("manual_read", ref=ref, max_chars=256) for _ in range(3)]
@@ -588,6 +625,7 @@ async def test_a_section_asked_for_again_goes_on_in_the_file(here: Desk) -> None
     assert joined == "# Two\nsecond\n" + ("and more\n" * 100)[: 512 - len("# Two\nsecond\n")]
 
 
+@pytest.mark.rule("M7.7")
 async def test_a_scan_has_the_fields_of_the_contract(here: Desk) -> None:
     page = await here.call("manual_scan", manual_id="lore", path="sections.md", start_line=3, max_chars=256)
     assert page == {
@@ -608,6 +646,7 @@ async def test_a_scan_has_the_fields_of_the_contract(here: Desk) -> None:
     assert last["applied"] == {"max_chars": 12_000}
 
 
+@pytest.mark.rule("M7.2")
 async def test_a_file_is_read_to_its_end_by_any_form_of_cursor(here: Desk, root: Path) -> None:
     whole = (root / "lore/sections.md").read_text(encoding="utf-8")
     forms: list[Callable[[Any], Any]] = [
@@ -626,6 +665,7 @@ async def test_a_file_is_read_to_its_end_by_any_form_of_cursor(here: Desk, root:
         assert text == whole
 
 
+@pytest.mark.rule("M7.1")
 @pytest.mark.parametrize(
     ("where", "begins"),
     [
@@ -645,6 +685,7 @@ async def test_a_scan_begins_at_its_line_then_at_its_cursor_then_at_the_first_li
     assert page["text"].startswith(begins)
 
 
+@pytest.mark.rule("M7.4")
 @pytest.mark.parametrize("where", [{"start_line": 1000}, {"cursor": {"start_line": 1000}}, {"start_line": 0}])
 async def test_a_scan_begins_within_the_file(here: Desk, where: dict[str, Any]) -> None:
     error = await here.fail("manual_scan", manual_id="lore", path="sections.md", **where)

@@ -10,6 +10,7 @@ import unicodedata
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
 import trio
 
 from responses_mcp.manuals.files.sections import headings, sections
@@ -84,6 +85,7 @@ async def test_searches_of_the_small_corpus_rank_what_was_asked_for_first_and_be
     assert not worse, f"plain BM25 is better: {worse}"
 
 
+@pytest.mark.rule("M4.51")
 async def test_every_file_that_holds_a_required_word_as_it_is_written_is_among_the_hits(tmp_path: Path) -> None:
     lay_out(tmp_path / "manuals")
     manual = tmp_path / "manuals/kaede"

@@ -17,6 +17,8 @@ from responses_mcp.protocol.framing import (
     encode_line,
 )
 
+pytestmark = pytest.mark.rule("spec 2")
+
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PONG = '{"jsonrpc":"2.0","id":"二","method":"ping"}'.encode()
 
@@ -111,6 +113,7 @@ STREAMS: dict[str, tuple[bytes, list[object]]] = {
 }
 
 
+@pytest.mark.rule("spec 2.1")
 @pytest.mark.parametrize("limit", [0, 2**24])
 @pytest.mark.parametrize("chunk", [0, 1, 2, 3, 7])
 @pytest.mark.parametrize("name", STREAMS)
@@ -138,6 +141,7 @@ def test_an_endless_header_line_is_not_kept() -> None:
         assert held() < 3 * MAX_HEADER_BYTES
 
 
+@pytest.mark.rule("spec 2.1")
 @pytest.mark.parametrize("chunk", [0, 1, 7])
 @pytest.mark.parametrize("frame", [encode_line, encode_frame], ids=["line", "framed"])
 def test_a_message_over_the_limit_is_refused_once_and_skipped_exactly(frame, chunk) -> None:
@@ -210,6 +214,7 @@ def test_any_bytes_in_any_chunks_give_the_same_messages_and_never_raise(
     assert parts == whole
 
 
+@pytest.mark.rule("spec 2.1")
 @given(st.lists(MESSY, max_size=20))
 def test_after_any_garbage_three_blank_lines_and_a_frame_are_read(pieces: list[bytes]) -> None:
     # Garbage may have promised a body of up to 40 bytes, so enough filler follows to pay that debt first.

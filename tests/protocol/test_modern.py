@@ -61,6 +61,7 @@ def loosened(message: dict) -> dict:
     return message if error is None else {**message, "error": {**error, "message": error["message"].partition(":")[0]}}
 
 
+@pytest.mark.rule("spec 2.3")
 def test_the_conversation_of_examples_is_held_line_by_line() -> None:
     session = Session({"answer": ListedTool(TOOL, ToolFailure)}, version="1.2.3")
     heard: list[dict] = []
@@ -101,6 +102,7 @@ def test_an_ill_shaped_envelope_is_invalid_params_whatever_the_method(method: st
     assert "params._meta" in answer["error"]["message"]
 
 
+@pytest.mark.rule("spec 11")
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "nope"])
 def test_an_unsupported_version_is_told_with_those_supported_whatever_the_method(method: str) -> None:
     answer = one(make(), modern(1, method, None, **{PREFIX + "protocolVersion": "2025-06-18"}))
@@ -164,6 +166,7 @@ def test_one_modern_call_too_many_is_an_error_result() -> None:
 # Both revisions at once
 
 
+@pytest.mark.rule("spec 2.2")
 def test_both_revisions_interleave_and_legacy_results_carry_nothing_modern() -> None:
     session = make(initialized=False)
     events = say(
@@ -280,6 +283,7 @@ def test_progress_that_was_not_taken_is_dropped_when_its_answer_is_queued() -> N
     assert codes(hear(session)) == [(1, "result")]
 
 
+@pytest.mark.rule("P7")
 def test_there_is_no_progress_after_the_answer_or_the_cancel() -> None:
     session = make()
     (event,) = say(session, token("p"))

@@ -74,6 +74,7 @@ def codes(messages: list[dict]) -> list[tuple[object, object]]:
 # Requests that are answered at once
 
 
+@pytest.mark.rule("spec 1")
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_the_contract_s_example_of_initialize_is_answered_word_for_word(chunk: int) -> None:
     session = make(initialized=False)
@@ -86,6 +87,7 @@ def test_the_contract_s_example_of_initialize_is_answered_word_for_word(chunk: i
     assert session.take_output() == b"Content-Length: %d\r\n\r\n" % len(answer) + answer
 
 
+@pytest.mark.rule("spec 2.3", "spec 11")
 @pytest.mark.parametrize(
     "params", [None, {}, {"protocolVersion": 5}, {"capabilities": []}, {"protocolVersion": "1999-01-01"}]
 )
@@ -96,6 +98,7 @@ def test_initialize_is_answered_with_the_pinned_version_whatever_its_params(para
     assert answer["result"]["protocolVersion"] == "2025-06-18"
 
 
+@pytest.mark.rule("spec 2.2")
 @pytest.mark.parametrize("method", ["tools/list", "tools/call"])
 def test_tools_are_refused_before_initialize_with_the_cure(method: str) -> None:
     session = make(initialized=False)
@@ -123,6 +126,7 @@ def test_every_list_of_tools_is_the_same_but_for_its_id(id_: str | int) -> None:
         assert [tool["name"] for tool in second["result"]["tools"]] == ["answer"]
 
 
+@pytest.mark.rule("spec B")
 def test_an_unknown_tool_is_refused_as_the_contract_words_it() -> None:
     session = make()
     say(session, request(1, "tools/call", {"name": "nope"}))
@@ -146,6 +150,7 @@ def typed(pair: tuple[object, object]) -> str:
     return repr((request_key(pair[0]), pair[1]))
 
 
+@pytest.mark.rule("spec 2.2", "spec 6.1")
 @pytest.mark.parametrize("chunk", [0, 1])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.group}: {case.name}")
 def test_hostile_input_gets_what_it_is_owed_and_leaves_the_call_in_flight_alone(case: Case, chunk: int) -> None:
@@ -171,6 +176,7 @@ def test_an_answer_is_one_line_for_every_reader_whatever_its_id(id_: str | int) 
 # Output framing
 
 
+@pytest.mark.rule("spec 2.1")
 def test_output_is_framed_until_the_first_line_and_in_lines_ever_after() -> None:
     session = make(initialized=False)
     ping = json.dumps(request(1, "ping")).encode()
@@ -183,6 +189,7 @@ def test_output_is_framed_until_the_first_line_and_in_lines_ever_after() -> None
     assert session.take_output() == encode_line(pong)
 
 
+@pytest.mark.rule("spec 2.1")
 def test_line_mode_from_the_start_answers_frames_in_lines() -> None:
     session = make(initialized=False, line_mode=True)
     say(session, encode_frame(json.dumps(request(1, "ping")).encode()))
@@ -199,6 +206,7 @@ def test_a_malformed_line_switches_to_lines_but_stray_bytes_between_frames_do_no
     assert session.take_output().startswith(b"{")
 
 
+@pytest.mark.rule("spec 2.1")
 @pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.mark.parametrize(
     ("first", "code"),
@@ -238,6 +246,7 @@ def test_the_error_of_a_first_line_that_begins_a_header_comes_in_a_frame(first: 
     assert session.take_output().startswith(b"Content-Length")
 
 
+@pytest.mark.rule("spec 2.1")
 @pytest.mark.parametrize("text", ["1.5", "1.0", "-0.25", "1e+300"])
 def test_an_id_that_is_a_number_with_a_fraction_is_echoed(text: str) -> None:
     session = make()
@@ -266,6 +275,7 @@ WHY = RpcError(-32001, "answer failed", {"message": "why"})
 TEXT = [{"type": "text", "text": "why"}]
 
 
+@pytest.mark.rule("spec 2.3", "spec B")
 @pytest.mark.parametrize(
     ("as_results", "outcome", "answer"),
     [
@@ -304,6 +314,7 @@ def test_a_call_is_in_flight_until_its_answer_is_taken() -> None:
     assert session.in_flight == 0
 
 
+@pytest.mark.rule("spec 6.1")
 @pytest.mark.parametrize("method", ["tools/call", "ping", "tools/list", "initialize", "nope"])
 def test_a_second_request_with_an_id_in_flight_is_refused_and_the_first_goes_on(method: str) -> None:
     session = make()
@@ -381,6 +392,7 @@ def test_ids_of_different_types_are_different_ids() -> None:
     assert [m["result"]["content"][0]["text"] for m in hear(session)] == ["1", "'1'", "0", "''", "'0'"]
 
 
+@pytest.mark.rule("spec 6.1")
 def test_one_call_too_many_is_a_failed_call_that_says_so() -> None:
     session = make(max_in_flight=2)
     calls = [start(session, 1), start(session, 2)]
@@ -395,6 +407,7 @@ def test_one_call_too_many_is_a_failed_call_that_says_so() -> None:
 # Cancels
 
 
+@pytest.mark.rule("spec 6.1")
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_a_cancel_stops_its_call_and_nothing_more_is_said_about_it(chunk: int) -> None:
     session = make()
@@ -405,6 +418,7 @@ def test_a_cancel_stops_its_call_and_nothing_more_is_said_about_it(chunk: int) -
     assert session.in_flight == 0
 
 
+@pytest.mark.rule("P7", "spec 6.1")
 def test_a_cancel_takes_back_an_answer_that_the_writer_has_not_taken() -> None:
     session = make()
     session.finish(start(session, 1), ToolSuccess("x"))
@@ -415,6 +429,7 @@ def test_a_cancel_takes_back_an_answer_that_the_writer_has_not_taken() -> None:
     assert hear(session) == []
 
 
+@pytest.mark.rule("spec 6.1")
 def test_a_cancel_after_the_answer_was_taken_is_ignored() -> None:
     session = make()
     session.finish(start(session, 1), ToolSuccess("x"))
@@ -441,6 +456,7 @@ def test_a_cancel_s_reason_may_be_anything() -> None:
         assert say(session, cancel(1, reason=reason)) == [CallCancelled(call_, None)]
 
 
+@pytest.mark.rule("spec 6.1")
 def test_initialize_cannot_be_cancelled() -> None:
     session = make(initialized=False)
     assert say(session, INITIALIZE, cancel("init")) == []
@@ -499,6 +515,7 @@ ODD = st.one_of(
 STEP = st.one_of(LEGAL, ODD, st.tuples(st.just("finish"), st.integers(0, 5)), st.just("write"))
 
 
+@pytest.mark.rule("P2")
 @settings(max_examples=300)
 @given(st.lists(STEP, max_size=40))
 def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(steps: list) -> None:

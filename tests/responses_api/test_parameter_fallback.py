@@ -15,6 +15,8 @@ from responses_mcp.testing import Error, FakeApi, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.stub import Reply, StubConnections, ok, refused, stub_api
 
+pytestmark = pytest.mark.rule("spec 7")
+
 BODY: dict[str, Any] = {
     "model": "gpt-5.2",
     "instructions": "…",

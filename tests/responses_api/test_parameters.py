@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from responses_mcp.responses_api.parameters import ModelTraits, clamp_effort, model_traits
 from responses_mcp.settings.model import EFFORTS
 
+pytestmark = pytest.mark.rule("spec 5.6")
+
 LOW, XHIGH = ("low", "medium", "high"), ("low", "medium", "high", "xhigh")
 # The models that take verbosity, by the efforts that they take.
 GPT_5_AND_LATER = {

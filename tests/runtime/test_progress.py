@@ -48,6 +48,7 @@ def progress_of(client: McpClient) -> list[tuple[float, str]]:
     ]
 
 
+@pytest.mark.rule("spec 2.2")
 async def test_phases_arrive_in_order_with_rising_values_and_then_the_answer(autojump_clock) -> None:
     talker = Talker((0, "searching"), (1, "reading example.com"), (2, "writing"), (3, ""))
     async with connected_client(Settings(), toolsets=[talker]) as client:

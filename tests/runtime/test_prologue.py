@@ -265,6 +265,7 @@ def test_a_client_that_is_gone_or_silent_is_left_to_the_server(pipes: tuple[int,
     assert json.loads(gone.unwritten)["id"] == "hello"
 
 
+@pytest.mark.rule("P6")
 @posix
 async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_path: Path) -> None:
     # Here it never can be, so whatever is answered was answered without it.

@@ -79,6 +79,7 @@ async def test_calls_run_at_once_and_answer_as_they_finish(autojump_clock: trio.
         assert trio.current_time() == 10
 
 
+@pytest.mark.rule("spec 2.3")
 async def test_pings_are_answered_while_calls_run(autojump_clock: trio.testing.MockClock) -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         for _ in range(20):
@@ -212,6 +213,7 @@ EVER = 1e9
 END = EVER  # of the input; another number is the grace of a stop
 
 
+@pytest.mark.rule("P8", "spec 6.1")
 @pytest.mark.parametrize(
     ("asked", "work", "ends"),
     [
@@ -255,6 +257,7 @@ async def test_a_grace_that_is_no_time_is_refused_and_stops_nothing(grace: Any) 
         assert said(await client.call("work")) == "done"
 
 
+@pytest.mark.rule("spec 6.1")
 @pytest.mark.parametrize("framed", [False, True], ids=["in lines", "framed"])
 @pytest.mark.parametrize(("stopped", "words"), [(False, "MCP_DRAIN_TIMEOUT_MS"), (True, "asked to stop")])
 async def test_calls_cut_off_at_the_end_are_told_to_the_client_and_in_one_line_of_the_log(

@@ -12,6 +12,8 @@ import trio
 from responses_mcp.testing import open_fake_api
 from tests.processes import CALL, COMMAND, HANDSHAKE, MAIN, WAIT, environment, ids, posix, python, run, server_process
 
+pytestmark = pytest.mark.rule("spec 2")
+
 
 async def test_a_regular_file_as_stdin_and_stdout_gets_every_answer(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(HANDSHAKE + CALL[:-1])
@@ -107,6 +109,7 @@ AnswerToolset._call = noisy
 """
 
 
+@pytest.mark.rule("P5")
 @posix
 async def test_stray_prints_and_children_cannot_touch_the_wire(tmp_path: Path) -> None:
     async with (
@@ -118,6 +121,7 @@ async def test_stray_prints_and_children_cannot_touch_the_wire(tmp_path: Path) -
     assert sorted(server.stderr.splitlines()) == [b"stray child", b"stray print", b"stray write"]
 
 
+@pytest.mark.rule("spec 2.1")
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "cp932"}])
 async def test_text_is_utf_8_whatever_the_locale(tmp_path: Path, locale: dict[str, str]) -> None:
     async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url, **locale)) as server:

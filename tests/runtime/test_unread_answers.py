@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 
@@ -214,6 +215,7 @@ async def test_a_retry_waits_for_room(autojump_clock: trio.testing.MockClock) ->
         assert len(stub.sent) == 3
 
 
+@pytest.mark.rule("spec 2.1")
 async def test_a_process_asks_no_more_while_its_client_does_not_read_and_loses_nothing(tmp_path: Path) -> None:
     def answer(request: RecordedRequest) -> Json:
         first = len(api.requests) == 1

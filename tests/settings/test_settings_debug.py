@@ -32,12 +32,14 @@ def test_words_and_nothing_switch_the_log_off_over_the_file(word: str, tmp_path:
     assert decision(tmp_path, "debug: true", word) == (False, None, "env:DEBUG", "default")
 
 
+@pytest.mark.rule("spec 8.1")
 @pytest.mark.parametrize("path", ["/var/log/x.log", "x.log", "C:\\logs\\x.log", "2", "truely", "ログ.txt"])
 def test_anything_else_is_the_path_of_the_log(path: str, tmp_path: Path) -> None:
     assert decision(tmp_path, env=path) == (True, str(Path(path)), "env:DEBUG", "env:DEBUG")
     assert not Path(path).exists(), "deciding opens nothing"
 
 
+@pytest.mark.rule("spec 8.1")
 @pytest.mark.parametrize("text", ["*", "app:*", "express:*,http", "a,b", "-,", "*.log"])
 def test_filters_of_other_programs_are_ignored_with_one_line(text: str, tmp_path: Path) -> None:
     loaded = load(tmp_path, "server: {debug: true}\n", {"DEBUG": text})
@@ -50,6 +52,7 @@ def test_filters_of_other_programs_are_ignored_with_one_line(text: str, tmp_path
     assert not load(tmp_path, "", {"DEBUG": text}).settings.server.debug
 
 
+@pytest.mark.rule("spec 5.1")
 def test_the_option_wins_over_all_and_a_bare_one_keeps_the_file_of_a_lower_level(tmp_path: Path) -> None:
     y, e, c = (str(tmp_path / f"{name}.log") for name in "yec")
     yaml = f"debug_file: '{y}'"
@@ -96,6 +99,7 @@ def test_a_bad_path_on_the_command_line_still_asks_for_the_log(tmp_path: Path) -
     assert loaded.settings.server.debug
 
 
+@pytest.mark.rule("spec 5.1")
 def test_toolsets_come_from_the_option_then_the_variable_then_the_file(tmp_path: Path) -> None:
     yaml, environ = "server: {toolsets: [answer]}\n", {"MCP_TOOLSETS": "answer"}
     for text, variables, option, source in (
@@ -109,6 +113,7 @@ def test_toolsets_come_from_the_option_then_the_variable_then_the_file(tmp_path:
     assert clean(load(tmp_path, "")).settings.server.toolsets is None
 
 
+@pytest.mark.rule("spec 1", "spec 5.5")
 @pytest.mark.parametrize(
     ("yaml", "found"),
     [

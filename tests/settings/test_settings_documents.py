@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from responses_mcp.settings import Profile, Settings, load_settings
 from responses_mcp.settings.schema import BY_KEY, PROFILES, SECTIONS, SETTINGS
 from responses_mcp.settings.setting import TOOLSETS
@@ -56,6 +58,7 @@ def test_the_example_loads_as_it_is_with_three_profiles() -> None:
     assert plain == Settings(), "apart from the models the example holds the defaults"
 
 
+@pytest.mark.rule("spec 12")
 def test_the_example_shows_every_key_and_each_loads(tmp_path: Path) -> None:
     (tmp_path / "manuals").mkdir()
     text = re.sub(r"^( *)#(?=[a-z])", r"\1", EXAMPLE.read_text("utf-8"), flags=re.MULTILINE)
@@ -83,6 +86,7 @@ def test_the_example_names_every_variable() -> None:
     assert [s.env for s in SETTINGS if s.env and not re.search(rf"\[[^\]]*\b{s.env}\b[^\]]*\]", text)] == []
 
 
+@pytest.mark.rule("spec 12")
 def test_the_reference_page_holds_the_table_of_the_schema() -> None:
     page = REFERENCE.read_text("utf-8")
     table = page.split(BEGIN)[1].split(END)[0].strip()

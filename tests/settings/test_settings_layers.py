@@ -20,6 +20,7 @@ _BESIDE = {  # what these settings are nothing without
 LARGEST_STEP = {"integer": 1, "number": 0.01}
 
 
+@pytest.mark.rule("spec 5.3")
 def test_nothing_configured_gives_the_defaults_of_the_specification(tmp_path: Path) -> None:
     loaded = clean(load(tmp_path))
     assert loaded.settings == Settings()
@@ -28,6 +29,7 @@ def test_nothing_configured_gives_the_defaults_of_the_specification(tmp_path: Pa
     assert set(loaded.sources.values()) == {"default"}
 
 
+@pytest.mark.rule("spec 5.3", "M4.3")
 @pytest.mark.parametrize("setting", VARIABLES, ids=lambda setting: setting.env)
 def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setting, tmp_path: Path) -> None:
     good: dict[str, object] = {}
@@ -72,6 +74,7 @@ def test_each_variable_sets_its_key_and_refuses_what_it_cannot_be(setting: Setti
         assert loaded.sources[setting.key] == f"env:{name}"
 
 
+@pytest.mark.rule("spec 5.1")
 def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
     yaml = "request: {timeout_ms: 1000, max_retries: 1}\n"
     loaded = clean(load(tmp_path, yaml, {"OPENAI_MAX_RETRIES": "2"}))
@@ -82,6 +85,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
     assert loaded.sources["request.max_connections"] == "default"
 
 
+@pytest.mark.rule("spec 5.1")
 def test_mappings_merge_and_lists_are_replaced(tmp_path: Path) -> None:
     loaded = clean(load(tmp_path, "search: {defaults: {domains: [a.jp, b.jp]}}\n"))
     assert loaded.settings.search.defaults.domains == ("a.jp", "b.jp")

@@ -162,6 +162,7 @@ def test_loading_creates_no_folder(manuals: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [manuals]
 
 
+@pytest.mark.rule("spec 5.5")
 @pytest.mark.parametrize(
     ("environ", "option", "offered"),
     [
@@ -214,6 +215,7 @@ def test_the_index_goes_to_the_cache_folder_if_there_is_a_root_and_nothing_else_
     assert clean(load_settings(environ, home=tmp_path, windows=True)).settings == Settings()
 
 
+@pytest.mark.rule("P17")
 @pytest.mark.parametrize(
     ("windows", "mac", "environ", "folder"),
     [

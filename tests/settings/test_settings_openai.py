@@ -30,6 +30,7 @@ def test_https_anywhere_and_http_on_loopback_are_good_addresses(text: str, url: 
     assert clean(load(tmp_path, f"openai: {{base_url: '{text}'}}\n")).settings.openai.base_url == url
 
 
+@pytest.mark.rule("spec 8")
 @pytest.mark.parametrize(
     "text",
     [

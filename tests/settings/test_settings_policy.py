@@ -19,6 +19,7 @@ def with_policy(home: Path, content: bytes | None, merge: str = "replace", path:
     return load(home, f"policy: {{system: {{source: file, path: '{path}', merge: {merge}}}}}\n")
 
 
+@pytest.mark.rule("spec 4")
 @pytest.mark.parametrize(
     ("merge", "instructions"),
     [
@@ -43,6 +44,7 @@ def test_replace_is_what_happens_unless_told(tmp_path: Path) -> None:
     assert loaded.settings.policy.system.path == str(tmp_path / "p.md")
 
 
+@pytest.mark.rule("spec 4")
 @pytest.mark.parametrize(
     ("content", "got"),
     [
@@ -93,6 +95,7 @@ def test_a_wrong_value_is_told_once(yaml: str, words: str, tmp_path: Path) -> No
     assert words in problem(load(tmp_path, f"policy: {{system: {{{yaml}}}}}\n"))
 
 
+@pytest.mark.rule("spec 9")
 def test_the_text_is_short_and_names_everything_that_the_input_can_bring() -> None:
     assert len(SYSTEM_POLICY.splitlines()) <= 62
     assert SYSTEM_POLICY.strip() == SYSTEM_POLICY

@@ -14,6 +14,7 @@ def test_without_configuration_there_is_answer_only(tmp_path: Path) -> None:
     assert dict(profiles) == {"answer": Profile(model="gpt-5.2", reasoning_effort="medium", verbosity="medium")}
 
 
+@pytest.mark.rule("spec 3.0")
 def test_a_profile_takes_what_it_lacks_from_answer_with_its_source(tmp_path: Path) -> None:
     yaml = "model_profiles: {answer: {verbosity: low}, answer_detailed: {reasoning_effort: high}}\n"
     loaded = clean(load(tmp_path, yaml, {"MODEL_ANSWER": "gpt-5.4"}))
@@ -52,6 +53,7 @@ def test_an_empty_profile_is_answer_once_more(fields: str, tmp_path: Path) -> No
     assert profiles["answer_quick"] == profiles["answer"] == Profile(model="a")
 
 
+@pytest.mark.rule("spec 3.0")
 def test_null_removes_answer_which_is_the_only_problem(tmp_path: Path) -> None:
     loaded = load(tmp_path, "model_profiles:\n  answer: null\n")
     assert problem(loaded) == (

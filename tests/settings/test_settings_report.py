@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from responses_mcp.settings import LoadedSettings, OpenAISettings, Profile, Settings, show_config
 from responses_mcp.settings.system_policy import SYSTEM_POLICY, SYSTEM_POLICY_REV
 
@@ -26,6 +28,7 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{key}"
 
 
+@pytest.mark.rule("spec 5.5")
 def test_the_document_is_indented_json_with_the_problems_if_there_are_any(tmp_path: Path) -> None:
     loaded = load(tmp_path, "zzzz: 1\n", {"MAX_CITATIONS": "many"})
     assert show_config(loaded, "1.2.3").startswith('{\n  "version": "1.2.3",\n  "sources": {\n')

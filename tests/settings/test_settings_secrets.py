@@ -10,6 +10,8 @@ from responses_mcp.settings.schema import SETTINGS
 
 from .loading import CANARY, clean, load, problem
 
+pytestmark = pytest.mark.rule("P11")
+
 OPAQUE = "plum.otter-harbor_violet.lamp"
 """A secret that no form gives away: only knowing it helps."""
 
@@ -79,6 +81,7 @@ def test_a_key_on_the_command_line_is_not_shown(options: dict[str, str], tmp_pat
     silent(load(tmp_path, environ={"OPENAI_API_KEY": CANARY}, **options), CANARY)
 
 
+@pytest.mark.rule("spec 5.3")
 @pytest.mark.parametrize(
     "place", ["openai: {{api_key: {}}}", "openai: {{apiKey: {}}}", "api_key: {}", "OPENAI_API_KEY: {}"]
 )

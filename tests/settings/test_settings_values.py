@@ -123,6 +123,7 @@ def test_domains_are_a_list_of_names(yaml: str, got: str, tmp_path: Path) -> Non
     assert found.startswith(f"search.defaults.domains: expected a list of at most 100 domain names, got {got} (from ")
 
 
+@pytest.mark.rule("spec 5.3")
 def test_every_problem_is_told_in_one_go(tmp_path: Path) -> None:
     yaml = "request: {timeout_ms: x}\npolicy: {max_citations: 11}\nserver: 5\n"
     loaded = load(tmp_path, yaml, {"MAX_CITATIONS": "", "MCP_TOOL_ERRORS": "x", "SEARCH_MAX_RESULTS": "few"})
@@ -137,6 +138,7 @@ def test_every_problem_is_told_in_one_go(tmp_path: Path) -> None:
     assert all(text.endswith(".") and text.isprintable() for text in loaded.problems)
 
 
+@pytest.mark.rule("spec 5.3")
 @pytest.mark.parametrize(
     ("yaml", "key", "cure"),
     [

@@ -12,6 +12,7 @@ from responses_mcp.settings import Settings, load_settings
 from .loading import clean, load, problem, usual_place
 
 
+@pytest.mark.rule("spec 5.2")
 @pytest.mark.parametrize("kind", [str, Path])
 @pytest.mark.parametrize("tilde", [False, True])
 def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(
@@ -26,6 +27,7 @@ def test_the_file_that_was_asked_for_is_read_instead_of_the_usual_one(
     assert loaded.sources["request.max_retries"] == f"yaml:{other}"
 
 
+@pytest.mark.rule("spec 5.2")
 @pytest.mark.parametrize("name", ["absent.yaml", "absent/deep.yaml", "nul\0.yaml", "file/below.yaml"])
 def test_an_asked_file_that_is_not_there_is_a_problem_and_no_other_file_is_read(name: str, tmp_path: Path) -> None:
     load(tmp_path, "request: {max_retries: 1}\n")
@@ -36,6 +38,7 @@ def test_an_asked_file_that_is_not_there_is_a_problem_and_no_other_file_is_read(
     assert replace(loaded.settings, problems=()) == Settings()
 
 
+@pytest.mark.rule("spec 5.2")
 def test_windows_looks_below_appdata_when_the_usual_place_has_no_file(tmp_path: Path) -> None:
     appdata = tmp_path / "AppData"
     file = appdata / "openai-responses-mcp" / "config.yaml"

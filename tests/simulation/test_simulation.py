@@ -22,6 +22,7 @@ SCHEDULES = 2_000
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.rule("P2")
 def test_whatever_happens_in_whatever_order_the_promises_hold_and_every_situation_comes_up() -> None:
     situations: Counter[str] = Counter()
     failures = {}

@@ -20,7 +20,7 @@ from tests.processes import server_process
 from tests.responses_api.http.network import REMOTE, Stream, listening, pump, tls_front
 from tests.smoke.test_smoke import ANSWERS_IN, COMMAND, SHUTDOWN, bare_environment
 
-pytestmark = pytest.mark.smoke
+pytestmark = [pytest.mark.smoke, pytest.mark.rule("spec 17")]
 
 QUESTION = "Compare the release processes of Python, Rust and Go over the last five years, with sources for each claim."
 UNDER_WAY_IN = 60.0  # seconds that the real API is given to begin

@@ -45,6 +45,7 @@ def test_the_package_under_test_is_the_installed_one() -> None:
     assert done.stdout == f"{__version__}\n"
 
 
+@pytest.mark.rule("spec 10")
 @framings
 async def test_initialize_list_and_call_give_three_responses(tmp_path: Path, framed: bool) -> None:
     async with (
@@ -67,6 +68,7 @@ async def test_initialize_list_and_call_give_three_responses(tmp_path: Path, fra
     assert len(server.client.heard) == 3
 
 
+@pytest.mark.rule("spec 10")
 async def test_the_bodies_of_all_three_answer_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with open_fake_api() as api, installed_server(fake_environment(tmp_path, api.base_url)) as server:
         await server.client.initialize()
@@ -97,6 +99,7 @@ async def test_ping_and_a_cancel_with_nothing_in_flight(tmp_path: Path, framed: 
     assert len(server.client.heard) == 2
 
 
+@pytest.mark.rule("P2")
 @framings
 async def test_a_cancel_during_a_call_closes_the_upstream_and_gets_no_response(tmp_path: Path, framed: bool) -> None:
     async with (
@@ -162,6 +165,7 @@ def test_the_demo_runs(tmp_path: Path) -> None:
     assert "Sources:" in done.stdout
 
 
+@pytest.mark.rule("spec 10")
 @pytest.mark.parametrize(
     ("question", "searched"),
     [("HTTP 404 の意味を一文で", False), ("本日の東京の天気は？", True)],

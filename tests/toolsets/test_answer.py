@@ -112,11 +112,13 @@ CONTRACT_LIST = json.loads(
 # How they are listed
 
 
+@pytest.mark.rule("spec 1", "spec 3.1")
 def test_names_descriptions_and_input_schemas_are_those_of_the_contract() -> None:
     shown = [tool.definition for tool in Harness().toolset.tools]
     assert [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in shown] == CONTRACT_LIST
 
 
+@pytest.mark.rule("spec 3.1")
 def test_beyond_the_contract_they_have_a_title_an_output_schema_and_annotations() -> None:
     for tool in Harness().toolset.tools:
         assert tool.definition.keys() == {
@@ -136,6 +138,7 @@ def test_listing_them_does_not_let_a_reader_change_them() -> None:
 # What they answer
 
 
+@pytest.mark.rule("P1", "spec 0", "spec 3.2")
 async def test_an_answer_is_the_same_object_as_text_and_as_structure() -> None:
     success = await Harness(ok(bodies.searched())).call({"query": "When?"})
     assert success.structured == json.loads(success.text)
@@ -144,6 +147,7 @@ async def test_an_answer_is_the_same_object_as_text_and_as_structure() -> None:
     assert success.structured["used_search"] is True
 
 
+@pytest.mark.rule("P1", "spec 3.2", "spec A")
 @pytest.mark.parametrize("name", ["searched", "unsearched", "markers", "refusal", "utm_urls", "astral"])
 async def test_an_answer_fits_its_schema(name: str) -> None:
     harness = Harness(ok(bodies.WELL_FORMED[name]()))
@@ -151,10 +155,12 @@ async def test_an_answer_fits_its_schema(name: str) -> None:
     Draft202012Validator(harness.tools["answer"].definition["outputSchema"]).validate(success.structured)
 
 
+@pytest.mark.rule("spec 3.2")
 async def test_japanese_stays_readable_in_the_text() -> None:
     assert '"answer": "日本語🐍"' in (await Harness(ok(bodies.answer("日本語🐍"))).call({"query": "q"})).text
 
 
+@pytest.mark.rule("spec 10")
 async def test_the_404_example_of_the_contract_is_unsearched() -> None:
     harness = Harness(ok(bodies.answer("見つからないという意味です。")))
     success = await harness.call({"query": "HTTP 404 の意味は？"})
@@ -166,6 +172,7 @@ async def test_the_404_example_of_the_contract_is_unsearched() -> None:
     }
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("watched", [True, False])
 async def test_a_call_is_streamed_whether_or_not_the_client_wants_to_know_how_it_goes(watched: bool) -> None:
     harness = Harness()
@@ -179,6 +186,7 @@ async def test_a_call_is_streamed_whether_or_not_the_client_wants_to_know_how_it
 # Profiles and configuration
 
 
+@pytest.mark.rule("spec 3.0")
 async def test_each_tool_uses_its_profile_or_that_of_answer() -> None:
     profiles = MappingProxyType({"answer": Profile(model="gpt-5.4"), "answer_quick": Profile(model="gpt-5.4-mini")})
     harness = Harness(settings=Settings(openai=OpenAISettings(api_key=KEY), model_profiles=profiles))
@@ -188,6 +196,7 @@ async def test_each_tool_uses_its_profile_or_that_of_answer() -> None:
     assert models == ["gpt-5.4", "gpt-5.4", "gpt-5.4-mini"]
 
 
+@pytest.mark.rule("P10", "spec 5.3")
 @pytest.mark.parametrize("tool", ["answer", "answer_detailed", "answer_quick"])
 async def test_problems_of_the_configuration_fail_every_call(tool: str) -> None:
     harness = Harness(settings=Settings(problems=("openai.base_url: wrong; mend it.",)))
@@ -196,6 +205,7 @@ async def test_problems_of_the_configuration_fail_every_call(tool: str) -> None:
     assert harness.stub.sent == []
 
 
+@pytest.mark.rule("P10")
 async def test_many_problems_are_all_in_the_text_and_the_first_400_characters_in_the_error() -> None:
     problems = tuple(f"setting.{number}: wrong; mend it." for number in range(50))
     with pytest.raises(ToolError) as caught:
@@ -205,6 +215,7 @@ async def test_many_problems_are_all_in_the_text_and_the_first_400_characters_in
     assert caught.value.failure.error.data == {"message": caught.value.failure.text[:400]}
 
 
+@pytest.mark.rule("P4")
 async def test_a_missing_key_names_the_variable_and_the_cure() -> None:
     harness = Harness(settings=Settings(openai=OpenAISettings(api_key_env="MY_KEY")))
     message = (await harness.fail())["message"]
@@ -215,6 +226,7 @@ async def test_a_missing_key_names_the_variable_and_the_cure() -> None:
 # How they fail
 
 
+@pytest.mark.rule("spec 8.2", "spec B")
 @pytest.mark.parametrize(
     ("play", "details"),
     [
@@ -247,6 +259,7 @@ async def test_the_request_id_is_part_of_the_message() -> None:
     assert message.endswith("(request id req_123)")
 
 
+@pytest.mark.rule("spec 8.2")
 async def test_a_long_failure_keeps_its_cure_within_400_characters() -> None:
     body = json.dumps({"error": {"message": "word " * 500, "type": "t" * 200, "code": "c" * 200}}).encode()
     reply = refused(429, x_request_id="req_" + "0" * 32, retry_after="1")
@@ -256,6 +269,7 @@ async def test_a_long_failure_keeps_its_cure_within_400_characters() -> None:
     assert message.endswith(f"(request id req_{'0' * 32})")
 
 
+@pytest.mark.rule("spec 8", "spec 8.2")
 @pytest.mark.parametrize("debug", [True, False])
 async def test_the_key_is_in_no_failure(debug: bool) -> None:
     error = UpstreamError(f"You sent {KEY}", type="x", code="y")
@@ -317,6 +331,7 @@ async def test_without_debug_nothing_is_logged(capfd: pytest.CaptureFixture[str]
 # What they forgive in their arguments, and what they refuse (design 3.2)
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize(
     ("value", "sent"),
     [
@@ -366,6 +381,7 @@ async def test_domains_are_read_from_lists_and_from_text(value: Any, sent: str) 
     assert await Harness().hints({"domains": value}) == f"recency_days=60, max_results=5{sent}"
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize(("value", "usual"), [([], False), ("[]", False), ([""], False), (None, True), ("", True)])
 async def test_an_empty_list_of_domains_is_none_also_where_the_settings_have_some(
@@ -399,6 +415,7 @@ async def test_a_query_is_sent_as_the_text_that_it_is(value: Any, sent: str) -> 
     assert json.loads(harness.stub.sent[0].body)["input"].startswith(f"{sent}\n\n")
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize(
     "arguments", [{}, *({"query": value} for value in (None, "", "  \n", True, [], ["q"], {}, {"text": "q"}))]
 )

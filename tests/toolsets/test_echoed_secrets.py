@@ -23,6 +23,8 @@ from responses_mcp.testing.items import open_page
 from responses_mcp.websearch import open_search
 from tests.processes import WAIT
 
+pytestmark = pytest.mark.rule("P4", "P11", "spec 8")
+
 KEY = 'Zqxjw+vkpyb/=&"<gmhuz>\\tfnwo'
 TOKEN = "ydzkr-qbvtn"
 HEADER = f"Custom {TOKEN}"

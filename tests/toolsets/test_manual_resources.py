@@ -87,6 +87,7 @@ async def reader(root: Path, revision: str = "legacy", **more: Any) -> AsyncGene
         yield Reader(client, revision)
 
 
+@pytest.mark.rule("spec 2.3")
 async def test_only_a_server_with_manuals_offers_resources(tmp_path: Path) -> None:
     async with connected_client(Settings(), initialize=False) as client:
         assert (await client.initialize())["result"]["capabilities"] == {"tools": {}}

@@ -63,6 +63,7 @@ async def test_a_search_for_tools_finds_it_by_what_people_call_manuals(root: Pat
 # Two calls
 
 
+@pytest.mark.rule("M2.4")
 @every_revision
 async def test_two_calls_find_and_read_without_a_listing(root: Path, revision: str) -> None:
     async with desk(settings_for(root), revision) as here:
@@ -414,6 +415,7 @@ async def test_a_code_that_stands_in_many_sections_in_another_spelling_lacks_not
         assert "note" not in found
 
 
+@pytest.mark.rule("M2.2")
 async def test_files_beside_the_manuals_are_told_where_nothing_fits_well_and_in_the_list(root: Path) -> None:
     write(root, "front-desk.md", "# Dogs\n\nA stray dog has a microchip.\n")
     async with desk(settings_for(root)) as here:
@@ -563,6 +565,7 @@ async def test_however_long_the_names_rows_fit_and_each_snippet_says_something(t
 # Where it is
 
 
+@pytest.mark.rule("M6.6")
 @every_revision
 @pytest.mark.parametrize("max_chars", [256, 2000, 12_000])
 async def test_the_match_of_a_long_section_is_on_the_first_page_that_is_read(
@@ -933,6 +936,7 @@ async def test_what_was_not_searched_is_said_with_the_reason(tmp_path: Path) -> 
 # Hits of manual_find
 
 
+@pytest.mark.rule("M5.11")
 async def test_hits_say_where_the_match_is_within_the_fields_of_the_contract(tmp_path: Path) -> None:
     text = write(tmp_path, "m/long.md", f"# Long\n\n## Part\n\n{FILLER * 400}The gasket is blue.\n{FILLER * 9}")
     line = text[: text.index("The gasket")].count("\n") + 1
@@ -950,6 +954,7 @@ async def test_hits_say_where_the_match_is_within_the_fields_of_the_contract(tmp
         assert row["ref"] == {"path": "long.md", "start_line": 3, "match_line": line}
 
 
+@pytest.mark.rule("M7.6")
 @every_revision
 async def test_the_ref_of_a_hit_in_json_is_taken_as_it_is_by_the_tool_that_it_names(
     tmp_path: Path, revision: str

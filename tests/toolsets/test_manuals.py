@@ -64,6 +64,7 @@ def types_of(schema: dict[str, Any]) -> list[Any]:
     return [schema.get("type"), *(found for each in inner for found in types_of(each))]
 
 
+@pytest.mark.rule("M3.8")
 @pytest.mark.parametrize("cursor", [40, "40", {"offset": 40}, {"char_offset": 40}, {"start_line": 2}, None])
 def test_no_client_that_holds_arguments_against_the_schema_refuses_a_cursor(cursor: Any) -> None:
     for tool in ManualsToolset(Settings()).tools:
@@ -113,6 +114,7 @@ def test_they_are_offered_when_settings_say_so(
 # What they answer
 
 
+@pytest.mark.rule("M2.2", "M2.6", "M2.9")
 @every_revision
 async def test_a_manual_is_listed_searched_and_read(toolset: ManualsToolset, revision: str) -> None:
     async with desk(Settings(), revision, toolset=toolset) as here:
@@ -136,6 +138,7 @@ async def test_a_manual_is_listed_searched_and_read(toolset: ManualsToolset, rev
         assert page["text"] == "## Use\nsecond\n"
 
 
+@pytest.mark.rule("M4.7", "M4.39", "M4.42", "M4.46")
 @every_revision
 async def test_a_find_answers_in_the_compact_form(toolset: ManualsToolset, revision: str) -> None:
     async with desk(Settings(), revision, toolset=toolset) as here:
@@ -146,6 +149,7 @@ async def test_a_find_answers_in_the_compact_form(toolset: ManualsToolset, revis
     assert list(found.values())[1:] == [1, "required_effective", None, []]
 
 
+@pytest.mark.rule("M4.40", "M4.57")
 @pytest.mark.parametrize(("given", "limit"), [({}, 5), ({"limit": 2}, 2), ({"limit": 50}, 5)])
 async def test_inline_hits_are_the_page_that_manual_hits_would_give(
     toolset: ManualsToolset, given: dict[str, Any], limit: int
@@ -179,6 +183,7 @@ async def test_japanese_stays_readable_and_what_cannot_be_written_is_replaced() 
 # manual_ls comes first
 
 
+@pytest.mark.rule("M2.4")
 @pytest.mark.parametrize("tool", AFTER_LS)
 async def test_a_tool_needs_an_earlier_listing(toolset: ManualsToolset, tool: str) -> None:
     async with desk(Settings(), toolset=toolset) as here:
@@ -192,6 +197,7 @@ async def test_a_tool_needs_an_earlier_listing(toolset: ManualsToolset, tool: st
         await here.call(tool, **AFTER_LS[tool])
 
 
+@pytest.mark.rule("M2.4")
 async def test_a_listing_that_failed_does_not_count_and_one_of_a_manual_does(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         await here.fail("manual_ls", id="nowhere")
@@ -201,12 +207,14 @@ async def test_a_listing_that_failed_does_not_count_and_one_of_a_manual_does(too
         await here.call("manual_toc", manual_id="guide")
 
 
+@pytest.mark.rule("M2.4")
 async def test_hits_need_no_listing(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         trace_id = (await Desk(here.client, "modern").call("manual_find", **FIND))["trace_id"]
         await here.call("manual_hits", trace_id=trace_id)
 
 
+@pytest.mark.rule("M2.4")
 @pytest.mark.parametrize("tool", AFTER_LS)
 async def test_requests_that_stand_for_themselves_need_no_listing(toolset: ManualsToolset, tool: str) -> None:
     async with desk(Settings(), "modern", toolset=toolset) as here:
@@ -217,6 +225,7 @@ async def test_a_caller_without_a_server_needs_no_listing(toolset: ManualsToolse
     await toolset.tools[1].handler(CallContext(1), AFTER_LS["manual_toc"])
 
 
+@pytest.mark.rule("M2.4")
 async def test_each_stream_has_a_memory_of_its_own(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as one, desk(Settings(), toolset=toolset) as other:
         await one.call("manual_ls")
@@ -235,6 +244,7 @@ async def test_a_modern_request_on_a_legacy_stream_remembers_nothing(toolset: Ma
         await here.fail("manual_toc", manual_id="guide")
 
 
+@pytest.mark.rule("M3.6", "M4.11", "M6.2", "M7.3")
 @pytest.mark.parametrize("tool", AFTER_LS)
 async def test_who_takes_the_root_for_a_manual_is_told_which_there_are(toolset: ManualsToolset, tool: str) -> None:
     wrong = {"ref": {**INTRO, "manual_id": "manuals"}, "manual_id": "manuals"}
@@ -286,6 +296,7 @@ async def modes(here: Desk, *lines: int | None, **more: Any) -> list[tuple[str, 
     return [(answer["applied"]["mode"], answer["text"].strip()) for answer in answers]
 
 
+@pytest.mark.rule("M6.7")
 async def test_the_same_section_asked_for_again_goes_on_after_it(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
@@ -296,12 +307,14 @@ async def test_the_same_section_asked_for_again_goes_on_after_it(toolset: Manual
         ]
 
 
+@pytest.mark.rule("M6.7")
 async def test_another_section_in_between_makes_it_an_ordinary_read(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")
         assert [mode for mode, _ in await modes(here, 4, 7, 4)] == ["read", "read", "read"]
 
 
+@pytest.mark.rule("M6.7")
 async def test_a_section_is_the_same_however_it_is_named(toolset: ManualsToolset, tmp_path: Path) -> None:
     long = "# Long\n" + "x" * 600 + "\n# End\nlast\n"
     (tmp_path / "guide/intro.md").write_text(long, encoding="utf-8")
@@ -314,6 +327,7 @@ async def test_a_section_is_the_same_however_it_is_named(toolset: ManualsToolset
     assert pages[1]["text"] + pages[2]["text"] == long[7:]  # the line that was cut comes whole
 
 
+@pytest.mark.rule("M6.7")
 async def test_a_section_that_was_cut_goes_on_at_the_beginning_of_a_line(
     toolset: ManualsToolset, tmp_path: Path
 ) -> None:
@@ -338,6 +352,7 @@ async def test_a_line_longer_than_a_page_goes_on_within_itself(toolset: ManualsT
     assert "".join(page["text"] for page in pages) == text
 
 
+@pytest.mark.rule("M6.7")
 async def test_a_section_whose_file_has_changed_is_read_anew_and_says_so(
     toolset: ManualsToolset, tmp_path: Path
 ) -> None:
@@ -354,6 +369,7 @@ async def test_a_section_whose_file_has_changed_is_read_anew_and_says_so(
         assert (then["applied"]["mode"], then["text"]) == ("scan_fallback", "## Use\nsecond\n")
 
 
+@pytest.mark.rule("M6.7")
 async def test_agents_on_one_connection_are_told_how_to_see_a_section_that_another_has_read(
     toolset: ManualsToolset,
 ) -> None:

@@ -70,6 +70,7 @@ MODERN = {
 }
 
 
+@pytest.mark.rule("spec 2.3")
 @pytest.mark.parametrize("envelope", [{}, MODERN], ids=["legacy", "modern"])
 async def test_a_result_tells_what_the_call_used_beside_what_the_contract_has(envelope: dict[str, Any]) -> None:
     async with served(server=ServerSettings(toolsets=("answer", "search"))) as (client, fake):

@@ -234,6 +234,7 @@ def shared() -> Any:
     raise AssertionError
 
 
+@pytest.mark.rule("P16")
 async def test_without_a_provider_there_is_none_and_nothing_is_sent() -> None:
     await trio.lowlevel.checkpoint()
     assert open_embedder(chosen()) is None

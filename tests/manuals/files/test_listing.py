@@ -36,6 +36,7 @@ def test_a_root_that_is_a_manual_itself_is_told_which_root_is_meant(tmp_path: Pa
     )
 
 
+@pytest.mark.rule("M2.2")
 def test_the_root_lists_the_manuals_afresh_at_each_call(folder: Folder, tmp_path: Path) -> None:
     assert list_children(folder, LsRequest()) == {
         "id": "manuals",
@@ -45,6 +46,7 @@ def test_the_root_lists_the_manuals_afresh_at_each_call(folder: Folder, tmp_path
     assert names(list_children(folder, LsRequest())) == ["docs", "new", "あ"]
 
 
+@pytest.mark.rule("M2.5", "M2.6", "M2.9")
 def test_a_manual_lists_its_direct_children_in_one_order(folder: Folder) -> None:
     assert list_children(folder, LsRequest("docs")) == {
         "id": "docs",
@@ -55,6 +57,7 @@ def test_a_manual_lists_its_direct_children_in_one_order(folder: Folder) -> None
     }
 
 
+@pytest.mark.rule("M2.5")
 def test_a_folder_is_listed_by_its_id_level_by_level(folder: Folder) -> None:
     inner = list_children(folder, LsRequest("dir::docs::YQ"))
     assert inner["id"] == "dir::docs::YQ"
@@ -66,6 +69,7 @@ def test_a_folder_is_listed_by_its_id_level_by_level(folder: Folder) -> None:
     assert deepest["items"][0]["path"] == "a/sub/deep.md"
 
 
+@pytest.mark.rule("M2.7")
 @pytest.mark.parametrize(
     ("identity", "code"),
     [
@@ -90,6 +94,7 @@ def test_what_cannot_be_listed_says_why(folder: Folder, identity: str, code: str
     assert caught.value.code == code
 
 
+@pytest.mark.rule("M2.2")
 def test_a_root_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
     root = tmp_path / "here"
     missing = list_children(Folder(root), LsRequest())
@@ -105,6 +110,7 @@ def test_a_root_that_is_missing_or_empty_is_named(tmp_path: Path) -> None:
     assert "has no folders" in empty["note"]
 
 
+@pytest.mark.rule("M2.2")
 def test_a_manual_may_be_called_as_the_root_is(tmp_path: Path) -> None:
     place = tmp_path / "manuals/sub"
     place.mkdir(parents=True)
@@ -124,6 +130,7 @@ def test_a_manual_may_be_called_as_the_root_is(tmp_path: Path) -> None:
         folder.require_manual("manuals")
 
 
+@pytest.mark.rule("M2.9")
 @pytest.mark.parametrize("folders", [True, False])
 def test_a_large_folder_comes_in_pieces_that_say_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, folders: bool

@@ -87,6 +87,7 @@ def test_a_page_has_all_that_the_contract_names(root: Path) -> None:
     }
 
 
+@pytest.mark.rule("M7.7")
 @SHARED
 @given(AWKWARD | st.text().map(str.encode), st.integers(1, 20), st.integers(0, 1000))
 def test_pages_join_to_the_file_from_any_place_on(
@@ -280,6 +281,7 @@ def test_a_section_has_its_sub_sections_and_no_last_newline(root: Path) -> None:
     assert section(folder, lines["Two"])[1].eof is True
 
 
+@pytest.mark.rule("M6.6")
 @pytest.mark.parametrize(
     ("text", "first", "line"),
     [
@@ -305,6 +307,7 @@ def test_without_a_line_the_first_section_is_read(root: Path, text: str, first: 
     assert ("start_line 1" in found.get("note", "")) is ("intro" in text or "```" in text)
 
 
+@pytest.mark.rule("M6.6")
 @pytest.mark.parametrize(
     ("text", "first"),
     [
@@ -343,6 +346,7 @@ def test_a_file_without_headings_has_no_other_line(root: Path) -> None:
     assert "leave start_line out" in refusal(section, put(root, "plain\ntext"), 2).message
 
 
+@pytest.mark.rule("M6.1")
 @pytest.mark.parametrize("path", ["a.json", "a.JSON ", "missing.json"])
 def test_json_has_no_sections(root: Path, path: str) -> None:
     error = refusal(read, put(root, "{}", "a.json"), ReadRequest("docs", path), unchecked)
@@ -350,6 +354,7 @@ def test_json_has_no_sections(root: Path, path: str) -> None:
     assert "manual_scan" in error.message
 
 
+@pytest.mark.rule("M6.5")
 @pytest.mark.parametrize("size", range(250, 260))
 def test_a_section_is_cut_exactly_at_max_chars(root: Path, size: int) -> None:
     body = "# A\n" + "x" * (size - 4)

@@ -64,6 +64,7 @@ def test_a_shallow_page_has_paths_by_code_point_and_opens_no_file(root: Path, mo
     }
 
 
+@pytest.mark.rule("M3.1")
 def test_a_deep_page_has_headings_with_their_lines(root: Path) -> None:
     found = toc(root, depth="deep", path_prefix="b")
     assert found["applied"]["include_headings"] is True
@@ -81,6 +82,7 @@ def test_headings_end_at_the_number_asked_for(root: Path) -> None:
     assert listed == [{"title": f"H{number}", "line_start": number + 1} for number in range(3)]
 
 
+@pytest.mark.rule("M3.2")
 def test_a_prefix_is_a_folder_or_a_file_and_not_the_start_of_a_name(root: Path) -> None:
     assert paths(toc(root, path_prefix="b")) == ["b/data.json", "b/plain.md", "b/two.md"]
     assert paths(toc(root, path_prefix="./b/")) == paths(toc(root, path_prefix="b"))
@@ -92,6 +94,7 @@ def test_a_prefix_is_a_folder_or_a_file_and_not_the_start_of_a_name(root: Path) 
         assert "has no '" in error.message
 
 
+@pytest.mark.rule("M3.9")
 def test_pages_join_to_the_whole(root: Path) -> None:
     joined: list[str] = []
     offset = 0
@@ -116,6 +119,7 @@ def test_a_prefix_stays_in_its_manual(root: Path, prefix: str, code: str) -> Non
     assert refusal(root, path_prefix=prefix).code == code
 
 
+@pytest.mark.rule("M3.7")
 def test_two_hundred_files_are_listed_and_one_more_is_too_many(root: Path) -> None:
     for number in range(200):
         write(root, f"c/{number // 100}/{number}.md")

@@ -20,6 +20,8 @@ from responses_mcp.manuals.index.store import APPLICATION_ID, VERSION, Store, Un
 from responses_mcp.manuals.index.turn import Turn
 from tests.manuals.indexed import Shelf, after, seen, updated
 
+pytestmark = pytest.mark.rule("P17")
+
 POSIX = pytest.mark.skipif(os.name == "nt", reason="an open file cannot be deleted there")
 
 

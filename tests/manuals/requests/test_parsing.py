@@ -70,17 +70,20 @@ def refusal(tool: str, start: str = "", code: str = "invalid_parameter", /, **ar
 # In all tools
 
 
+@pytest.mark.rule("M3.1", "M4.49", "M5.1", "M5.2", "M6.5", "M7.5")
 @every_tool
 def test_what_is_left_out_has_its_default(tool: str) -> None:
     assert read(tool) == MINIMAL[tool]
 
 
+@pytest.mark.rule("M3.8", "M4.55", "M7.6")
 @every_tool
 def test_null_is_the_same_as_left_out(tool: str) -> None:
     nulls = dict.fromkeys(set(NAMES[tool]) - set(LEAST[tool]))
     assert read(tool, **nulls) == MINIMAL[tool]
 
 
+@pytest.mark.rule("M2.8", "M4.55")
 @every_tool
 @pytest.mark.parametrize("value", [True, None, "x"])
 def test_an_unknown_argument_is_refused_and_the_known_ones_are_named(tool: str, value: Any) -> None:
@@ -90,6 +93,7 @@ def test_an_unknown_argument_is_refused_and_the_known_ones_are_named(tool: str, 
         assert name in error.message
 
 
+@pytest.mark.rule("M3.5", "M6.4")
 @pytest.mark.parametrize(
     ("tool", "name"), [("manual_toc", "include_headings"), ("manual_read", "allow_file"), ("manual_read", "expand")]
 )
@@ -104,6 +108,7 @@ def test_an_unknown_argument_with_a_long_name_makes_no_long_message() -> None:
     assert len(str(error.as_json())) < 400
 
 
+@pytest.mark.rule("M4.10", "M4.13")
 @pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, arguments in LEAST.items() for name in arguments])
 def test_a_required_argument_must_be_there_and_not_be_empty(tool: str, name: str) -> None:
     code = "invalid_path" if name == "path" else "invalid_parameter"
@@ -158,6 +163,7 @@ def given_as(tool: str, argument: str, value: Any) -> dict[str, Any]:
     return {outer: {**LEAST[tool].get(outer, {}), inner: value}} if inner else {outer: value}
 
 
+@pytest.mark.rule("M4.50", "M5.3")
 @every_integer
 def test_an_integer_is_taken_within_its_bounds_in_every_way_to_write_it(case: Whole) -> None:
     for number in (case.least, case.least + 40, case.most or 2**53 - 1):
@@ -166,6 +172,7 @@ def test_an_integer_is_taken_within_its_bounds_in_every_way_to_write_it(case: Wh
     assert getattr(read(case.tool, **given_as(case.tool, case.argument, None)), case.shown) == case.default
 
 
+@pytest.mark.rule("M4.53", "M5.4", "M7.4")
 @every_integer
 def test_what_is_no_integer_is_refused(case: Whole) -> None:
     for value in NO_INTEGERS:
@@ -175,6 +182,7 @@ def test_what_is_no_integer_is_refused(case: Whole) -> None:
         assert len(error.message) < 250
 
 
+@pytest.mark.rule("M4.50", "M5.3", "M6.5", "M7.5")
 @every_integer
 def test_an_integer_out_of_bounds_is_refused_and_the_bounds_are_named(case: Whole) -> None:
     for number in (case.least - 1, -5, (case.most or 2**53 - 1) + 1):
@@ -189,6 +197,7 @@ def test_an_integer_out_of_bounds_is_refused_and_the_bounds_are_named(case: Whol
 FLAGS = ("expand_scope", "include_claim_graph", "use_cache")
 
 
+@pytest.mark.rule("M4.36")
 @pytest.mark.parametrize("name", FLAGS)
 def test_a_boolean_is_taken_and_nothing_that_looks_like_one(name: str) -> None:
     for value in (True, False):
@@ -201,11 +210,13 @@ def test_a_boolean_is_taken_and_nothing_that_looks_like_one(name: str) -> None:
 # manual_ls
 
 
+@pytest.mark.rule("M2.1")
 @pytest.mark.parametrize("value", [None, "", "manuals", " manuals "])
 def test_no_id_is_the_root(value: Any) -> None:
     assert read("manual_ls", id=value) == LsRequest("manuals")
 
 
+@pytest.mark.rule("M2.8")
 @pytest.mark.parametrize("value", [" ", "\u3000", 0, 5, True, False, ["a"], {"id": "a"}, [], {}])
 def test_an_id_that_is_blank_or_no_string_is_refused(value: Any) -> None:
     error = refusal("manual_ls", id=value)
@@ -215,6 +226,7 @@ def test_an_id_that_is_blank_or_no_string_is_refused(value: Any) -> None:
 # The id of a manual
 
 
+@pytest.mark.rule("M3.6", "M4.11", "M6.2", "M7.3")
 @pytest.mark.parametrize(
     ("tool", "field"),
     [(tool, "manual_id") for tool in ("manual_toc", "manual_find", "manual_scan")] + [("manual_read", "ref.manual_id")],
@@ -253,11 +265,13 @@ def test_another_depth_is_refused(value: Any) -> None:
     refusal("manual_toc", 'depth must be "shallow" or "deep", got ', depth=value, path_prefix="a")
 
 
+@pytest.mark.rule("M3.2")
 @pytest.mark.parametrize("prefix", [None, "", " ", ".", "./"])
 def test_deep_needs_a_prefix(prefix: Any) -> None:
     refusal("manual_toc", "path_prefix is missing; pass a file or folder", depth="deep", path_prefix=prefix)
 
 
+@pytest.mark.rule("M3.3", "M3.4")
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [({}, 50), ({"path_prefix": " "}, 50), ({"path_prefix": "a", "depth": "deep"}, 50), ({"path_prefix": "a"}, 200)],
@@ -279,6 +293,7 @@ def test_a_prefix_is_a_relative_path() -> None:
         refusal("manual_toc", path_prefix=value)
 
 
+@pytest.mark.rule("M3.8")
 def test_a_cursor_of_the_contents_is_an_object_a_number_or_a_text_of_digits() -> None:
     for cursor in (40, "40", 40.0, {"offset": 40}, {"offset": "40"}, {"offset": 40, "more": True}):
         assert read("manual_toc", cursor=cursor).offset == 40
@@ -286,6 +301,7 @@ def test_a_cursor_of_the_contents_is_an_object_a_number_or_a_text_of_digits() ->
         assert read("manual_toc", cursor=nothing).offset == 0
 
 
+@pytest.mark.rule("M7.6")
 @pytest.mark.parametrize("tool", ["manual_toc", "manual_scan"])
 @pytest.mark.parametrize("cursor", [True, False, "", "x", [40], {"page": 2}, {"limit": None}])
 def test_a_cursor_that_is_none_is_refused_and_not_taken_for_the_beginning(tool: str, cursor: Any) -> None:
@@ -295,6 +311,7 @@ def test_a_cursor_that_is_none_is_refused_and_not_taken_for_the_beginning(tool: 
 # manual_find
 
 
+@pytest.mark.rule("M4.13")
 @pytest.mark.parametrize(
     ("given", "read_as"),
     [
@@ -311,6 +328,7 @@ def test_required_terms_are_normalised_and_different(given: list[str], read_as: 
     assert read("manual_find", required_terms=given).required_terms == read_as
 
 
+@pytest.mark.rule("M4.13")
 @pytest.mark.parametrize(
     "value",
     [
@@ -334,6 +352,7 @@ def test_a_query_can_be_written_whatever_characters_are_in_it() -> None:
     assert read("manual_find", query="a\ud83d🐍\x1b\nb").query == "a?🐍 b"
 
 
+@pytest.mark.rule("M4.41")
 @pytest.mark.parametrize(("limit", "read_as"), [(None, 5), (1, 1), ("3", 3), (5, 5), (6, 5), (10**30, 5), (1e300, 5)])
 def test_the_limit_of_inline_hits_is_lowered_to_5(limit: Any, read_as: int) -> None:
     assert read("manual_find", inline_hits={"limit": limit}).inline_hits == read_as
@@ -343,17 +362,20 @@ def test_inline_hits_without_a_limit_are_5() -> None:
     assert read("manual_find", inline_hits={}).inline_hits == 5
 
 
+@pytest.mark.rule("M4.41")
 @pytest.mark.parametrize("limit", [0, -1, True, False, 1.5, "x", "", [1], {}])
 def test_a_limit_of_inline_hits_is_an_integer_of_1_or_more(limit: Any) -> None:
     refusal("manual_find", "inline_hits.limit must be an integer of 1 or more, got ", inline_hits={"limit": limit})
 
 
+@pytest.mark.rule("M4.55")
 @pytest.mark.parametrize("name", ["budget", "inline_hits"])
 @pytest.mark.parametrize("value", [True, 5, "x", [], [1]])
 def test_budget_and_inline_hits_are_objects(name: str, value: Any) -> None:
     refusal("manual_find", f"{name} must be an object like {{", **{name: value})
 
 
+@pytest.mark.rule("M6.8")
 def test_further_members_of_budget_inline_hits_and_ref_are_ignored() -> None:
     found = read("manual_find", budget={"time_ms": 5, "more": 1}, inline_hits={"limit": 2, "kind": "x"})
     assert (found.time_ms, found.max_candidates, found.inline_hits) == (5, 200, 2)
@@ -361,6 +383,7 @@ def test_further_members_of_budget_inline_hits_and_ref_are_ignored() -> None:
     assert read("manual_read", ref=ref) == ReadRequest("m", "a.md", 3)
 
 
+@pytest.mark.rule("M4.55")
 @pytest.mark.parametrize("value", ["", " ", 5, True, ["x"], {}])
 def test_an_earlier_trace_is_named_by_a_string(value: Any) -> None:
     assert read("manual_find", only_unscanned_from_trace_id="abc").only_unscanned_from_trace_id == "abc"
@@ -374,11 +397,13 @@ def test_an_earlier_trace_is_named_by_a_string(value: Any) -> None:
 # manual_hits
 
 
+@pytest.mark.rule("M5.12")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_the_contract_is_taken(kind: str) -> None:
     assert read("manual_hits", kind=kind).kind == kind
 
 
+@pytest.mark.rule("M5.12")
 @pytest.mark.parametrize("kind", ["Candidates", "", " gaps", "all", 5, True, [], {}, ["gaps"]])
 def test_another_kind_is_refused_and_the_kinds_are_named(kind: Any) -> None:
     refusal("manual_hits", "kind must be one of candidates, unscanned, ", kind=kind)
@@ -387,21 +412,25 @@ def test_another_kind_is_refused_and_the_kinds_are_named(kind: Any) -> None:
 # manual_read and manual_scan
 
 
+@pytest.mark.rule("M6.3")
 @pytest.mark.parametrize("scope", [None, "section"])
 def test_the_old_scope_is_taken_where_it_says_nothing_new(scope: Any) -> None:
     assert read("manual_read", scope=scope) == MINIMAL["manual_read"]
 
 
+@pytest.mark.rule("M6.3")
 @pytest.mark.parametrize("scope", ["file", "sections", "snippet", "Section", "", 1, True, [], {}])
 def test_another_scope_is_refused(scope: Any) -> None:
     refusal("manual_read", 'scope must be "section" or left out', scope=scope)
 
 
+@pytest.mark.rule("M6.8")
 @pytest.mark.parametrize("ref", [5, True, "m/a.md", ["m", "a.md"], '{"manual_id": "m", "path": "a.md"}'])
 def test_a_ref_is_an_object(ref: Any) -> None:
     refusal("manual_read", "ref must be an object like {manual_id, path, start_line}", ref=ref)
 
 
+@pytest.mark.rule("M6.8")
 @pytest.mark.parametrize("path", [None, "", " ", 5, True, ["a.md"], {}])
 def test_a_path_is_a_string(path: Any) -> None:
     for tool, field in (("manual_read", "ref.path"), ("manual_scan", "path")):
@@ -412,6 +441,7 @@ def test_a_path_keeps_its_blanks() -> None:
     assert read("manual_scan", path=" a .md").path == " a .md"
 
 
+@pytest.mark.rule("M7.1", "M7.2")
 @pytest.mark.parametrize(
     ("arguments", "line", "offset"),
     [

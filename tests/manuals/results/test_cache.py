@@ -183,6 +183,7 @@ def test_the_least_recently_used_answer_makes_room() -> None:
     assert [look(cache, asked[number]).mode for number in (0, 1, 2, 500)] == ["exact", "miss", "exact", "exact"]
 
 
+@pytest.mark.rule("M4.44")
 @pytest.mark.parametrize(
     ("limits", "kept", "mode"),
     [

@@ -40,6 +40,7 @@ def coverage(graph: dict[str, Any], facet: str) -> str:
     return next(each["coverage_status"] for each in graph["facets"] if each["facet"] == facet)
 
 
+@pytest.mark.rule("M4.6")
 def test_an_empty_graph_is_four_empty_lists_of_its_own() -> None:
     graph = empty_graph()
     assert graph == {"claims": [], "evidences": [], "edges": [], "facets": []}
@@ -288,6 +289,7 @@ ROWS = st.builds(
 )
 
 
+@pytest.mark.rule("M4.56")
 @given(query=st.lists(st.sampled_from(WORDS), max_size=5).map("".join), rows=st.lists(ROWS, max_size=5))
 def test_a_graph_holds_together(query: str, rows: list[dict[str, Any]]) -> None:
     graph = graph_of(query, *rows)

@@ -36,6 +36,7 @@ def status(became: Required, in_top: tuple[bool, ...] = (True,)) -> tuple[str, s
     return found["required_effect_status"], found["required_failure_reason"]
 
 
+@pytest.mark.rule("M4.22")
 @pytest.mark.parametrize(
     ("doc_freq", "documents", "reason"),
     [
@@ -55,6 +56,7 @@ def test_the_guard_knows_rare_and_common_terms(doc_freq: int, documents: int, re
     assert (found and found["reason"]) == reason
 
 
+@pytest.mark.rule("M4.25")
 @pytest.mark.parametrize(
     ("became", "in_top", "expected", "reason"),
     [
@@ -77,6 +79,7 @@ def test_the_status_tells_how_the_required_terms_fared(
     assert status(became, in_top) == (expected, reason)
 
 
+@pytest.mark.rule("M4.25")
 @pytest.mark.parametrize(
     ("became", "in_top", "expected", "missing"),
     [
@@ -118,11 +121,13 @@ def test_a_manual_without_text_has_no_shares_to_tell() -> None:
     assert [each["matched_doc_ratio"] for each in found["required_terms_match_stats"]] == [0, 0]
 
 
+@pytest.mark.rule("M4.29")
 def test_the_top_is_counted_from_texts_over_five_rows() -> None:
     found = applied(ASKED, required(), (True, False, True, False, True, True, True))
     assert (found["required_top_k"], found["required_top_hits"]) == (5, 3)
 
 
+@pytest.mark.rule("M4.20", "M4.21")
 @pytest.mark.parametrize(
     ("became", "gate", "reason", "relaxed"),
     [
@@ -155,6 +160,7 @@ def test_a_gap_is_nothing_little_or_one_file(paths: tuple[str, ...], hint: str |
     assert [hint in gap["gap_hint"] for gap in gaps] == ([True] if hint else [])
 
 
+@pytest.mark.rule("M4.1")
 @pytest.mark.parametrize(
     ("paths", "expected"),
     [

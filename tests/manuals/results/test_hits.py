@@ -45,6 +45,7 @@ def test_a_kind_that_does_not_exist_is_refused() -> None:
     assert "integrated_top" in caught.value.message
 
 
+@pytest.mark.rule("M4.54", "M5.5", "M5.6")
 def test_candidates_are_compressed_and_share_their_manual() -> None:
     found = payload(row("a.md", 7, signals=("exact",), score=0.5))
     full, compact = (show(found, "candidates", compact=compact) for compact in (False, True))
@@ -64,6 +65,7 @@ def test_candidates_are_compressed_and_share_their_manual() -> None:
     ]
 
 
+@pytest.mark.rule("M5.11")
 def test_public_integrated_top_has_titles_and_refs_to_read() -> None:
     shown = show(payload(row("a.md", 7, score=0.5)), "integrated_top", compact=True)
     assert "manual_id" not in shown
@@ -85,6 +87,7 @@ def test_rows_of_other_kinds_are_shown_as_they_are(kind: str, compact: bool) -> 
     assert (shown["total"], shown["items"]) == (3, rows[1:])
 
 
+@pytest.mark.rule("M5.9")
 def test_gap_and_unscanned_rows_have_the_fields_of_a_row() -> None:
     fields = {"path", "start_line", "score", "reason", "signals", "conflict_with", "gap_hint"}
     gap = gap_rows([])[0]
@@ -102,6 +105,7 @@ def test_a_claim_graph_is_shown_in_parts_if_there_is_one(kind: str) -> None:
     assert show(payload(), kind)["items"] == []
 
 
+@pytest.mark.rule("M5.13")
 @given(
     count=st.integers(0, 30),
     limit=st.integers(1, 12),

@@ -69,6 +69,7 @@ def test_a_list_that_nothing_ended_says_so() -> None:
     assert found(MANY, "red lamp", "glass")["gate_runs"][0]["cutoff_reason"] == "candidate_cap"
 
 
+@pytest.mark.rule("M4.51")
 def test_what_is_weak_in_score_and_in_coverage_is_cut_off_and_the_gates_say_so() -> None:
     asked = "red lamp glass handle stand brass bell door hall gate"
     good = {f"good{n}.md": f"# Good\n{asked} {'and more ' * 20}" for n in range(20)}
@@ -109,6 +110,7 @@ def test_rows_are_counted_and_explained() -> None:
     assert any(each.startswith("coverage +") for each in row["rank_explain"])
 
 
+@pytest.mark.rule("M4.54")
 @pytest.mark.parametrize(
     ("query", "text", "words"),
     [
@@ -127,6 +129,7 @@ def test_matched_tokens_are_words_as_they_stand_in_the_text(query: str, text: st
     assert row["matched_tokens"] == list(words)
 
 
+@pytest.mark.rule("M4.47", "M4.48")
 def test_a_payload_has_its_diagnostics_in_applied_alone() -> None:
     payload = found(MIXED, "modern catalog", "c++")
     assert list(payload) == [

@@ -70,6 +70,7 @@ APART = manual(
 )
 
 
+@pytest.mark.rule("M4.14")
 def test_g0_has_candidates_and_scores_of_its_own() -> None:
     plain, beside = ranked("red lamp", reader=APART), ranked("red lamp", "zebra", reader=APART)
     assert beside.g0 == plain.g0
@@ -162,6 +163,7 @@ SIDED = manual(
 )
 
 
+@pytest.mark.rule("M4.31")
 def test_the_passes_are_fused_and_a_row_of_all_three_passes_a_better_one_of_a_single_pass() -> None:
     g_req = ranked(WORDS, "brass", "button", reader=SIDED).g_req
     first, second = g_req.keys
@@ -252,6 +254,7 @@ def test_without_any_row_it_is_told_whether_time_or_the_index_failed(
         ranked("red lamp", reader=reader, check=after(looks))
 
 
+@pytest.mark.rule("M4.35")
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("no"), OutOfTime()])
 def test_a_part_of_a_question_that_fails_leaves_the_others(error: Exception) -> None:
     texts = {"npm.md": "# npm\nnpm again", "yarn.md": "# yarn\nyarn again", "both.md": "# Both\nnpm and yarn"}

@@ -77,6 +77,7 @@ def test_the_best_row_of_each_gate_has_a_place_after_the_best_of_all(most: int) 
     assert keys[end - len(selection.injected) : end] == selection.injected
 
 
+@pytest.mark.rule("M4.51")
 @pytest.mark.parametrize(
     ("most", "files", "missing"),
     [(50, 12, 0), (50, 20, 0), (50, 21, 1), (50, 39, 19), (50, 50, 20), (50, 51, 51), (9, 2, 0)],
@@ -116,6 +117,7 @@ def test_the_only_row_of_a_file_with_a_required_term_stays_while_rows_of_others_
     assert shown == [*rows[:16], rows[17], rows[19], *missing]
 
 
+@pytest.mark.rule("M4.51")
 @pytest.mark.parametrize(("coverage", "shown", "cutoff"), [(0.4, 20, "dynamic_cutoff"), (0.5, 50, "candidate_cap")])
 def test_rows_that_are_low_in_score_and_in_coverage_are_not_shown(coverage: float, shown: int, cutoff: str) -> None:
     ranking = ranked()
@@ -139,6 +141,7 @@ def test_spreading_keeps_every_row_and_scores_never_rise(scores: dict[tuple[str,
     assert spread(ranking, scores, 5) == chosen[:5]
 
 
+@pytest.mark.rule("M4.52")
 @pytest.mark.parametrize(
     ("other", "order"),
     [
@@ -158,6 +161,7 @@ def test_of_rows_that_are_as_good_the_better_ranked_comes_first() -> None:
     assert [key for key, _ in spread(list(scores), scores, 50)] == list(scores)
 
 
+@pytest.mark.rule("M4.51")
 @pytest.mark.parametrize(
     ("scores", "coverage", "kept"),
     [

@@ -35,6 +35,7 @@ async def test_a_reply_of_a_few_megabytes_and_a_request_of_one_come_through() ->
             assert fake.requests[0].json["input"] == "日本" * 200_000
 
 
+@pytest.mark.rule("P11", "spec 8")
 async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
@@ -46,6 +47,7 @@ async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
 # Broken replies
 
 
+@pytest.mark.rule("spec 7")
 @pytest.mark.parametrize(
     "misdeed",
     [Closed(), Reset(), Reset("headers"), Reset("half_body"), Truncated(), Garbage(), Garbage(b"HTTP/9.9 x\r\n\r\n"),

@@ -29,6 +29,7 @@ def chosen(cited: list[tuple[str, str | None]], sources: list[Source], limit: in
 # Which citations
 
 
+@pytest.mark.rule("spec 6")
 def test_cited_pages_come_in_order_of_appearance_with_title_and_access_date() -> None:
     cited = [Cited(B, "Page B"), Cited(A)]
     assert choose_citations(cited, [], limit=3, date=DATE) == (Citation(B, "Page B", DATE), Citation(A, None, DATE))
@@ -39,6 +40,7 @@ def test_a_citation_without_a_title_has_no_title_member() -> None:
     assert Citation(A, "T", DATE).as_json() == {"url": A, "title": "T", "published_at": DATE}
 
 
+@pytest.mark.rule("spec 6")
 def test_consulted_pages_stand_in_only_when_no_page_is_cited() -> None:
     assert chosen([], urls(A, B)) == [A, B]
     assert chosen([(C, None)], urls(A, B)) == [C]
@@ -54,6 +56,7 @@ def test_a_named_source_is_titled_with_its_kind() -> None:
     assert choose_citations([], [WEATHER], limit=3, date=DATE) == (Citation("oai-weather", "api", DATE),)
 
 
+@pytest.mark.rule("P1", "spec 3.3")
 @pytest.mark.parametrize(
     ("limit", "kept"),
     [
@@ -77,11 +80,13 @@ def test_a_limit_below_one_counts_as_one(limit: int) -> None:
     assert chosen([], [WEATHER, SPORTS], limit) == ["oai-weather"]
 
 
+@pytest.mark.rule("spec 3.3")
 def test_one_page_cited_several_ways_is_one_citation_under_its_first_form() -> None:
     cited = [Cited(f"{A}#top"), Cited(f"{A}?utm_source=openai", ""), Cited(A, "The title"), Cited(f"{A}#end", "Other")]
     assert choose_citations(cited, [], limit=3, date=DATE) == (Citation(f"{A}#top", "The title", DATE),)
 
 
+@pytest.mark.rule("spec 3.3")
 @pytest.mark.parametrize(
     "other",
     ["https://A.jp/", "HTTPS://a.jp", "http://a.jp/", "https://a.jp/?utm_medium=mail&gclid=1", "https://a.jp:443/"],
@@ -117,6 +122,7 @@ def test_named_sources_are_different_whatever_stands_behind_a_hash() -> None:
 # Tracking
 
 
+@pytest.mark.rule("spec 3.3")
 @pytest.mark.parametrize(
     ("url", "clean"),
     [

@@ -51,6 +51,7 @@ def test_a_success_that_is_no_json_object_is_unusable(body: bytes) -> None:
     assert "openai.base_url" in str(error)
 
 
+@pytest.mark.rule("P4")
 @pytest.mark.parametrize(
     ("status", "kind", "code", "error", "retryable", "words"),
     [
@@ -111,17 +112,20 @@ def test_a_quota_that_a_gateway_only_mentions_does_not_stop_retries() -> None:
     assert refuse(429, api_error(said, None, "429")).retryable
 
 
+@pytest.mark.rule("spec 7")
 @pytest.mark.parametrize("value", ["false", "False", " FALSE "])
 def test_an_api_that_says_not_to_retry_is_obeyed(value: str) -> None:
     assert not refuse(503, api_error(), {"x-should-retry": value}).retryable
 
 
+@pytest.mark.rule("spec 7")
 @pytest.mark.parametrize("value", ["true", "", "perhaps"])
 def test_an_api_that_says_to_retry_changes_nothing(value: str) -> None:
     assert refuse(503, api_error(), {"x-should-retry": value}).retryable
     assert not refuse(400, api_error(), {"x-should-retry": value}).retryable
 
 
+@pytest.mark.rule("spec 7")
 @pytest.mark.parametrize(
     ("headers", "wait", "words"),
     [
@@ -180,6 +184,7 @@ def test_no_body_and_no_header_raises_anything_else(status: int, body: bytes, he
     assert len(str(refuse(status, body, headers))) <= LONGEST
 
 
+@pytest.mark.rule("P4")
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 408, 422, 429, 500, 503])
 @pytest.mark.parametrize("code", [None, "x" * 500])
 def test_the_cure_and_the_request_id_have_their_place_however_much_the_api_says(status: int, code: str | None) -> None:

@@ -40,6 +40,7 @@ async def asked(case: dict[str, Any], text: str) -> Answer:
     return await answers.answer("Why?")
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 async def test_a_text_gets_what_its_sources_lack_and_no_second_header(case: dict[str, Any]) -> None:
     answer = await asked(case, case["text"])

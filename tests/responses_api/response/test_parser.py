@@ -140,6 +140,7 @@ def test_a_sample_without_an_answer_says_why(name: str) -> None:
 # Text
 
 
+@pytest.mark.rule("spec 3.2")
 def test_the_configured_model_is_named_and_not_the_snapshot_that_the_api_reports() -> None:
     assert read(answer("Yes.", model="gpt-5.2-2025-12-11")).model == "gpt-5.2"
 
@@ -211,6 +212,7 @@ def test_a_date_that_an_annotation_tells_is_that_of_the_citation_if_it_has_come(
     assert result.text == f"Yes.\n\nSources:\n- {PEP} ({shown_date})"
 
 
+@pytest.mark.rule("spec 3.3")
 @pytest.mark.parametrize("refusal", [False, True])
 def test_an_answer_longer_than_any_model_writes_is_cut_and_says_so(refusal: bool) -> None:
     too_long = "x" * (LONGEST_ANSWER + 1)
@@ -253,6 +255,7 @@ def test_a_line_break_in_a_url_or_a_name_makes_no_new_line_in_the_block() -> Non
 # Searches
 
 
+@pytest.mark.rule("spec 3.3")
 @pytest.mark.parametrize("status", ["completed", "in_progress", "searching", "incomplete", None, 7])
 def test_a_search_that_did_not_fail_was_used(status: Any) -> None:
     search = {**web_search_call(["q"]), "status": status}
@@ -264,6 +267,7 @@ def test_a_search_that_failed_gives_no_sources_beside_one_that_worked() -> None:
     assert shown(answer("Yes.", searches=[bad, good])) == found(f"Yes.\n\n{listing(PEP)}", (PEP, None))
 
 
+@pytest.mark.rule("spec 3.3")
 def test_a_cited_url_shows_that_a_search_was_used_even_if_no_call_is_listed() -> None:
     body = answer("Yes.", annotations=[url_citation(PEP, "PEP", 0, 1)])
     assert shown(body) == found(f"Yes.\n\n{listing(PEP)}", (PEP, "PEP"))
@@ -273,6 +277,7 @@ def test_without_a_search_the_models_own_sources_block_stays_as_it_is() -> None:
     assert shown(answer("Yes.\n\nSources:\n- my memory")) == plain("Yes.\n\nSources:\n- my memory")
 
 
+@pytest.mark.rule("spec 10", "spec A")
 def test_the_weather_example_of_the_contract_reads_as_it_says() -> None:
     url = "https://www.jma.go.jp/forecast"
     search = web_search_call(["東京 天気"])

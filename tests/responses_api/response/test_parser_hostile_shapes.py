@@ -129,6 +129,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.rule("P1")
 @given(st.dictionaries(words, json_values))
 def test_any_json_object_is_an_answer_or_an_upstream_error(body: dict[str, Any]) -> None:
     check(body)

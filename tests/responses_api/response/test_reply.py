@@ -48,6 +48,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.mark.parametrize("name", WHOLE)
@@ -171,6 +172,7 @@ def test_a_stream_that_ends_without_its_last_event_may_have_been_paid_for() -> N
 ROOM = 100_000
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("chunk", [0, 1000])
 @pytest.mark.parametrize(
     ("data", "headers"),
@@ -219,6 +221,7 @@ def test_of_an_error_page_no_more_is_read_than_can_be_of_use() -> None:
     assert page.held_bytes < 70_000
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("value", [b"[],", b"{},", b"1,", b'"a":', b'{"":[]},', b'"",'])
 def test_more_values_than_any_reply_has_are_not_decoded(value: bytes) -> None:
     close = b'1,"' if value == b'"a":' else b""
@@ -232,6 +235,7 @@ def test_more_values_than_any_reply_has_are_not_decoded(value: bytes) -> None:
 # What all replies hold together
 
 
+@pytest.mark.rule("spec 6")
 def test_all_replies_being_read_share_a_budget_and_the_one_that_exceeds_it_fails() -> None:
     budget = ReplyBudget(250_000)
     others = [fed(b"{" + b" " * 99_999, budget=budget) for _ in range(2)]

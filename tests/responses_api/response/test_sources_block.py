@@ -23,6 +23,7 @@ def text_with_sources(text: str, citations: tuple[Citation, ...] = KNOWN) -> str
     return with_sources(text, citations, DATE)[0]
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize(
     ("text", "whole"),
     [
@@ -38,6 +39,7 @@ def test_a_missing_block_is_added_at_the_end(text: str, whole: str) -> None:
     assert text_with_sources(text) == whole
 
 
+@pytest.mark.rule("spec 6")
 @pytest.mark.parametrize(
     ("text", "whole"),
     [
@@ -80,6 +82,7 @@ def test_a_line_that_only_looks_like_a_header_is_none(line: str) -> None:
     assert text_with_sources(f"{line}\nRain.") == f"{line}\nRain.\n\nSources:\n{OURS}"
 
 
+@pytest.mark.rule("spec 6")
 def test_a_search_without_any_known_source_is_named_itself() -> None:
     assert text_with_sources("Rain.", ()) == f"Rain.\n\nSources:\n- web_search ({DATE})"
     assert text_with_sources("Rain.\n\nSources:\n- x", ()) == f"Rain.\n\nSources:\n- x\n- web_search ({DATE})"
@@ -105,6 +108,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.rule("spec 6")
 @given(
     st.lists(st.sampled_from(PIECES), max_size=40).map("".join),
     st.lists(st.sampled_from([A, "https://b.jp/", "oai-weather", *ODD]), unique=True, max_size=4),
