@@ -100,7 +100,7 @@ PYTHONS = installed_pythons()
 def tests(session: nox.Session) -> None:
     """Run the tests on every supported Python that is installed; with `nox -j 2`, two of them at a time."""
     session.install("-e", ".", *group("test"))
-    command = ["pytest", "--ignore=tests/interop"]  # a session of its own
+    command = ["pytest"]
     if not session.parallel:
         session.run(*command, "-m", "not smoke", "-n", "auto", "--dist", "worksteal", *session.posargs)
         return
@@ -123,7 +123,9 @@ def windows(session: nox.Session) -> None:
     if sys.platform != "win32":  # Wine's drive Z is the root here
         env |= {"PYTHONPATH": f"Z:{ROOT}".replace("/", "\\"), "UNDER_WINE": "1"}
     failed: list[str] = []
-    for path in session.posargs or sorted({str(path.parent) for path in Path("tests").glob("*/test_*.py")} | {"tests"}):
+    for path in session.posargs or sorted(
+        {str(path.parent) for path in Path("tests").glob("*/test_*.py") if path.parent.name != "lab"} | {"tests"}
+    ):
         chosen = [str(each) for each in sorted(Path(path).glob("test_*.py"))] if path == "tests" else [path]
         tests = [command, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not smoke", *chosen]
         with subprocess.Popen(tests, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
@@ -144,7 +146,7 @@ def smoke(session: nox.Session) -> None:
         session.run("python", "-m", "hatchling", "build", "-t", "wheel", "-d", folder, silent=True)
         session.install(*map(str, Path(folder).glob("*.whl")), *group("smoke"))
         # Tests are copied without the package, so that what they import and start can only be the wheel.
-        shutil.copytree("tests", Path(folder, "tests"), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree("tests", Path(folder, "tests"), ignore=shutil.ignore_patterns("__pycache__", "lab"))
         shutil.copy("pyproject.toml", folder)
         session.env["PYTHONPATH"] = None
         with session.chdir(folder):
@@ -226,83 +228,49 @@ def bundle(session: nox.Session) -> None:
 
 # Clients that cannot share an environment, and servers that are asked in place of OpenAI's. What was found is about
 # these releases; a newer one is a finding of its own.
-# Those that run on Node stand in tests/interop/js/package.json.
+# Those that run on Node stand in tests/lab/interop/js/package.json.
 CLIENTS = {"mcp-1": ["mcp==1.30.*"], "mcp-2": ["mcp==2.3.*"], "fastmcp": ["fastmcp==4.1.*"], "node": [], "servers": []}
+ON_NODE = {"node": ["test_typescript_clients.py", "test_inspector.py"], "servers": ["test_servers.py"]}
 
 
-@nox.parametrize("clients", list(CLIENTS), ids=list(CLIENTS))
 @nox.session(default=False)
-def interop(session: nox.Session, clients: str) -> None:
-    """Run the tests against real MCP clients, and print what each of them did."""
-    tests = ["tests/interop/test_python_clients.py"]
-    on_node = {
-        "node": ["tests/interop/test_typescript_clients.py", "tests/interop/test_inspector.py"],
-        "servers": ["tests/interop/test_servers.py"],
-    }
-    if clients in on_node:
-        tests = on_node[clients]
-        if missing := [command for command in ("node", "npm") if shutil.which(command) is None]:
-            session.skip(f"{' and '.join(missing)} not found; install Node.js with npm to try what needs it")
-    session.install(".", *group("smoke", "interop"), *CLIENTS[clients], env=dict.fromkeys(LOCKED))
-    results = session.cache_dir / "interop" / f"{clients}.jsonl"
-    results.parent.mkdir(parents=True, exist_ok=True)
+def lab(session: nox.Session) -> None:
+    """Run all of the laboratory, or the part behind `--` with its options: `-- soak --minutes 5`."""
+    part, *options = session.posargs or ["all"]
+    failed: list[str] = []
+    if part != "interop":
+        package = ".[semantic]" if any(option.endswith(("wordllama", "api-fake")) for option in options) else "."
+        session.install("-e", package, *group("test", *(["plots"] if "--page" in options else [])))
+        try:
+            session.run("python", "-m", "tests.lab", *session.posargs)
+        except nox.command.CommandFailed:
+            failed.append(part)
+    if part in ("all", "interop"):
+        failed += [clients for clients in options or CLIENTS if not with_clients(session, clients)]
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+def with_clients(session: nox.Session, clients: str) -> bool:
+    """Run the tests against real MCP clients in an environment of theirs, and print what each of them did."""
+    files = ON_NODE.get(clients, ["test_python_clients.py"])
+    if clients in ON_NODE and (missing := [name for name in ("node", "npm") if shutil.which(name) is None]):
+        session.warn(f"{clients}: {' and '.join(missing)} not found; install Node.js with npm to try what needs it")
+        return True
+    home = session.cache_dir / "interop"
+    results, folder = home / f"{clients}.jsonl", home / f"{clients}-venv"
+    home.mkdir(parents=True, exist_ok=True)
     results.unlink(missing_ok=True)
-    env = {"INTEROP_RESULTS": str(results), "INTEROP_NODE": str(session.cache_dir / "interop" / "node")}
+    session.run("python", "-m", "venv", str(folder))
+    python = str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+    wanted = [".", *group("smoke", "interop"), *CLIENTS[clients]]
+    session.run(python, "-m", "pip", "install", "--quiet", *wanted, external=True, env=dict.fromkeys(LOCKED))
+    env = {"INTEROP_RESULTS": str(results), "INTEROP_NODE": str(home / "node")}
+    tests = [f"tests/lab/interop/{file}" for file in files]
     try:
-        session.run("pytest", *tests, *session.posargs, env=env)
+        session.run(python, "-m", "pytest", *tests, env=env, external=True)
+    except nox.command.CommandFailed:
+        return False
     finally:
-        session.run("python", "-m", "tests.interop.table", str(results.parent), log=False, success_codes=[0, 1])
-
-
-@nox.session(default=False)
-def simulate(session: nox.Session) -> None:
-    """Run 100,000 random schedules; `-- --schedules N --seed S` chooses them, `-- --replay SEED` shows one."""
-    session.install("-e", ".", *group("test"))
-    session.run("python", "-m", "tests.simulation", *session.posargs)
-    if not session.posargs:
-        session.run("python", "-m", "tests.simulation.planted")
-        session.run("python", "-m", "tests.simulation.runs")
-        session.run("python", "-m", "tests.simulation.runs_planted")
-
-
-@nox.session(default=False)
-def kill_runs(session: nox.Session) -> None:
-    """Kill 200 real servers amid runs of research, and see that each run was paid for once; `-- --times N`."""
-    session.install("-e", ".", *group("test"))
-    session.run("python", "-m", "tests.kill_runs", *session.posargs)
-
-
-@nox.session(default=False)
-def mutants(session: nox.Session) -> None:
-    """Put faults into the package one by one, and print those that no test notices (see `-- --help`)."""
-    session.install("-e", ".", *group("test"))
-    session.run("python", "-m", "tests.mutants", *session.posargs)
-
-
-@nox.session(default=False)
-def bench(session: nox.Session) -> None:
-    """Measure speed and memory, and print a table (see `-- --help`); `-- ends` and `-- kills` measure those."""
-    session.install("-e", ".", *group("test", *(["plots"] if "--page" in session.posargs else [])))
-    module, *options = session.posargs or [""]
-    if module in ("ends", "kills"):
-        session.run("python", "-m", f"tests.bench.{module}", *options)
-    else:
-        session.run("python", "-m", "tests.bench", *session.posargs)
-
-
-@nox.session(default=False)
-def soak(session: nox.Session) -> None:
-    """Load one server process for 20 minutes, with faults of every kind, and watch memory and descriptors."""
-    session.install("-e", ".", *group("test"))
-    session.run("python", "-m", "tests.soak", *session.posargs)
-
-
-@nox.session(default=False)
-def retrieval(session: nox.Session) -> None:
-    """Measure searches: of a corpus of yours, or of published collections (`-- --collection DIR`; see `-- --help`)."""
-    given = {argument.partition("=")[0] for argument in session.posargs}
-    if not ({"--help", "--collection"} & given or {"--manuals-root", "--queries"} <= given):
-        session.skip("no corpus was given: -- --collection DIR, or -- --manuals-root DIR --queries FILE")
-    with_vectors = any(argument.endswith(("wordllama", "api-fake")) for argument in session.posargs)
-    session.install("-e", ".[semantic]" if with_vectors else ".", *group("test"))
-    session.run("python", "-m", "tests.bench.retrieval", *session.posargs)
+        session.run(python, "-m", "tests.lab.interop.table", str(home), log=False, success_codes=[0, 1], external=True)
+    return True

@@ -30,8 +30,10 @@ if importlib.util.find_spec("hypothesis") is not None:  # the smoke tests do wit
 UNDER_WINE = bool(os.environ.get("UNDER_WINE"))
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out files whose imports Wine cannot do."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the laboratory unless an argument names it, and files whose imports Wine cannot do."""
+    if collection_path == Path(__file__).parent / "lab" and not any("lab" in Path(arg).parts for arg in config.args):
+        return True
     inside = collection_path.relative_to(Path(__file__).parent.parent)
     return True if UNDER_WINE and inside.as_posix() in ARTEFACTS else None
 

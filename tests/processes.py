@@ -40,6 +40,16 @@ def read_terminal(leader: int) -> bytes:
     return shown
 
 
+def memory(pid: int) -> tuple[float, float] | None:
+    """Return the resident memory of a process and its peak in MiB, where the system tells."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return None
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
+
+
 def python(code: str) -> list[str]:
     """Return the command that runs `code`, which usually changes something and ends with `MAIN`."""
     return [sys.executable, "-c", code]

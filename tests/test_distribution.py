@@ -140,7 +140,7 @@ def test_the_sdist_holds_what_it_takes_to_build_and_test_and_nothing_else(sdist:
     folders = {"responses_mcp", "config", "docs", "tests"}
     files = {"README.md", "LICENSE", "pyproject.toml", "noxfile.py", "PKG-INFO"}
     assert {name.partition("/")[0] for name in sdist} - {".gitignore"} == folders | files
-    assert [name for name in sdist if "__pycache__" in name or name.endswith(".pyc")] == []
+    assert [name for name in sdist if name.endswith(".pyc") or {"__pycache__", "lab"} & {*name.split("/")}] == []
 
 
 def test_the_command_for_the_tests_is_the_one_that_is_run_on_every_change() -> None:

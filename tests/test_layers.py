@@ -151,6 +151,14 @@ def test_no_two_test_files_share_a_name() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def test_the_laboratory_imports_from_the_tests_and_never_the_other_way() -> None:
+    pattern = re.compile(
+        r"^\s*(?:from|import) tests\.lab\b|^from tests import .*\blab\b|[\"']tests\.lab\b", re.MULTILINE
+    )
+    tests = [file for file in files_of_tests() if "lab" not in file.relative_to(ROOT).parts and file != Path(__file__)]
+    assert [file.relative_to(ROOT) for file in tests if pattern.search(file.read_text(encoding="utf-8"))] == []
+
+
 def test_the_tests_of_a_module_lie_where_the_module_lies() -> None:
     # What lies directly in `tests` crosses rooms, and is named after a behaviour or a module at the top.
     folders: dict[str, set[str]] = {}

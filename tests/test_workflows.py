@@ -10,7 +10,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = ROOT / ".github/workflows"
-LOCKED = ["ci", "release"]
+LOCKED = ["ci", "nightly", "release"]
 
 pytestmark = [
     pytest.mark.once,
@@ -51,6 +51,20 @@ def test_one_job_a_week_takes_the_newest() -> None:
     [session] = [step for step in steps("newest") if "nox -s" in step.get("run", "")]
     assert session["env"] == {"NEWEST": "1"}
     assert 'os.environ.get("NEWEST")' in (ROOT / "noxfile.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not (ROOT / "tests/lab").exists(), reason="the laboratory is of the checkout")
+def test_every_part_of_the_laboratory_runs_each_night_and_so_do_the_tests_with_their_large_profile() -> None:
+    jobs = workflow("nightly")["jobs"]
+    [sessions] = [step for step in jobs["tests"]["steps"] if "nox -s tests" in step.get("run", "")]
+    assert sessions["env"] == {"TEST_PROFILE": "nightly"}
+    page = (ROOT / "docs/verification.md").read_text(encoding="utf-8")
+    section = page.partition("\n## The laboratory\n")[2].partition("\n## ")[0]
+    parts = re.findall(r"^\| `([\w.]+)` \|", section, re.MULTILINE)
+    nightly = [part.split()[0] for part in jobs["lab"]["strategy"]["matrix"]["part"]]
+    assert sorted([*nightly, "retrieval"]) == sorted(parts)  # which needs a corpus
+    modules = [ROOT / "tests/lab" / part.replace(".", "/") for part in parts if part not in ("tools", "interop")]
+    assert [path for path in modules if not (path.with_suffix(".py").exists() or (path / "__main__.py").exists())] == []
 
 
 def test_the_step_that_cancels_a_real_call_runs_the_test_that_does() -> None:

@@ -1,10 +1,7 @@
 """What fails under Wine and not on Windows: tests that `nox -s windows` leaves out there, each with the reason."""
 
 ARTEFACTS = {
-    **dict.fromkeys(
-        ("tests/manuals/test_retrieval.py", "tests/bench/test_collection.py"),
-        "numpy, for bm25s, wants functions of the C runtime that Wine lacks",
-    ),
+    "tests/manuals/test_retrieval.py": "numpy, for bm25s, wants functions of the C runtime that Wine lacks",
     **dict.fromkeys(
         (
             "tests/test_layers.py::test_no_two_test_files_share_a_name",

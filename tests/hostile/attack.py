@@ -9,8 +9,8 @@ import trio
 from responses_mcp.protocol.jsonrpc import request_key
 from responses_mcp.testing import FakeApi, Json, RecordedRequest, bodies
 from responses_mcp.testing.client import McpClient
-from tests.bench.watched import memory
 from tests.hostile.corpus import IN_FLIGHT, OK, Case
+from tests.processes import memory
 
 WAIT = 20.0
 _pings = count(1)

@@ -22,9 +22,9 @@ import trio
 import trustme
 
 from responses_mcp.testing import bodies
-from tests.bench.upstream import Requests
 from tests.hostile import upstream_api, upstream_http
 from tests.hostile.upstream_modes import HANG, RESET, Mode, Play, Times, reply
+from tests.http_requests import Requests
 from tests.responses_api.http.network import Stream, listening
 
 MODES = [mode for group in (*upstream_http.GROUPS, *upstream_api.GROUPS) for mode in group.modes]

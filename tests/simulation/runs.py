@@ -1,4 +1,4 @@
-"""Runs of research under random schedules: `python -m tests.simulation.runs [--schedules N] [--seed S] [--replay SEED]`.
+"""Runs of research under random schedules; the laboratory simulates many, on all cores, and shows one.
 
 Servers share a folder. Clients begin, wait, cancel and give up; the API cuts streams, loses cancels, answers 429 and 500,
 keeps ids to itself, is stuck, and forgets. Servers end properly, or are lost between any two steps: at one of their uses
@@ -8,14 +8,10 @@ the end one more server is there for as long as it takes.
 
 from __future__ import annotations
 
-import argparse
 import logging
-import multiprocessing
 import os
 import random
-import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -50,7 +46,6 @@ from responses_mcp.testing.replies import USUAL_ERRORS
 from responses_mcp.usage.meter import Caller
 from tests.research.upstream import OPENAI, Upstream, at_once
 
-SHARE = 50  # schedules given to a process at a time
 EPOCH = 1e9
 PATIENCE = 20_000.0  # virtual seconds for all of a schedule
 LAST = 8_000.0  # of them for the last server
@@ -555,49 +550,3 @@ def simulate(seed: int) -> Record:
     finally:
         logging.disable(disabled)
     return record
-
-
-def share(seeds: range) -> tuple[Counter[str], list[Record]]:
-    """Run some schedules; return their situations, and the records that are wrong."""
-    situations: Counter[str] = Counter()
-    wrong: list[Record] = []
-    for seed in seeds:
-        record = simulate(seed)
-        situations += record.situations
-        if record.wrong:
-            wrong.append(record)
-    return situations, wrong
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation.runs", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of the first one")
-    parser.add_argument("--replay", type=int, metavar="SEED", help="show one schedule")
-    options = parser.parse_args()
-    if options.replay is not None:
-        record = simulate(options.replay)
-        print(*record.log, sep="\n")
-        print(*(f"{rule}: {what}" for rule, what in record.wrong), sep="\n")
-        return 1 if record.wrong else 0
-    first, last = options.seed, options.seed + options.schedules
-    print(f"{options.schedules} schedules, seeds {first} to {last - 1}", flush=True)
-    began = time.monotonic()
-    situations: Counter[str] = Counter()
-    wrong: list[Record] = []
-    shares = [range(start, min(start + SHARE, last)) for start in range(first, last, SHARE)]
-    with multiprocessing.Pool(os.cpu_count()) as pool:
-        for seen, failed in pool.imap_unordered(share, shares):
-            situations.update(seen)
-            wrong += failed
-    for situation, count in sorted(situations.items()):
-        print(f"{count:>9}  {situation}")
-    for record in wrong[:20]:
-        print(f"\nseed {record.seed}; see it with --replay {record.seed}")
-        print(*(f"    {rule}: {what}" for rule, what in record.wrong), sep="\n")
-    print(f"\n{len(wrong)} of {options.schedules} schedules failed, {time.monotonic() - began:.0f} s")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

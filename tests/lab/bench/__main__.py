@@ -1,0 +1,142 @@
+"""All measures of this server and of others beside it: `python -m tests.lab.bench`.
+
+Each round measures every subject, one after the other and in another order each time, so that a machine that slows
+down or gets busy does the same to all. What cannot be measured is left out, and why is told on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from tests.lab.bench import page, table
+from tests.lab.bench.measures import bodies, calls, cancels, memory, messages, overhead, start
+from tests.lab.bench.measures.conversation import Record
+from tests.lab.bench.results import Machine, Results, Sample, load
+from tests.lab.bench.subjects import Subject, original, own, peers, raise_file_limit
+from tests.lab.bench.upstream import Upstream, open_upstream
+
+MEASURES: dict[str, Callable[[Subject, Upstream, Record], Awaitable[None]]] = {
+    "start": start.measure,
+    "memory": memory.measure,
+    "messages": messages.measure,
+    "calls": calls.measure,
+    "overhead": overhead.measure,
+    "cancels": cancels.measure,
+    "bodies": bodies.measure,
+}
+PATIENCE = 60.0  # seconds for one measure of one subject in one round
+
+
+def rotated(subjects: Sequence[Subject], by: int) -> list[Subject]:
+    """Return the subjects in another order for each round: all have been first after as many rounds."""
+    first = by % len(subjects)
+    return [*subjects[first:], *subjects[:first]]
+
+
+async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int) -> tuple[Sample, ...]:
+    found: dict[tuple[str, str, str, str], list[float]] = {}  # by measure, case, subject and unit
+    failed: set[tuple[str, str]] = set()
+
+    def record(subject: str, measure: str, case: str, unit: str, value: float) -> None:
+        found.setdefault((measure, case, subject, unit), []).append(float(value))
+
+    async with open_upstream() as upstream:
+        for number in range(rounds):
+            began = time.monotonic()
+            for measure in measures:
+                for subject in rotated(subjects, number):
+                    if subject.only not in (None, measure) or (measure, subject.key) in failed:
+                        continue
+                    gc.collect()
+                    try:
+                        with trio.fail_after(PATIENCE):
+                            await MEASURES[measure](subject, upstream, partial(record, subject.key))
+                    except Exception as error:  # noqa: BLE001  # one that fails must not keep the others from it
+                        failed.add((measure, subject.key))
+                        print(f"{measure} of {subject.key} is given up: {told(error)}", file=sys.stderr)
+            print(f"round {number + 1} of {rounds}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return tuple(Sample(*key, tuple(values)) for key, values in found.items())
+
+
+def told(error: BaseException) -> str:
+    """Return an error in one line, with the notes on it; of a group, the first."""
+    notes: list[str] = []
+    while True:
+        notes += getattr(error, "__notes__", ())
+        if not isinstance(error, BaseExceptionGroup):
+            break
+        error = error.exceptions[0]
+    said = f"it took more than {PATIENCE:g} s" if isinstance(error, trio.TooSlowError) else f"{error}"
+    return "; ".join([f"{type(error).__name__}: {said}", *notes])
+
+
+def names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.lab.bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", type=names, default=list(MEASURES), help=f"measures: {','.join(MEASURES)}")
+    parser.add_argument("--subjects", type=names, help="keys of subjects, such as ours,trio; default: all there are")
+    parser.add_argument("--original", type=Path, metavar="DIR", help="measure the original too, which is built in DIR")
+    parser.add_argument("--peers", action="store_true", help="measure servers on the official SDKs too")
+    parser.add_argument("--peers-folder", type=Path, metavar="DIR", help="install those in DIR, to use them again")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
+    parser.add_argument("--page", action="store_true", help="put the results on the page of the documentation")
+    options = parser.parse_args(given)
+    if unknown := set(options.only) - set(MEASURES):
+        parser.error(f"no such measure: {', '.join(sorted(unknown))}")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def measured(options: argparse.Namespace, folder: Path) -> Results:
+    """Measure what the options say. Raises SystemExit if what they name is not there."""
+    subjects = own()
+    if options.original is not None:
+        try:
+            subjects.append(original(options.original))
+        except (OSError, ValueError) as error:
+            sys.exit(f"the original is not there: {error}")
+    if options.peers or options.peers_folder is not None:
+        subjects += peers(options.peers_folder or folder)
+    if options.subjects is not None:
+        keys = {subject.key for subject in subjects}
+        if unknown := set(options.subjects) - keys:
+            sys.exit(f"no such subject: {', '.join(sorted(unknown))}; there are {', '.join(sorted(keys))}")
+        subjects = [subject for subject in subjects if subject.key in options.subjects]
+    load_at_start = load()
+    samples = trio.run(run, subjects, options.only, options.rounds)
+    described = {subject.key: subject.description for subject in subjects}
+    return Results(Machine.here(load_at_start), described, options.rounds, samples)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    options = arguments(given)
+    raise_file_limit()
+    gc.disable()  # a collection while something is timed would look like a slow server; there is one before each measure
+    with tempfile.TemporaryDirectory() as folder:
+        results = measured(options, Path(folder))
+    print(table.render(results))
+    if options.json is not None:
+        results.write(options.json)
+    if options.page:
+        page.update(results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""Results as tables: plain text for a terminal, Markdown for the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tests.lab.bench.results import Results, Sample
+from tests.lab.bench.targets import OURS, TARGETS
+
+SERVERS = {
+    OURS: "this server",
+    "original": "the original",
+    "python-sdk": "Python SDK",
+    "typescript-sdk": "TypeScript SDK",
+}
+BARE = {"python": "Python", "trio": "Trio", "httpx": "httpx"}  # no servers, but what a server cannot do without
+
+ROWS = {
+    ("start", "exit"): "an empty program, from start to end",
+    ("start", "initialize"): "start, until `initialize` is answered",
+    ("start", "tools/list"): "start, until the tools are listed",
+    ("start_cpu", "initialize"): "processor time of the first start, its end included",
+    ("start_cpu", "tools/list"): "processor time of the second start, its end included",
+    ("memory", "idle"): "memory after the start",
+    ("memory", "100"): "memory after 100 calls",
+    ("memory", "1000"): "memory after 1000 calls",
+    ("messages", "ping"): "pings",
+    ("messages", "tools/list"): "lists of tools",
+    ("message_cpu", "ping"): "processor time of a ping",
+    ("message_cpu", "tools/list"): "processor time of a list of tools",
+    ("calls", "1"): "1 call",
+    ("calls", "10"): "10 calls at once",
+    ("calls", "100"): "100 calls at once",
+    ("calls", "500"): "500 calls at once",
+    ("calls", "1000"): "1000 calls at once",
+    ("calls", "1000/1024 files"): "1000 calls at once, 1024 open files allowed",
+    ("call_cpu", "one by one"): "processor time of a call, one by one",
+    ("call_cpu", "1000 at once"): "processor time of a call, 1000 at once",
+    ("overhead", "call"): "one call, over an upstream that answers at once",
+    ("overhead_cpu", "call"): "processor time of such a call",
+    ("overhead_cpu", "json"): "processor time of a call, its 300 words in one JSON reply",
+    ("overhead_cpu", "stream"): "the same, its 300 words as a stream of so many deltas",
+    ("cancel", "one"): "cancelling one call",
+    ("cancel", "500 at once"): "cancelling 500 calls at once",
+    ("body_ping", "100 of 1 MB"): "slowest ping while 100 replies of 1 MB are read",
+    ("query", "1 MB"): "a question of 1 MB",
+}
+MORE_IS_BETTER = {"messages"}
+
+
+def render(results: Results) -> str:
+    """Return the figures and what became of the targets, for a terminal."""
+    footnotes = "".join(f"\n{note}" for note in notes(results))
+    return "\n\n".join([_plain(list(figures(results))), _plain(list(verdicts(results))) + footnotes])
+
+
+def markdown(results: Results) -> str:
+    """Return the figures as a table of Markdown."""
+    return _piped(list(figures(results)))
+
+
+def markdown_targets(results: Results) -> str:
+    """Return what became of the targets as a table of Markdown."""
+    return "\n\n".join([_piped(list(verdicts(results))), *notes(results)])
+
+
+def figures(results: Results) -> Iterator[list[str]]:
+    """Yield the head, then a row for each case that was measured."""
+    measured = {one.subject for one in results.samples}
+    peers = [key for key in SERVERS if key in measured and key != OURS]
+    bare = [key for key in BARE if key in measured]
+    yield ["", "unit", SERVERS[OURS], "from – to", *(SERVERS[key] for key in peers), *(["bare"] if bare else [])]
+    # Memory is taken every 100 calls, which is for the plot; failures stand beside the calls.
+    hidden = {("memory", str(calls)) for calls in range(200, 1000, 100)}
+    found = {(one.measure, one.case): one.unit for one in results.samples if one.measure != "calls_failed"}
+    order = [key for key in ROWS if key in found] + [key for key in found if key not in ROWS and key not in hidden]
+    for measure, case in order:
+        mine = results.sample(measure, case, OURS)
+        yield [
+            ROWS.get((measure, case), f"{measure}, {case}"),
+            shown(found[measure, case]),
+            _with_failures(results, mine, number(mine.median)) if mine else "",
+            f"{number(min(mine.values))} – {number(max(mine.values))}" if mine else "",
+            *(_beside(results, mine, results.sample(measure, case, key)) for key in peers),
+            *([_bare(results, measure, case, bare)] if bare else []),
+        ]
+
+
+def verdicts(results: Results) -> Iterator[list[str]]:
+    """Yield the head, then a row for each target."""
+    yield ["target", "measured", "needed", ""]
+    for target in TARGETS:
+        verdict = target.judge(results)
+        if verdict:
+            figure = f"{number(verdict.figure)} {shown(verdict.unit)}".rstrip()
+            needed = f"{verdict.sign} {number(verdict.bound)}{' ¹' if verdict.note else ''}"
+            yield [target.wording, figure, needed, "met" if verdict.met else "**not met**"]
+        elif target.has_peer(results):
+            yield [target.wording, "", "", "not measured"]
+
+
+def notes(results: Results) -> list[str]:
+    """Return what a reader of the targets must know of where bounds come from."""
+    judged = [target.judge(results) for target in TARGETS]
+    return [f"¹ {note}" for note in dict.fromkeys(one.note for one in judged if one and one.note)]
+
+
+def number(value: float) -> str:
+    """Return three digits that count, or all of those before the point."""
+    if value == 0:
+        return "0"
+    digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2 if abs(value) >= 0.9995 else 3
+    return f"{value:,.{digits}f}"
+
+
+def shown(unit: str) -> str:
+    """Return a unit as it reads behind a figure."""
+    return "per s" if unit == "1/s" else unit
+
+
+def short_versions(text: str) -> str:
+    """Return the text with versions of two numbers: a third says more than a reader needs."""
+    return re.sub(r"(?<![\d.])(\d+\.\d+)\.\d+(?![\d.])", r"\1", text)
+
+
+def failures(results: Results, case: str, subject: str) -> int:
+    """Return how many of a case's calls failed in the worst round."""
+    failed = results.sample("calls_failed", case, subject)
+    return round(max(failed.values)) if failed else 0
+
+
+def _with_failures(results: Results, sample: Sample, text: str) -> str:
+    failed = failures(results, sample.case, sample.subject) if sample.measure == "calls" else 0
+    return f"{text}, {failed} failed" if failed else text
+
+
+def _beside(results: Results, mine: Sample | None, other: Sample | None) -> str:
+    """Return a peer's median, and how many times as good ours is; nothing is better than calls that fail."""
+    if other is None:
+        return ""
+    text = number(other.median)
+    said = _with_failures(results, other, text)
+    if said != text or mine is None or not mine.median or not other.median:
+        return said
+    ratio = mine.median / other.median if other.measure in MORE_IS_BETTER else other.median / mine.median
+    return f"{text} ({ratio:.{0 if ratio >= 9.95 else 1 if ratio >= 0.995 else 2}f}×)"
+
+
+def _bare(results: Results, measure: str, case: str, subjects: Iterable[str]) -> str:
+    found = ((key, results.median(measure, case, key)) for key in subjects)
+    return ", ".join(f"{BARE[key]} {number(median)}" for key, median in found if median is not None)
+
+
+def _piped(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of Markdown; the first column is text, the others are figures."""
+    rule = ["---", *["---:"] * (len(rows[0]) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]])
+
+
+def _plain(rows: Sequence[Sequence[str]]) -> str:
+    rows = [[cell.replace("`", "").replace("*", "") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )

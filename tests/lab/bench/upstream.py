@@ -1,0 +1,294 @@
+"""The API that is asked while servers are measured: `python -m tests.lab.bench.upstream`, a process of its own.
+
+It shares the processors with the server, so it does next to nothing: replies are made beforehand, and only the number
+of the question is put in. A question holds `bench WHAT NUMBER`, with a NUMBER of eight digits. WHAT is the milliseconds
+that the answer takes, or `hang` for none at all, `large` for a reply of 1 MB, which waits for `release`, `json`
+and `stream` for one answer in two forms. A reply is a stream for `stream` only, and only if the request asks for one;
+otherwise that is refused. Every answer repeats the NUMBER, so that one given to the wrong call is found.
+
+Commands come on stdin, one a line: `SERIAL open COUNT` and `SERIAL hung COUNT` are answered with `SERIAL TIME` once so
+many requests hang, or so many of them were hung up by their peer; TIME is when the last one did, by `time.monotonic`,
+which all processes share. `SERIAL release 0` sends the large replies, `SERIAL reset 0` begins to count anew. It ends
+with its input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
+
+import trio
+
+from responses_mcp.testing import Sse, bodies, stream_events
+from tests.http_requests import Requests
+from tests.lab.bench.subjects import raise_file_limit
+from tests.processes import ROOT
+
+LARGE = 1_000_000  # bytes of a reply to `large`
+DELTAS = 300  # of the stream
+NO_STREAM = "no stream was asked for"
+PATIENCE = 30.0  # seconds for it to start
+
+QUESTION = re.compile(rb"bench (\d{1,5}|hang|large|json|stream) (\d{8})")
+STREAMED = re.compile(rb'"stream": ?true')
+NUMBER = "#number#"  # stands for the number in a reply that is made beforehand, and is as long
+
+
+class Replies:
+    """HTTP responses that lack nothing but their number."""
+
+    def __init__(self) -> None:
+        question = {"input": f"bench {NUMBER}", "include": ["web_search_call.action.sources"]}
+        self._answer = _json(bodies.echo(question))
+        several = many_words()
+        self._others = {b"large": _json(many_items()), b"json": _json(several), b"stream": _stream(several)}
+        self._refusal = _json({"error": {"message": NO_STREAM}}, "400 Bad Request")
+
+    def reply(self, what: bytes, number: bytes, *, streamed: bool) -> bytes:
+        pieces = self._others.get(what, self._answer) if streamed or what != b"stream" else self._refusal
+        return number.join(pieces)
+
+
+def _json(body: bodies.Body, status: str = "200 OK") -> list[bytes]:
+    data = json.dumps(body).encode()
+    head = f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n\r\n"
+    return (head.encode() + data).split(NUMBER.encode())
+
+
+def _stream(body: bodies.Body) -> list[bytes]:
+    """Return a stream in which each event is a chunk, and each word of the answer a delta."""
+    words = re.findall(r"\S+\s*", body["output"][-1]["content"][0]["text"])
+    delta = "response.output_text.delta"
+    events: list[bodies.Body] = []
+    for event in stream_events(body):
+        if event["type"] != delta:
+            events.append(event)
+        elif events[-1]["type"] != delta:
+            events += [{**event, "delta": word} for word in words]
+    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    steps = Sse(numbered).steps("req_bench")
+    return b"".join(step for step in steps if isinstance(step, bytes)).split(NUMBER.encode())
+
+
+def found(number: int, pages: int) -> bodies.Body:
+    """Return a search with so many sources."""
+    urls = [f"https://www.example.com/{number:05d}/a-page-that-was-found/{page:03d}.html" for page in range(pages)]
+    return bodies.web_search_call([f"query {number}", "the same in other words"], urls)
+
+
+def answer(text: str, before: list[bodies.Body]) -> bodies.Body:
+    text = f"The answer to: bench {NUMBER} ([example.com](https://www.example.com/)){text}"
+    annotations = [bodies.cite(text, "https://www.example.com/", "An example")]
+    return bodies.answer(text, annotations=annotations, searches=before)
+
+
+def many_words() -> bodies.Body:
+    """Return an answer of `DELTAS` words after a search."""
+    return answer(" word" * (DELTAS - 6), [bodies.reasoning(), found(0, 20)])
+
+
+def many_items() -> bodies.Body:
+    """Return a short answer after searches with long lists of sources and as much about them, 1 MB of JSON in all."""
+
+    def group(number: int) -> list[bodies.Body]:
+        search = found(number, 250)
+        return [bodies.reasoning(["A thought. " * (len(json.dumps(search)) // 11)]), search]
+
+    wanted = LARGE // len(json.dumps(group(0)))
+    return answer("", [item for number in range(wanted) for item in group(number)])
+
+
+class Counts:
+    """The requests that hang, and what somebody waits for them to do."""
+
+    def __init__(self) -> None:
+        self._seen = {"open": 0, "hung": 0}
+        self._at = dict.fromkeys(self._seen, 0.0)
+        self._wanted: tuple[str, str, int] | None = None
+
+    def add(self, what: str, more: int) -> None:
+        self._at[what] = time.monotonic()
+        self._seen[what] += more
+        self._look()
+
+    def want(self, serial: str, what: str, least: int) -> None:
+        self._wanted = serial, what, least
+        self._look()
+
+    def _look(self) -> None:
+        if self._wanted:
+            serial, what, least = self._wanted
+            if self._seen[what] >= least:
+                self._wanted = None
+                print(serial, self._at[what], flush=True)
+
+
+class Connection(asyncio.Protocol):
+    """One connection of a peer."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._requests = Requests()
+        self._hanging: list[Counts] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        for head, body in self._requests.feed(data):
+            if not head.startswith(b"POST /v1/responses "):
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                continue
+            question = QUESTION.search(body)
+            what, number = question.groups() if question else (b"0", b"00000000")
+            reply = self._api.replies.reply(what, number, streamed=STREAMED.search(body) is not None)
+            if what == b"large":
+                self._api.held.append(partial(self._write, reply))
+            if what in (b"hang", b"large"):
+                self._hanging.append(self._api.counts)
+                self._api.counts.add("open", 1)
+            elif what.isdigit() and int(what):
+                asyncio.get_running_loop().call_later(int(what) / 1000, self._write, reply)
+            else:
+                self._transport.write(reply)
+
+    def _write(self, reply: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(reply)
+
+    def eof_received(self) -> None:
+        self._hung_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._hung_up()
+
+    def _hung_up(self) -> None:
+        hanging, self._hanging = self._hanging, []
+        for counts in hanging:
+            counts.add("hung", 1)
+
+
+class Api:
+    """All connections, and the commands."""
+
+    def __init__(self) -> None:
+        self.replies = Replies()
+        self.held: list[Callable[[], None]] = []
+        # Those who hang keep the counts that they began in, so that none of an earlier measure is counted again.
+        self.counts = Counts()
+
+    async def serve(self) -> None:
+        """Tell where it listens and serve until stdin ends."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=4096)
+        commands = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+        print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+        async for line in commands:
+            self.obey(line.decode())
+
+    def obey(self, command: str) -> None:
+        """Do what a line of the commands says."""
+        serial, what, least = command.split()
+        if what == "release":
+            for write in self.held:
+                write()
+            self.held.clear()
+        elif what == "reset":
+            self.counts = Counts()
+        self.counts.want(serial, "hung" if what == "hung" else "open", int(least))
+
+
+class Upstream:
+    """A running upstream, as the measures see it. They bound the waits."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._serials = count(1)
+        self._heard = b""
+        self.base_url = ""
+
+    async def started(self) -> None:
+        self.base_url = await self._line()
+
+    async def reset(self) -> None:
+        """Count from nothing again; what hangs now is not counted any more."""
+        await self._command("reset", 0)
+
+    async def wait_open(self, least: int) -> float:
+        """Wait until at least so many requests hang; return when the last of them came, by `time.monotonic`."""
+        return await self._command("open", least)
+
+    async def release(self) -> None:
+        """Send the large replies, one right after the other."""
+        await self._command("release", 0)
+
+    async def wait_hung(self, least: int) -> float:
+        """Wait until at least so many were hung up by their peer; return when the last was."""
+        return await self._command("hung", least)
+
+    async def _command(self, what: str, least: int) -> float:
+        assert self._process.stdin
+        serial = str(next(self._serials))
+        await self._process.stdin.send_all(f"{serial} {what} {least}\n".encode())
+        while True:
+            # Whoever gave up waiting may have left an answer behind.
+            answered, moment = (await self._line()).split()
+            if answered == serial:
+                return float(moment)
+
+    async def _line(self) -> str:
+        assert self._process.stdout
+        while b"\n" not in self._heard:
+            data = await self._process.stdout.receive_some()
+            if not data:
+                raise EOFError("the upstream ended")
+            self._heard += data
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode()
+
+
+@asynccontextmanager
+async def open_upstream() -> AsyncGenerator[Upstream]:
+    """Run an upstream of its own process; it is killed at the end of the block."""
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "tests.lab.bench.upstream"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        upstream = Upstream(process)
+        with trio.fail_after(PATIENCE):
+            await upstream.started()
+        yield upstream
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
+            await process.wait()
+        await trio.aclose_forcefully(process.stdin)
+        await trio.aclose_forcefully(process.stdout)
+
+
+def main() -> None:
+    raise_file_limit()
+    api = Api()
+    gc.collect()
+    gc.freeze()  # what made the replies is no affair of later collections
+    asyncio.run(api.serve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What all clients share: a fake API, a server command with a tap in it, and a record of what was found."""
+
+import json
+import os
+import select
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.interop.fake import Fake, running_fake
+from tests.lab.interop.node import Node, install
+from tests.lab.interop.server import Server
+
+CHECK = pytest.StashKey[dict[str, Any]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "check(name): the column of the table that the test fills for its client")
+
+
+@pytest.fixture(scope="session")
+def fake() -> Iterator[Fake]:
+    with running_fake() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def make_server(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Server]:
+    """Return what makes servers with folders of their own."""
+    if not hasattr(select, "poll"):
+        pytest.skip("the tap between clients and server needs poll(), which Windows does not have")
+
+    def make() -> Server:
+        folder = tmp_path_factory.mktemp("server")
+        # What a client must hand to the server: the SDKs pass on next to nothing of their own environment.
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT") if name in os.environ}
+        env = {
+            **kept,
+            "HOME": str(folder),
+            "NO_PROXY": "127.0.0.1",
+            "OPENAI_BASE_URL": fake.url,
+            "OPENAI_API_KEY": "sk-interop-0123456789",
+        }
+        tap = str(Path(__file__).parent / "tap.py")
+        return Server(sys.executable, [tap, str(folder), sys.executable, "-m", "responses_mcp", "--stdio"], env, folder)
+
+    return make
+
+
+@pytest.fixture
+def server(make_server: Callable[[], Server], record_property: Callable[[str, object], None]) -> Iterator[Server]:
+    """Give out a server command; afterwards all that was written must fit the schemas, and nothing be left running."""
+    made = make_server()
+    yield made
+    record_property("messages", made.check())
+
+
+@pytest.fixture(scope="session")
+def node(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Node:
+    """Give out Node with the clients of package.json, installed into the folder that INTEROP_NODE names."""
+    folder = os.environ.get("INTEROP_NODE")
+    if not folder:
+        pytest.skip("INTEROP_NODE names no folder to install the clients into; `nox -s lab -- interop` does")
+    return install(Path(folder), fake, home=tmp_path_factory.mktemp("home"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note what came out of each check in the file that INTEROP_RESULTS names, for `tests.lab.interop.table`."""
+    report = yield
+    mark, file = item.get_closest_marker("check"), os.environ.get("INTEROP_RESULTS")
+    if mark is not None and file and not report.skipped:
+        row = item.stash.setdefault(CHECK, {"check": mark.args[0], "outcome": "passed"})
+        if report.failed:
+            row["outcome"] = "failed"
+        if report.when == "teardown":
+            row.update(item.user_properties)
+            with Path(file).open("a", encoding="utf-8") as results:
+                results.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return report

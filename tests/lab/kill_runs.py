@@ -1,0 +1,187 @@
+"""Kill real servers with SIGKILL at random moments of their runs: `python -m tests.lab.kill_runs [--times N] [--seed S]`.
+
+Each server begins a run and is killed within the time that the run takes. All share one folder, so that a server also
+takes over, and is killed over, what earlier ones left. At the end one more server has all of them finished. Of each
+run the API must have seen one request at most, and whoever asks must be told how it ended: with an answer, or that it
+may have been paid for and its id never came, or that it was never asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from responses_mcp.research.runs_file import LEASE_SECONDS
+from responses_mcp.testing import FakeApi, open_fake_api
+from tests.processes import COMMAND, environment
+
+AT_ONCE = 2  # servers
+INTERVAL = 0.06  # seconds between two events of a response: a run takes about 1.2 s
+LATEST = 3.0  # seconds after its call at which a server is killed
+PATIENCE = 240.0  # seconds for the last server
+HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
+
+
+class Server:
+    """A real server, asked in lines."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self.process = process
+        self.buffer = b""
+        self.number = 0
+
+    async def send(self, tool: str, arguments: dict[str, Any]) -> int:
+        assert self.process.stdin is not None
+        self.number += 1
+        params = {"name": tool, "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": self.number, "method": "tools/call", "params": params}
+        await self.process.stdin.send_all(json.dumps(message).encode() + b"\n")
+        return self.number
+
+    async def answer(self, number: int) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        while True:
+            line, end, rest = self.buffer.partition(b"\n")
+            if not end:
+                data = await self.process.stdout.receive_some()
+                if not data:
+                    raise EOFError(number)
+                self.buffer += data
+                continue
+            self.buffer = rest
+            message: dict[str, Any] = json.loads(line)
+            if message.get("id") == number:
+                return message
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        message = await self.answer(await self.send(tool, arguments))
+        result: dict[str, Any] = message["result"]
+        if result["isError"]:
+            return {"status": "refused", "error": result["content"][0]["text"]}
+        found: dict[str, Any] = result["structuredContent"]
+        return found
+
+
+async def start(home: Path, api: FakeApi) -> Server:
+    process = await trio.lowlevel.open_process(
+        [*COMMAND, "--stdio"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(home, api.base_url, MCP_TOOLSETS="research", RESEARCH_KEEP_QUESTIONS="1", NO_PROXY="127.0.0.1"),
+    )
+    server = Server(process)
+    assert process.stdin is not None
+    await process.stdin.send_all(json.dumps(HELLO).encode() + b"\n")
+    await server.answer(0)
+    return server
+
+
+async def one(number: int, home: Path, api: FakeApi, delay: float) -> None:
+    """Let a server begin a run, and kill it after a while."""
+    server = await start(home, api)
+    try:
+        await server.call("research_list")  # which loads what a run needs, so that most kills meet one
+        await server.send("research", {"query": f"q{number}", "wait_seconds": 280})
+        await trio.sleep(delay)
+    finally:
+        server.process.kill()
+        with trio.CancelScope(shield=True):
+            await server.process.wait()
+
+
+async def finish(home: Path, api: FakeApi, times: int) -> Counter[str]:
+    """Have all runs finished by one server, and return how they ended; what is wrong begins with WRONG."""
+    ends: Counter[str] = Counter()
+    server = await start(home, api)
+    runs = {run["run_id"]: run["question"] for run in (await server.call("research_list", limit=100))["runs"]}
+    paid = Counter(response.request["input"].split()[0] for response in api.stored.responses.values())
+    for run_id, question in runs.items():
+        view = {"status": "running"}
+        with trio.move_on_after(PATIENCE):
+            while view["status"] == "running":
+                view = await server.call("research_result", run_id=run_id, wait_seconds=50)
+        ends[_judged(view, question, paid[question])] += 1
+    for marker, count in paid.items():
+        if count > 1:
+            ends[f"WRONG: {marker} was paid {count} times"] += 1
+        if marker not in runs.values():
+            ends[f"WRONG: {marker} was paid for and is not in the list"] += 1
+    ends["no run was begun, and nothing asked"] = times - len(runs)
+    server.process.kill()
+    await server.process.wait()
+    return +ends
+
+
+def _judged(view: dict[str, Any], question: str, paid: int) -> str:
+    if view["status"] == "completed":
+        right = paid == 1 and f"answer to: {question} " in view["answer"]
+        return "answered" if right else f"WRONG: {question}, paid {paid} times: {view}"
+    if view["status"] == "failed" and view["maybe_paid"] and "no id came back" in view["error"]:
+        return f"its id never came, and that is said ({'paid' if paid else 'not paid'})"
+    if view["status"] == "failed" and not view["maybe_paid"] and not paid:
+        return "it was never asked for, and that is said"
+    return f"WRONG: {question}, paid {paid} times: {view}"
+
+
+async def kill(times: int, seed: int) -> Counter[str]:
+    """Kill so many servers and return how their runs ended."""
+    draw = random.Random(seed)
+    ends: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as home:
+        async with open_fake_api() as api:
+            api.stored.interval = INTERVAL
+            for first in range(0, times, 90):  # as many as a list shows
+                folder = trio.Path(home, str(first))
+                await folder.mkdir()
+                places = trio.CapacityLimiter(AT_ONCE)
+
+                async def limited(number: int, folder: Path, delay: float, places: trio.CapacityLimiter) -> None:
+                    async with places:
+                        await one(number, folder, api, delay)
+
+                count = min(90, times - first)
+                async with trio.open_nursery() as nursery:
+                    for number in range(first, first + count):
+                        nursery.start_soon(limited, number, Path(folder), draw.uniform(0, LATEST), places)
+                print(f"{first + count} killed; now one server finishes what they left", flush=True)
+                await trio.sleep(LEASE_SECONDS)
+                own = {f"q{number}" for number in range(first, first + count)}
+                others = {
+                    name: response
+                    for name, response in api.stored.responses.items()
+                    if response.request["input"].split()[0] not in own
+                }
+                for name in others:
+                    del api.stored.responses[name]
+                ends += await finish(Path(folder), api, count)
+    return ends
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab.kill_runs", description=__doc__)
+    parser.add_argument("--times", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    options = parser.parse_args()
+    print(f"{options.times} servers, seed {options.seed}, process {os.getpid()}", flush=True)
+    began = time.monotonic()
+    ends = trio.run(kill, options.times, options.seed)
+    for end, count in sorted(ends.items()):
+        print(f"{count:>5}  {end}")
+    print(f"{time.monotonic() - began:.0f} s")
+    return 1 if any(end.startswith("WRONG") for end in ends) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
