@@ -145,7 +145,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "usage.meter",
     },
     "serving": {"under_trio", "answers", "configured", "runtime", "settings.model", "toolsets.base"},
-    "daemon": {"serving"},
     "testing": {
         "under_trio",
         "json_types",

@@ -35,7 +35,6 @@ from tests.house import (
 pytestmark = pytest.mark.once
 
 LEAST_LINES = 40
-OLD_NAMES = {"daemon", "manuals.manuals"}  # of modules that hosts import
 SHORT = {
     "manuals.errors": "hosts import ManualsError from it, and a start needs it without the rest",
     "json_types": "every layer knows it, and nothing else may be known to all",
@@ -139,7 +138,7 @@ def test_a_file_is_worth_opening() -> None:
         for module, file in FILES.items()
         if lines(file) < LEAST_LINES and file.name not in {"__init__.py", "__main__.py"}
     }
-    assert short - OLD_NAMES == SHORT.keys()
+    assert short == SHORT.keys()
 
 
 def test_the_tree_on_the_page_is_the_tree() -> None:
