@@ -37,6 +37,23 @@ def test_what_checks_and_releases_installs_from_the_lock_file(name: str) -> None
     assert not [step for step in steps(name) if "NEWEST" in step.get("env", {})]
 
 
+def test_every_push_and_every_pull_request_is_checked() -> None:
+    # Without a filter there are pushes of tags too, which are released.
+    assert workflow("ci")[True] == {
+        "push": {"branches": ["**"]},
+        "pull_request": None,
+    }  # `on` is a truth value in YAML 1.1
+
+
+def test_the_checks_run_in_a_folder_with_a_blank_and_japanese_in_its_path() -> None:
+    job = workflow("ci")["jobs"]["checks"]
+    folder = job["defaults"]["run"]["working-directory"]
+    assert " " in folder
+    assert not folder.isascii()
+    [checkout] = [step["with"] for step in job["steps"] if "actions/checkout" in step.get("uses", "")]
+    assert checkout["path"] == folder
+
+
 def test_uv_itself_is_the_one_of_the_lock_file_wherever_it_is_installed() -> None:
     packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
     [version] = [package["version"] for package in packages if package["name"] == "uv"]
@@ -46,7 +63,7 @@ def test_uv_itself_is_the_one_of_the_lock_file_wherever_it_is_installed() -> Non
 
 
 def test_one_job_a_week_takes_the_newest() -> None:
-    [when] = workflow("newest")[True]["schedule"]  # `on` is a truth value in YAML 1.1
+    [when] = workflow("newest")[True]["schedule"]
     assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", when["cron"])
     [session] = [step for step in steps("newest") if "nox -s" in step.get("run", "")]
     assert session["env"] == {"NEWEST": "1"}
