@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -234,7 +235,7 @@ def test_show_config_together_with_stdio_prints_and_serves(tmp_path: Path, asked
 @posix
 @pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full"])
 def test_a_stderr_that_takes_nothing_does_not_keep_the_server_from_starting(tmp_path: Path, closing: str) -> None:
-    shell = ["/bin/sh", "-c", f"exec {' '.join(COMMAND)} --stdio --show-config {closing}"]
+    shell = ["/bin/sh", "-c", f"exec {shlex.join(COMMAND)} --stdio --show-config {closing}"]
     done = run(tmp_path, stdin=PING, command=shell)
     assert (done.returncode, done.stdout) == (0, PONG)
 

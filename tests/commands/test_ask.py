@@ -323,7 +323,7 @@ async def test_a_secret_that_was_masked_is_told(api: FakeApi, command: Command) 
 @pytest.mark.parametrize("feed", ["cat questions |", ""])
 def test_a_loop_over_questions_asks_every_one(tmp_path: Path, feed: str) -> None:
     (tmp_path / "questions").write_text("one\ntwo\n\nthree\n", encoding="utf-8")
-    loop = f'{feed} while read q; do {" ".join(COMMAND)} ask "$q"; done {"" if feed else "< questions"}'
+    loop = f'{feed} while read q; do {shlex.join(COMMAND)} ask "$q"; done {"" if feed else "< questions"}'
     done = run(tmp_path, command=["/bin/sh", "-c", loop], OPENAI_API_KEY="${X}")  # which none of them can use
     assert done.stderr.count("OPENAI_API_KEY holds an unexpanded placeholder") == 3
 

@@ -1125,7 +1125,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(root: Path, tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a device that is always full")
 def test_an_output_that_takes_nothing_is_a_failure(root: Path, tmp_path: Path) -> None:
-    shell = f"exec {sys.executable} -m responses_mcp manuals read guide logs.md"
+    shell = f"exec {shlex.join(COMMAND)} manuals read guide logs.md"
     for redirection in (">/dev/full", ">&-"):
         done = subprocess.run(
             ["/bin/sh", "-c", f"{shell} {redirection}"],

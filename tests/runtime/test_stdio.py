@@ -1,9 +1,12 @@
 """The process on its real descriptors: every kind of stdin, and a clean wire."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -83,7 +86,7 @@ def test_descriptors_closed_at_the_start_end_the_process_with_a_word_or_are_done
     tmp_path: Path, closed: tuple[int, ...]
 ) -> None:
     closing = " ".join(f"{number}{'<' if number == 0 else '>'}&-" for number in closed)
-    done = run(tmp_path, stdin=HANDSHAKE, command=["/bin/sh", "-c", f"exec {' '.join(COMMAND)} --stdio {closing}"])
+    done = run(tmp_path, stdin=HANDSHAKE, command=["/bin/sh", "-c", f"exec {shlex.join(COMMAND)} --stdio {closing}"])
     assert "Traceback" not in done.stderr
     if closed == (2,):
         assert done.returncode == 0
@@ -124,9 +127,13 @@ async def test_stray_prints_and_children_cannot_touch_the_wire(tmp_path: Path) -
 @pytest.mark.rule("spec 2.1")
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "cp932"}])
 async def test_text_is_utf_8_whatever_the_locale(tmp_path: Path, locale: dict[str, str]) -> None:
-    async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url, **locale)) as server:
-        with trio.fail_after(WAIT):
-            answer = await server.client.call("answer", {"query": "今日の天気は？ ☔ 𠮷"})
+    async with open_fake_api() as api:
+        env = environment(tmp_path, api.base_url, **locale)
+        # The link of an editable installation is read in the encoding of the locale, which has no word for every path.
+        env["PYTHONPATH"] += os.pathsep + sysconfig.get_path("purelib")
+        async with server_process(env, command=[sys.executable, "-S", *COMMAND[1:]]) as server:
+            with trio.fail_after(WAIT):
+                answer = await server.client.call("answer", {"query": "今日の天気は？ ☔ 𠮷"})
     assert "今日の天気は？ ☔ 𠮷" in answer["result"]["structuredContent"]["answer"]
     assert api.requests[0].json is not None
     assert api.requests[0].json["input"].startswith("今日の天気は？ ☔ 𠮷\n\n[Hints] today=")
