@@ -4,20 +4,27 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
 import pytest
 import trio
+from trio.testing import MockClock
 
-from responses_mcp.research.service import open_research
+from responses_mcp import cli
+from responses_mcp.commands import research
+from responses_mcp.research.service import Research, open_research
 from responses_mcp.settings import load_settings
-from responses_mcp.testing import Error, FakeApi, Faults, Hang, RecordedRequest, Reply, as_stream
-from responses_mcp.testing.stored_responses import thoughtful_echo
+from responses_mcp.settings.model import Settings
+from responses_mcp.testing import Error, FakeApi, Faults, Hang, as_stream, bodies
 from tests.commands.online import KEY, WAIT, Command, api, command, output
-from tests.processes import COMMAND, MAIN, environment, python
+from tests.processes import COMMAND, environment
+from tests.research.upstream import Upstream, researching, slow
 
 __all__ = ["api", "command"]
 
@@ -140,62 +147,36 @@ async def test_no_runs_are_an_empty_list(api: FakeApi, command: Command) -> None
 
 
 async def test_a_list_tells_how_runs_have_ended_that_nobody_followed(api: FakeApi, command: Command) -> None:
-    api.stored.interval = 0.2
+    api.stored.interval = 30.0
     settings = load_settings({**os.environ, "RESEARCH_ON_EXIT": "keep"}, toolsets="answer,research").settings
     async with open_research(settings) as research:
         run = await research.start("Why?")
         assert await research.wait_for_id(run, WAIT)
-    await trio.sleep(3)
+    for response in api.stored.responses.values():
+        response.interval = 0.0
     code, out, err = await command("research", "list", "--json")
     assert (code, err) == (0, "")
     assert [(each["run_id"], each["status"]) for each in json.loads(out)["runs"]] == [(run, "completed")]
 
 
-# Real processes
-
-
-async def started(
-    api: FakeApi, home: Path, *arguments: str, program: Sequence[str] = COMMAND, **more: str
-) -> trio.Process:
-    return await trio.lowlevel.open_process(
-        [*program, "research", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**environment(home, api.base_url, OPENAI_API_KEY=KEY), "NO_PROXY": "127.0.0.1", **more},
-    )
-
-
-async def rest_of(process: trio.Process) -> str:
-    assert process.stdout is not None
-    data = b""
-    async for chunk in process.stdout:
-        data += chunk
-    await process.wait()
-    return data.decode()
-
-
-async def interrupted(process: trio.Process) -> str:
-    """Press Ctrl-C, and return what has been said when another may follow."""
-    process.send_signal(signal.SIGINT)
-    assert process.stdout is not None
-    said = b""
-    while b"Press Ctrl-C again" not in said:
-        said += await process.stdout.receive_some()
-    return said.decode()
+# Ctrl-C
 
 
 @POSIX
 async def test_an_interrupt_leaves_the_run_and_prints_its_id_with_which_its_answer_is_had(
     api: FakeApi, command: Command, tmp_path: Path
 ) -> None:
+    api.stored.interval = 30.0
+    env = {**environment(tmp_path, api.base_url, OPENAI_API_KEY=KEY), "NO_PROXY": "127.0.0.1"}
     with trio.fail_after(WAIT):
-        api.stored.interval = 30.0
-        process = await started(api, tmp_path, "Why?")
+        process = await trio.lowlevel.open_process(
+            [*COMMAND, "research", "Why?"], stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=env
+        )
         await api.wait_requests(1)
         process.send_signal(signal.SIGINT)
-        said = await rest_of(process)
-        assert process.returncode == 130
+        assert process.stdout is not None
+        said = b"".join([data async for data in process.stdout]).decode()
+        assert await process.wait() == 130
         (run_id,) = set(RUN.findall(said))
         (response,) = api.stored.responses.values()
         assert (response.cancels, response.cancelled) == (0, None)
@@ -204,148 +185,144 @@ async def test_an_interrupt_leaves_the_run_and_prints_its_id_with_which_its_answ
         assert [request.method for request in api.requests].count("POST") == 1
 
 
-@POSIX
-async def test_a_second_interrupt_cancels_the_run(api: FakeApi, tmp_path: Path) -> None:
-    with trio.fail_after(WAIT):
-        api.stored.interval = 30.0
-        process = await started(api, tmp_path, "Why?")
-        await api.wait_requests(1)
-        await interrupted(process)
-        process.send_signal(signal.SIGINT)
-        assert "The run was cancelled." in await rest_of(process)
-        assert process.returncode == 1
-        (response,) = api.stored.responses.values()
-        assert response.cancelled is not None
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+    seconds: float  # in the command's time, until all was left that it had opened
+
+
+@dataclass
+class Keyboard:
+    """Runs the command in virtual time, with an API without sockets, and presses Ctrl-C in it."""
+
+    upstream: Upstream
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str, at: Sequence[float] = (), leaving: str = "") -> Done:
+        """Press Ctrl-C at these seconds, or as research is left, `within` its block or `behind` it."""
+        ends: list[float] = []
+
+        async def press() -> None:
+            for moment in at:
+                await trio.sleep_until(moment)
+                signal.raise_signal(signal.SIGINT)
+
+        @asynccontextmanager
+        async def opened(settings: Settings) -> AsyncGenerator[Research]:
+            try:
+                async with researching(self.upstream, self.folder, settings=settings) as found:
+                    trio.lowlevel.spawn_system_task(press)
+                    yield found
+                    if leaving == "within":
+                        signal.raise_signal(signal.SIGINT)
+            finally:
+                ends.append(trio.current_time())
+            if leaving == "behind":
+                signal.raise_signal(signal.SIGINT)
+
+        with self.monkeypatch.context() as patched:
+            patched.setattr(research, "open_research", opened)
+            patched.setattr(trio, "run", partial(trio.run, clock=MockClock(autojump_threshold=0)))
+            code = cli.run(["research", *arguments])
+        shown = self.capsys.readouterr()
+        return Done(code, shown.out, shown.err, *ends)
+
+
+@pytest.fixture
+def keyboard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Keyboard:
+    for name, value in (("OPENAI_API_KEY", KEY), ("RESEARCH_STATE_DIR", str(tmp_path))):
+        monkeypatch.setenv(name, value)
+    return Keyboard(slow(interval=30.0), tmp_path, monkeypatch, capsys)
 
 
 @POSIX
-@pytest.mark.parametrize("times", [1, 2])
-async def test_an_interrupt_before_the_id_has_come_says_what_may_be_lost(
-    api: FakeApi, command: Command, times: int, tmp_path: Path
+def test_a_second_interrupt_cancels_the_run(keyboard: Keyboard) -> None:
+    done = keyboard.run("Why?", at=[2, 3])
+    assert (done.code, done.out) == (1, "")
+    assert "Press Ctrl-C again to cancel it." in done.err
+    assert "The run was cancelled." in done.err
+    (response,) = keyboard.upstream.stored.responses.values()
+    assert response.cancelled is not None
+
+
+@POSIX
+@pytest.mark.parametrize(("at", "code"), [([1], 130), ([1, 2], 1)])
+def test_an_interrupt_before_the_id_has_come_says_what_may_be_lost(
+    keyboard: Keyboard, at: list[float], code: int
 ) -> None:
-    with trio.fail_after(WAIT):
-        api.script(Hang())
-        process = await started(api, tmp_path, "Why?")
-        await api.wait_requests(1)
-        said = await interrupted(process)
-        if times == 2:
-            process.send_signal(signal.SIGINT)
-        rest = said.partition("again")[2] + await rest_of(process)
-        assert "goes on without" not in rest
-        assert "may cost something" in rest
-        assert process.returncode == (130 if times == 1 else 1)
-        assert len(api.requests) == 1
+    keyboard.upstream.script = [Hang()]
+    done = keyboard.run("Why?", at=at)
+    assert done.code == code
+    assert "goes on without" not in done.err
+    assert "may cost something" in done.err
+    assert keyboard.upstream.kinds == ["ask"]
 
 
 @POSIX
 @pytest.mark.parametrize("store", ["true", "false"])
-async def test_an_interrupt_while_the_api_lets_nothing_through_says_that_it_costs_nothing(
-    api: FakeApi, store: str, tmp_path: Path
+def test_an_interrupt_while_the_api_lets_nothing_through_says_that_it_costs_nothing(
+    keyboard: Keyboard, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
-    with trio.fail_after(WAIT):
-        api.script(Error(429, headers={"retry-after": "50"}))
-        process = await started(api, tmp_path, "Why?", RESEARCH_STORE=store)
-        await api.wait_requests(1)
-        process.send_signal(signal.SIGINT)
-        assert "ends with this command, and costs nothing" in await rest_of(process)
-        assert process.returncode == 130
-        assert len(api.requests) == 1
+    monkeypatch.setenv("RESEARCH_STORE", store)
+    keyboard.upstream.script = [Error(429, headers={"retry-after": "50"})]
+    done = keyboard.run("Why?", at=[2])
+    assert "ends with this command, and costs nothing" in done.err
+    assert done.code == 130
+    assert keyboard.upstream.kinds == ["ask"]
 
 
 @POSIX
-async def test_an_answer_that_comes_as_the_run_is_left_is_printed_and_not_thrown_away(
-    api: FakeApi, tmp_path: Path
+def test_an_answer_that_comes_as_the_run_is_left_is_printed_and_not_thrown_away(
+    keyboard: Keyboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said_it = trio.Event()
-
-    async def in_the_end(request: RecordedRequest) -> Reply:
-        await said_it.wait()
-        return as_stream(thoughtful_echo(request.json))
-
-    with trio.fail_after(WAIT):
-        api.script(in_the_end)
-        process = await started(api, tmp_path, "Why?", RESEARCH_STORE="false")
-        await api.wait_requests(1)
-        assert "it ends with this command" in await interrupted(process)
-        said_it.set()
-        began = trio.current_time()
-        rest = await rest_of(process)
-        assert rest.startswith("The answer to: Why?")
-        assert process.returncode == 0
-        assert trio.current_time() - began < 2.5  # of the 3 s in which another Ctrl-C would cancel it
-
-
-# An interrupt that comes as research is left: first within its block, then behind it.
-INTERRUPTED_AS_IT_IS_LEFT = """
-import signal
-from contextlib import asynccontextmanager
-from responses_mcp.commands import research
-
-@asynccontextmanager
-async def leaving(settings, opened=research.open_research):
-    async with opened(settings) as found:
-        yield found
-        {}
-    {}
-
-research.open_research = leaving
-"""
-INTERRUPTED_AS_IT_IS_PRINTED = """
-import signal
-from responses_mcp.commands import research
-research.say_text = lambda _: signal.raise_signal(signal.SIGINT)
-"""
+    monkeypatch.setenv("RESEARCH_STORE", "false")
+    keyboard.upstream.script = [replace(as_stream(bodies.searched()), latency=3.0)]
+    done = keyboard.run("Why?", at=[2])
+    assert "it ends with this command" in done.err
+    assert "\nSources:\n- https://peps.python.org/" in done.out
+    assert (done.code, done.seconds) == (0, 3.0)  # at once, not when no other Ctrl-C has come
 
 
 @POSIX
-@pytest.mark.parametrize(
-    "where", [("signal.raise_signal(signal.SIGINT)", ""), ("", "signal.raise_signal(signal.SIGINT)")]
-)
-async def test_an_interrupt_between_the_end_of_the_run_and_its_answer_loses_nothing(
-    api: FakeApi, where: tuple[str, str], tmp_path: Path
-) -> None:
-    with trio.fail_after(WAIT):
-        process = await started(api, tmp_path, "Why?", program=python(INTERRUPTED_AS_IT_IS_LEFT.format(*where) + MAIN))
-        assert (await rest_of(process)).startswith("The answer to: Why?")
-        assert process.returncode == 0
+@pytest.mark.parametrize("leaving", ["within", "behind"])
+def test_an_interrupt_between_the_end_of_the_run_and_its_answer_loses_nothing(keyboard: Keyboard, leaving: str) -> None:
+    done = keyboard.run("Why?", leaving=leaving)
+    assert (done.code, done.out.partition(" (")[0]) == (0, "The answer to: Why?")
 
 
 @POSIX
-async def test_an_interrupt_of_the_printing_says_how_to_have_the_answer(
-    api: FakeApi, command: Command, tmp_path: Path
+def test_an_interrupt_of_the_printing_says_how_to_have_the_answer(
+    keyboard: Keyboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with trio.fail_after(WAIT):
-        process = await started(api, tmp_path, "Why?", program=python(INTERRUPTED_AS_IT_IS_PRINTED + MAIN))
-        said = await rest_of(process)
-        assert process.returncode == 130
-        (run_id,) = RUN.findall(said)
-        assert output(await command("research", "show", run_id)).startswith("The answer to: Why?")
+    with monkeypatch.context() as patched:
+        patched.setattr(research, "say_text", lambda _: signal.raise_signal(signal.SIGINT))
+        done = keyboard.run("Why?")
+    assert done.code == 130
+    (run_id,) = RUN.findall(done.err)
+    (response,) = keyboard.upstream.stored.responses.values()
+    response.interval = 0.0  # it has ended, although the next command's time begins anew
+    assert keyboard.run("show", run_id).out.startswith("The answer to: Why?")
 
 
 @POSIX
-async def test_a_run_that_the_api_does_not_keep_ends_with_the_command_and_no_id_is_waited_for(
-    api: FakeApi, tmp_path: Path
+def test_a_run_that_the_api_does_not_keep_ends_with_the_command_and_no_id_is_waited_for(
+    keyboard: Keyboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with trio.fail_after(WAIT):
-        api.script(Hang())
-        process = await started(api, tmp_path, "Why?", RESEARCH_STORE="false")
-        await api.wait_requests(1)
-        await interrupted(process)
-        assert "The run ended with this command" in await rest_of(process)
-        assert process.returncode == 130
+    monkeypatch.setenv("RESEARCH_STORE", "false")
+    keyboard.upstream.script = [Hang()]
+    done = keyboard.run("Why?", at=[2])
+    assert "The run ended with this command" in done.err
+    assert (done.code, done.seconds) == (130, 5.0)  # the time for second thoughts
 
 
 @POSIX
-async def test_a_third_interrupt_leaves_the_cancel_to_go_on_and_says_how_to_look(api: FakeApi, tmp_path: Path) -> None:
-    with trio.fail_after(WAIT):
-        api.stored.interval = 60.0
-        api.stored.faults = Faults(cancels_lost=1000)
-        process = await started(api, tmp_path, "Why?")
-        await api.wait_requests(1)
-        await interrupted(process)
-        process.send_signal(signal.SIGINT)
-        await api.wait_requests(2)  # the cancel
-        process.send_signal(signal.SIGINT)
-        said = await rest_of(process)
-        assert re.search(r"has not confirmed the cancel yet; .* research show run_[0-9a-f]{16}", said)
-        assert process.returncode == 130
+def test_a_third_interrupt_leaves_the_cancel_to_go_on_and_says_how_to_look(keyboard: Keyboard) -> None:
+    keyboard.upstream.stored.faults = Faults(cancels_lost=1000)
+    done = keyboard.run("Why?", at=[2, 3, 4])
+    assert keyboard.upstream.of("cancel")[0].at == 3
+    assert re.search(r"has not confirmed the cancel yet; .* research show run_[0-9a-f]{16}", done.err)
+    assert done.code == 130
