@@ -546,6 +546,18 @@ HOSTILE: list[tuple[str, Any]] = [
 ]
 
 
+def spoilt(folder: Path, written: str, values: list[tuple[str, Any]]) -> list[str]:
+    """Put in place of the only run one for each column with a value, otherwise as that was; return their ids."""
+    names = ", ".join(name for _, name, *_ in in_file(folder, "PRAGMA table_info(run)") if name != "id")
+    [(sound,)] = in_file(folder, "SELECT id FROM run")
+    ids = [f"run_{number:016x}" for number, _ in enumerate(values)]
+    for each, (column, value) in zip(ids, values, strict=True):
+        in_file(folder, f"INSERT INTO run (id, {names}) SELECT ?, {names} FROM run WHERE id = ?", each, sound)
+        in_file(folder, f"UPDATE run SET {column} = {written} WHERE id = ?", value, each)
+    in_file(folder, "DELETE FROM run WHERE id = ?", sound)
+    return ids
+
+
 @pytest.mark.parametrize("state", ["following", "catching up", "polling", "cancelling"])
 async def test_a_row_of_a_run_under_way_without_an_id_may_have_been_paid_for(
     autojump_clock: MockClock, state: str, tmp_path: Path
@@ -594,37 +606,32 @@ async def test_a_row_that_others_have_spoilt_costs_nobody_the_answer(autojump_cl
 
 
 @pytest.mark.parametrize("running", [True, False])
-@pytest.mark.parametrize(("column", "value"), HOSTILE)
-async def test_a_row_that_is_not_ours_is_not_there_and_in_nobodys_way(
-    autojump_clock: MockClock, column: str, value: Any, running: bool, tmp_path: Path
+async def test_rows_that_are_not_ours_are_not_there_and_in_nobodys_way(
+    autojump_clock: MockClock, running: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
-        bad = await research.start("why?")
-        await ended(research, bad)
+        await ended(research, await research.start("why?"))
     if running:
         in_file(tmp_path, "UPDATE run SET status = NULL, state = 'following', ended = NULL, owner = NULL")
-    in_file(tmp_path, f"UPDATE run SET {column} = ?", value)
+    bad = spoilt(tmp_path, "?", HOSTILE)
     async with researching(upstream, tmp_path) as research:
         good = await research.start("how?")
         assert (await ended(research, good)).status == "completed"
         assert [run["run_id"] for run in await research.list()] == [good]
         json.dumps(list(await research.list()), allow_nan=False)
-        with pytest.raises(BadArgument, match="no run with that id"):
-            await research.result(bad)
+        for each in bad:
+            with pytest.raises(BadArgument, match="no run with that id"):
+                await research.result(each)
         await trio.sleep(100)  # somebody looks for what has no owner, again and again
 
 
-@pytest.mark.parametrize(
-    "column", ["id", "question", "reason", "owner", "model", "usage", "state", "status", "account"]
-)
-async def test_a_row_with_text_that_is_no_utf_8_is_in_nobodys_way(
-    autojump_clock: MockClock, column: str, tmp_path: Path
-) -> None:
+async def test_rows_with_text_that_is_no_utf_8_are_in_nobodys_way(autojump_clock: MockClock, tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         await ended(research, await research.start("why?"))
-    in_file(tmp_path, f"UPDATE run SET {column} = CAST(? AS TEXT)", b"\xff\xfe")
+    columns = ("question", "reason", "owner", "model", "usage", "state", "status", "account", "id")
+    spoilt(tmp_path, "CAST(? AS TEXT)", [(column, b"\xff\xfe") for column in columns])
     async with researching(upstream, tmp_path) as research:
         good = await research.start("how?")
         assert (await ended(research, good)).status == "completed"
