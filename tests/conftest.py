@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.profiles import PROFILE
 from tests.wine import ARTEFACTS
 
 # A shell that runs the tests in the background, or `nohup`, has them ignored, which processes started by tests inherit;
@@ -22,9 +23,17 @@ for _name, _usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.
 if importlib.util.find_spec("hypothesis") is not None:  # the smoke tests do without
     from hypothesis import HealthCheck, settings
 
-    # How long an example takes says how busy the machine is; where CI is set, Hypothesis does the same.
-    settings.register_profile("busy", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("busy")
+    settings.register_profile(
+        "ours",
+        settings(),
+        max_examples=PROFILE.examples,
+        derandomize=PROFILE.same_examples,
+        database=None,
+        print_blob=True,  # what a failure is repeated with
+        deadline=None,  # how long an example takes says how busy the machine is
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+    settings.load_profile("ours")
 
 
 UNDER_WINE = bool(os.environ.get("UNDER_WINE"))

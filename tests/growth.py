@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import AnyStr, Generic
 
+from tests.profiles import PROFILE
+
 SIZES = (16, 24, 32, 48, 64, 256, 1024, 4096, 2**14, 2**16, 2**18, 2**20)  # what doubles with a letter is seen too
 FLOOR = 0.03 if sys.platform == "win32" else 0.00125  # seconds; less says nothing: clocks tick
 ROUND = 0.015  # seconds for the texts of one length; the slowest goes on, and as many more as there is time for
@@ -39,10 +41,13 @@ def superlinear(
     longest: int = SIZES[-1],
     power: float = 1.5,  # between what is linear and what is quadratic
 ) -> str | None:
-    """Return in words on which of `texts` the work grows faster than the text; None if on none of them."""
+    """Return in words on which of `texts` the work grows faster than the text; None if on none of them.
+
+    No text is longer than the profile of the tests allows.
+    """
     left = dict.fromkeys(texts, 0.0)
     earlier = 0
-    for size in (size for size in SIZES if shortest <= size <= longest):
+    for size in (size for size in SIZES if shortest <= size <= min(longest, PROFILE.longest)):
         limit = (size / earlier) ** power if earlier else float("inf")
         for text, before in left.items():
             left[text] = seconds(work, text.of(size))

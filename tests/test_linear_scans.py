@@ -60,7 +60,7 @@ pytestmark = pytest.mark.once
 
 TODAY = "2026-11-22"
 SECRETS = Redactor(["canary-secret", "a" * 1000, "Bearer aaaaaaaaaaaa"])
-WAIT = 5.0  # seconds; reading the answers below took longer than anybody waits
+WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
 HEADS = ("", "Sources:\n- x", '{"url": "', "```\n", "---\ntitle: ", "Content-Length: ")
 REPEATED = (
@@ -263,8 +263,8 @@ def test_many_citations_of_the_same_words_are_read_in_time_in_proportion_to_the_
 def test_a_file_of_a_client_is_changed_in_time_in_proportion_to_its_text(
     texts: list[Hostile[str]], merge: Callable[[str], object]
 ) -> None:
-    shortest, longest = (256, 2**18) if len(texts) > 1 else (2**18, 2**20)
-    assert superlinear(patient(merge), texts, shortest=shortest, longest=longest) is None
+    longest = 2**18 if len(texts) > 1 else 2**20
+    assert superlinear(patient(merge), texts, shortest=256, longest=longest) is None
 
 
 def test_a_word_of_a_question_that_repeats_itself_is_found_in_time_in_proportion_to_the_text() -> None:

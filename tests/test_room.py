@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import trio
 import trio.testing
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.room import Room
@@ -106,7 +106,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(STEPS, st.booleans()), max_size=40))
 def test_whoever_is_first_comes_in_as_soon_as_there_is_room_and_nobody_before(
     steps: list[tuple[tuple[str, int], bool]],

@@ -4,7 +4,7 @@ import sys
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.commands.asking import for_reading
@@ -62,7 +62,6 @@ def test_what_is_known_is_there_before_the_end_and_the_sources_are_not(monkeypat
     assert "b.jp" not in screen.text
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.lists(st.integers(0, 500)))
 def test_code_tables_and_words_of_japanese_stay_as_they_are_wherever_the_text_was_cut(cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -4,7 +4,7 @@ import json
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool
@@ -516,7 +516,6 @@ STEP = st.one_of(LEGAL, ODD, st.tuples(st.just("finish"), st.integers(0, 5)), st
 
 
 @pytest.mark.rule("P2")
-@settings(max_examples=300)
 @given(st.lists(STEP, max_size=40))
 def test_any_script_gets_at_most_one_answer_a_request_and_none_after_a_cancel(steps: list) -> None:
     session = make()

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from responses_mcp.settings import EFFORTS, VERBOSITIES, LoadedSettings, load_settings, show_config
@@ -13,8 +13,6 @@ from responses_mcp.settings.setting import TOOLSETS, value_of
 
 NAMES = [setting.env for setting in SETTINGS if setting.env]
 VARIABLES = [*NAMES, "OPENAI_API_KEY", "REQUERY_ATTEMPTS", "A_NAME", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME"]
-QUIET = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-
 words = [
     "1",
     "0",
@@ -105,7 +103,6 @@ def check(loaded: LoadedSettings) -> None:
 
 
 @given(environ=environs, debug=st.one_of(st.none(), st.booleans(), texts), toolsets=st.one_of(st.none(), texts))
-@QUIET
 def test_any_environment_and_command_line_load(
     tmp_path: Path, environ: dict[str, str], debug: bool | str | None, toolsets: str | None
 ) -> None:
@@ -123,7 +120,6 @@ def test_any_home_loads(home: str) -> None:
 @example(yaml="? &a [*a]\n: b", environ={})
 @example(yaml='"\\ud800": 1\n"\\ud800": 1', environ={})
 @example(yaml="openai: {headers_env: {[a]: b, <<: {c: A_NAME}}}", environ={"A_NAME": "\udcff"})
-@QUIET
 def test_any_yaml_file_loads(tmp_path: Path, yaml: str | bytes, environ: dict[str, str]) -> None:
     path = tmp_path / "config.yaml"
     path.write_bytes(yaml if isinstance(yaml, bytes) else yaml.encode("utf-8", "surrogatepass"))
@@ -131,13 +127,11 @@ def test_any_yaml_file_loads(tmp_path: Path, yaml: str | bytes, environ: dict[st
 
 
 @given(path=st.text(max_size=30))
-@QUIET
 def test_any_path_of_a_file_loads(tmp_path: Path, path: str) -> None:
     check(load_settings({}, config_path=f"{tmp_path}/{path}", home=tmp_path, windows=False))
 
 
 @given(content=st.binary(max_size=50), merge=st.sampled_from(["replace", "prepend", "append", "x"]), path=texts)
-@QUIET
 def test_any_policy_file_loads(tmp_path: Path, content: bytes, merge: str, path: str) -> None:
     (tmp_path / "p.md").write_bytes(content)
     config = tmp_path / "config.yaml"

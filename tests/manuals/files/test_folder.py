@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
@@ -367,7 +367,6 @@ def test_no_descriptor_stays_open(root: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
 @given(st.text(max_size=20) | st.lists(
     st.sampled_from(["..", ".", "", "docs", "ja", "a.md", "out", "outside", "secret.md", "CON", "C:", "\0", "~", " "]),
     max_size=5,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
@@ -175,10 +175,6 @@ def test_a_row_of_json_is_looked_for_from_its_line_on(tmp_path: Path) -> None:
     assert look(tmp_path, text, {"pump": 1}, line=10**6, path="a.json") is None
 
 
-SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@SHARED
 @given(
     st.lists(st.sampled_from(["a ", "é", "ﾎﾞ", "㌔", "\n", "か\u3099", "ー", "\\u8a2d", "\\ud83d\\ude00", "😀", "x" * 300]), max_size=80),
     st.sampled_from(["歯車", "impeller"]),

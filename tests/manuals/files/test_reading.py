@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
@@ -21,8 +21,6 @@ from responses_mcp.manuals.files.texts import encoding_of
 from responses_mcp.manuals.requests import ReadRequest, ScanRequest
 from tests.manuals.files.test_texts import AWKWARD, text_of
 from tests.manuals.indexed import after
-
-SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=120)
 
 
 @pytest.fixture
@@ -88,7 +86,6 @@ def test_a_page_has_all_that_the_contract_names(root: Path) -> None:
 
 
 @pytest.mark.rule("M7.7")
-@SHARED
 @given(AWKWARD | st.text().map(str.encode), st.integers(1, 20), st.integers(0, 1000))
 def test_pages_join_to_the_file_from_any_place_on(
     root: Path, small_pieces: None, data: bytes, most: int, start: int
@@ -110,7 +107,6 @@ def test_pages_join_to_the_file_from_any_place_on(
     assert joined == text
 
 
-@SHARED
 @given(AWKWARD | st.lists(st.sampled_from([b"\n", b"a" * 9, b"\r\n"]), max_size=12).map(b"".join))
 def test_a_line_begins_where_the_text_says(root: Path, small_pieces: None, data: bytes) -> None:
     folder, listed = put(root, data), text_of(data, encoding_of(BytesIO(data), unchecked)).split("\n")
@@ -406,7 +402,6 @@ MARKDOWN = st.lists(
 )
 
 
-@SHARED
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]), st.integers(1, 60))
 def test_every_section_is_what_its_lines_say_and_reading_on_gives_all_the_rest(
     root: Path, small_pieces: None, written: list[str], line_end: str, most: int

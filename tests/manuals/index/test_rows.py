@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
@@ -65,10 +65,6 @@ def longest(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return lambda most: monkeypatch.setattr(module, "_LONGEST_BODY", most)
 
 
-SHARED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@SHARED
 @given(st.text("aé設😀\n \\u{}0", max_size=60), st.integers(1, 7), st.integers(2, 9))
 def test_json_is_the_same_in_whatever_pieces_it_is_read(longest, text, piece, most) -> None:
     longest(most)
@@ -78,7 +74,6 @@ def test_json_is_the_same_in_whatever_pieces_it_is_read(longest, text, piece, mo
     assert all(row.body.encode() is not None and len(row.body) <= 18 * most for row in found)
 
 
-@SHARED
 @given(st.text("ab \n", max_size=200), st.integers(1, 20))
 def test_rows_have_all_the_text_and_tell_the_line_they_begin_on(longest, text, most) -> None:
     longest(most)

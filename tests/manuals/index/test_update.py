@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals.cancellation import OutOfTime, unchecked
@@ -105,7 +105,6 @@ ROUNDS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(rounds=ROUNDS, versions=st.booleans())
 def test_an_index_kept_up_to_date_is_as_one_made_anew(
     rounds: list[tuple[list[Edit], int | None]], versions: bool

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.manuals import KINDS
@@ -484,7 +484,6 @@ SHAPED = JSON | st.dictionaries(st.sampled_from(INNER), JSON, max_size=4)
 
 @every_tool
 @given(st.data())
-@settings(max_examples=60)
 def test_any_json_makes_a_request_or_a_refusal_that_names_a_field(tool: str, data: st.DataObject) -> None:
     names = st.sampled_from(NAMES[tool]) | st.text(max_size=10)
     changed = data.draw(st.dictionaries(names, SHAPED, max_size=3))

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.manuals.searched import MANY, found, manual, paths
@@ -151,7 +150,6 @@ def test_any_question_and_any_term_have_an_answer(query: str, term: str) -> None
 
 
 @given(st.text(max_size=30), st.lists(st.text(min_size=1, max_size=10), min_size=1, max_size=2), st.integers(1, 60))
-@hypothesis_settings(max_examples=60)
 def test_an_answer_is_consistent_whatever_is_asked(query: str, terms: list[str], most: int) -> None:
     payload = found(MIXED, query, *terms, max_candidates=most)
     applied, rows = payload["applied"], payload["candidates"]
