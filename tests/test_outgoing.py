@@ -7,7 +7,6 @@ import base64
 import json
 import random
 import string
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +34,7 @@ from responses_mcp.settings.model import (
 from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from responses_mcp.websearch import open_search
+from tests.growth import Hostile, superlinear
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 KEY = "canary-key-of-this-server-0123456789"
@@ -381,8 +381,8 @@ def test_no_ordinary_question_is_changed() -> None:
     assert masked == []
 
 
-def test_a_question_of_a_million_characters_takes_moments() -> None:
-    hostile = (
+def test_a_hostile_question_is_masked_in_time_in_proportion_to_its_length() -> None:
+    pieces = (
         "eyJ" * 9 + ".",
         "sk-",
         "-----BEGIN PRIVATE KEY-----",
@@ -398,10 +398,7 @@ def test_a_question_of_a_million_characters_takes_moments() -> None:
         "://a:" + "pass" * 49 + "!@b ",
         "://a:" + "$PASS" * 39 + "@b ",
     )
-    for piece in hostile:
-        began = time.process_time()
-        MASK.question(piece * (1_000_000 // len(piece)))
-        assert time.process_time() - began < 2, piece  # a square would be minutes
+    assert superlinear(MASK.question, [Hostile("", piece, "") for piece in pieces], shortest=1024) is None
 
 
 def test_a_refused_question_names_kinds_and_the_cure_and_never_the_text() -> None:

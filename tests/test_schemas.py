@@ -130,7 +130,7 @@ async def pinged(answer: dict[str, Any]) -> McpClient:
         nursery.start_soon(client.listen)
         await client.request("ping", id=1)
         await theirs.send_all(json.dumps({"jsonrpc": "2.0", "id": 1, "result": answer}).encode() + b"\n")
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await client.response(1)
         nursery.cancel_scope.cancel()
     return client

@@ -14,8 +14,8 @@ from responses_mcp.testing.client import McpClient
 from tests.hostile.upstream import Ledger
 from tests.hostile.upstream_modes import TRACE, Mode
 
-LONGER = 20.0  # seconds beyond its deadline, after which a call counts as stuck
-RELEASED = 1.0  # seconds until a connection that is not kept must be closed
+LONGER = 20.0  # seconds beyond its deadline, after which a call, or the end of a connection, counts as stuck
+SOON = 1.0  # seconds for what comes late
 _turns = count(1)
 
 
@@ -52,7 +52,7 @@ class Asker:
         outcome = Outcome(0, trio.current_time() - begun)
         if not re.match(mode.becomes, became, re.DOTALL):
             outcome.problems.append(f"became {became[:300]!r}")
-        await self._settle(mode)  # so that what comes late has come before the next question
+        await self._settle(mode, SOON)  # so that what comes late has come before the next question
         asked = self.ledger.asked[mode.name][before:]
         outcome.requests = len(asked)
         if outcome.requests > mode.requests:
@@ -65,15 +65,15 @@ class Asker:
                 outcome.problems.append(f"then {became[:300]!r}")
             elif self.ledger.asked[question][-1] != kept:
                 outcome.problems.append(f"then asked with {self.ledger.asked[question][-1]}")
-        if not await self._settle(mode):
+        if not await self._settle(mode, LONGER):
             outcome.problems.append("the connection is still open")
         if TRACE in json.dumps(self.client.heard):
             outcome.problems.append("the key came out")
         return outcome
 
-    async def _settle(self, mode: Mode) -> bool:
-        """Wait for the end of the mode's plays; those without an end go on until the client is gone."""
-        with trio.move_on_after(RELEASED):
+    async def _settle(self, mode: Mode, seconds: float) -> bool:
+        """Wait for the end of the mode's plays, and tell whether they have ended."""
+        with trio.move_on_after(seconds):
             await self.ledger.over(mode.name)
         return not self.ledger.playing[mode.name]
 

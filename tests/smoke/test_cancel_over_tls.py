@@ -18,7 +18,7 @@ from responses_mcp.testing import as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient
 from tests.processes import server_process
 from tests.responses_api.http.network import REMOTE, Stream, listening, pump, tls_front
-from tests.smoke.test_smoke import ANSWERS_IN, COMMAND, SHUTDOWN, bare_environment
+from tests.smoke.test_smoke import COMMAND, WAIT, bare_environment
 
 pytestmark = [pytest.mark.smoke, pytest.mark.rule("spec 17")]
 
@@ -102,7 +102,7 @@ async def test_a_cancelled_call_leaves_neither_socket_nor_process_nor_answer(
                 await is_under_way(server.client, call)
             assert (tunnel.opened, tunnel.hung_up) == (1, 0)
             await server.client.cancel(call, "user")
-            with trio.fail_after(ANSWERS_IN):
+            with trio.fail_after(WAIT):
                 await tunnel.news.wait()
                 assert (await server.client.ask("ping"))["result"] == {}
             # The window of the specification for a late answer, in real time since the process is real.
@@ -111,5 +111,5 @@ async def test_a_cancelled_call_leaves_neither_socket_nor_process_nor_answer(
                 pytest.fail("a cancelled call was answered")
             assert (tunnel.opened, tunnel.hung_up) == (1, 1)
             await server.client.end_input()
-            with trio.fail_after(SHUTDOWN):
+            with trio.fail_after(WAIT):
                 assert await server.process.wait() == 0
