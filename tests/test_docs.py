@@ -245,11 +245,6 @@ def test_every_environment_variable_that_a_page_names_is_read_by_somebody(name: 
     assert sorted({found for found in re.findall(pattern, text_of(name)) if found not in known}) == []
 
 
-def test_the_page_about_the_environment_names_every_variable_of_ours() -> None:
-    page = text_of("docs/reference/environment-setup.md")
-    assert sorted({setting.env for setting in SETTINGS if setting.env and f"`{setting.env}`" not in page}) == []
-
-
 @pytest.mark.rule("spec 16")
 @every_page
 def test_no_page_claims_a_version_other_than_that_of_the_package(name: str) -> None:
