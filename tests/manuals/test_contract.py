@@ -560,26 +560,6 @@ async def test_public_answers_are_compact_whatever_is_asked(here: Desk) -> None:
         assert len(page["items"]) == min(page["total"], 3)
 
 
-@pytest.mark.rule("M4.42")
-@pytest.mark.parametrize(
-    ("query", "terms", "status"),
-    [
-        ("things を網羅的に、全て参照してから", ["beta"], "required_effective"),
-        ("things", ["nowhere"], "required_none_matched"),
-        ("things", ["beta", "nowhere"], "term_dropped_or_weakened"),
-        ("nothing of it", ["nowhere"], "required_none_matched"),
-        ("solo", ["solo"], "required_effective"),
-    ],
-)
-async def test_next_actions_are_empty_whatever_became_of_the_search(
-    here: Desk, opened: Manuals, query: str, terms: list[str], status: str
-) -> None:
-    public = await here.call("manual_find", query=query, manual_id="book", required_terms=terms)
-    assert (public["status"], public["next_actions"]) == (status, [])
-    full = await find(opened, query, *terms)
-    assert full["next_actions"] == []
-
-
 # manual_read and manual_scan
 
 
@@ -594,20 +574,6 @@ async def test_every_hit_can_be_read(here: Desk) -> None:
                 assert (await here.call("manual_scan", manual_id=manual, path=hit["ref"]["path"]))["text"]
             else:
                 assert (await here.call("manual_read", ref=hit["ref"]))["text"]
-
-
-@pytest.mark.rule("M6.6")
-async def test_a_section_is_read_by_the_line_of_its_heading(here: Desk) -> None:
-
-    async def text(line: int | None) -> str:
-        ref = {"manual_id": "lore", "path": "sections.md", "start_line": line}
-        return str((await here.call("manual_read", ref=ref))["text"])
-
-    assert await text(3) == "# One\nfirst\n\n## Sub\nbelow\n"
-    assert await text(6) == "## Sub\nbelow\n"
-    assert (await text(9)).startswith("# Two\nsecond\nand more")
-    error = await here.fail("manual_read", ref={"manual_id": "lore", "path": "sections.md", "start_line": 4})
-    assert error["code"] == "not_found"
 
 
 @pytest.mark.rule("M6.7", "M6.9")
@@ -683,10 +649,3 @@ async def test_a_scan_begins_at_its_line_then_at_its_cursor_then_at_the_first_li
 ) -> None:
     page = await here.call("manual_scan", manual_id="lore", path="sections.md", **where)
     assert page["text"].startswith(begins)
-
-
-@pytest.mark.rule("M7.4")
-@pytest.mark.parametrize("where", [{"start_line": 1000}, {"cursor": {"start_line": 1000}}, {"start_line": 0}])
-async def test_a_scan_begins_within_the_file(here: Desk, where: dict[str, Any]) -> None:
-    error = await here.fail("manual_scan", manual_id="lore", path="sections.md", **where)
-    assert error["code"] == "invalid_parameter"

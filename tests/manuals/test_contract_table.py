@@ -23,7 +23,7 @@ def test_every_line_of_the_contract_has_its_number_in_order() -> None:
     assert rules("docs/manuals-contract.md") == numbers
 
 
-@pytest.mark.rule("M2.7", "M6.1")
+@pytest.mark.rule("M2.7", "M6.1", "M7.4")
 async def test_each_example_of_an_error_is_what_happens(tmp_path: Path) -> None:
     wide = fill(tmp_path) / "wide"
     wide.mkdir()

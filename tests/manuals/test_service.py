@@ -168,19 +168,6 @@ async def test_a_look_that_takes_long_is_good_for_longer_until_the_index_is_made
         assert await found(manuals, "number99") == ["99.md"]
 
 
-async def test_an_answer_has_its_trace_and_its_diagnostics(root) -> None:
-    async with opened(root) as manuals:
-        answer = await manuals.find(asked(include_claim_graph=True))
-        assert answer.keys() == {"trace_id", "applied", "summary", "next_actions", "claim_graph"}
-        graph = answer["claim_graph"]
-        for kind in ("claims", "evidences", "edges"):
-            page = manuals.hits(HitsRequest(answer["trace_id"], kind, 0, 1000))
-            assert page["items"] == graph[kind]
-        assert answer["summary"]["scanned_files"] == 30
-        for kind in ("candidates", "integrated_top", "gaps", "conflicts", "gate_runs", "fusion_debug", "unscanned"):
-            assert manuals.hits(HitsRequest(answer["trace_id"], kind))["kind"] == kind
-
-
 async def test_the_same_question_is_answered_from_the_cache_until_something_changes(root) -> None:
     async with opened(root) as manuals:
         modes = []

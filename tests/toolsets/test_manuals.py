@@ -297,17 +297,6 @@ async def modes(here: Desk, *lines: int | None, **more: Any) -> list[tuple[str, 
 
 
 @pytest.mark.rule("M6.7")
-async def test_the_same_section_asked_for_again_goes_on_after_it(toolset: ManualsToolset) -> None:
-    async with desk(Settings(), toolset=toolset) as here:
-        await here.call("manual_ls")
-        assert await modes(here, 4, 4, 4) == [
-            ("read", "## Setup\nfirst"),
-            ("scan_fallback", "## Use\nsecond"),
-            ("read", "## Setup\nfirst"),  # after the end of the file it is an ordinary read again
-        ]
-
-
-@pytest.mark.rule("M6.7")
 async def test_another_section_in_between_makes_it_an_ordinary_read(toolset: ManualsToolset) -> None:
     async with desk(Settings(), toolset=toolset) as here:
         await here.call("manual_ls")

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.manuals import KINDS
 from responses_mcp.manuals.cancellation import unchecked
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import HitsRequest
@@ -23,19 +22,6 @@ def show(
 ) -> dict[str, Any]:
     request = HitsRequest(trace_id=TRACE, kind=kind, offset=offset, limit=limit)
     return page(found, request, compact=compact)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("compact", [True, False])
-def test_every_kind_has_a_page_even_if_nothing_was_found(kind: str, compact: bool) -> None:
-    assert show(payload(), kind, compact=compact) == {
-        "trace_id": TRACE,
-        "kind": kind,
-        "offset": 0,
-        "limit": 50,
-        "total": 0,
-        "items": [],
-    }
 
 
 def test_a_kind_that_does_not_exist_is_refused() -> None:
@@ -96,13 +82,6 @@ def test_gap_and_unscanned_rows_have_the_fields_of_a_row() -> None:
     (unscanned,) = Unscanned("shop", [("a.md", "time_budget")], unchecked)[:]
     assert set(unscanned) == {"manual_id", *fields}
     assert (unscanned["reason"], unscanned["manual_id"], unscanned["path"]) == ("time_budget", "shop", "a.md")
-
-
-@pytest.mark.parametrize("kind", ["claims", "evidences", "edges"])
-def test_a_claim_graph_is_shown_in_parts_if_there_is_one(kind: str) -> None:
-    graph = {"claims": [1], "evidences": [2, 3], "edges": [4], "facets": [5]}
-    assert show(payload(claim_graph=graph), kind)["items"] == graph[kind]
-    assert show(payload(), kind)["items"] == []
 
 
 @pytest.mark.rule("M5.13")
