@@ -6,6 +6,7 @@ Versions of Python and dependencies live in pyproject.toml; this file reads them
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -98,19 +99,22 @@ PYTHONS = installed_pythons()
 
 @nox.session(python=PYTHONS, allow_parallel=True)
 def tests(session: nox.Session) -> None:
-    """Run the tests on every supported Python that is installed; with `nox -j 2`, two of them at a time."""
+    """Run the tests on every supported Python that is installed; with `nox -j 3`, three of them at a time."""
     session.install("-e", ".", *group("test"))
-    command = ["pytest"]
-    if not session.parallel:
-        session.run(*command, "-m", "not smoke", "-n", "auto", "--dist", "worksteal", *session.posargs)
-        return
-    # Each Python has a core to itself, where workers would only cost, and a folder: pytest tidies up what it shares.
-    others = PYTHONS and session.python != PYTHONS[0] and not session.posargs
-    chosen = "not smoke and not once" if others else "not smoke"
-    # The oldest has most to do; where the others gave it no way, it would end alone.
+    others = session.parallel and PYTHONS and session.python != PYTHONS[0] and not session.posargs
+    if not session.posargs:
+        session.log(f"All of it takes {how_long()}, for each Python.")
+    # The oldest has most to do, and takes all cores; the others, a process each, have them when it leaves them.
     way = ["nice"] if others and shutil.which("nice") else []
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        session.run(*way, *command, "-m", chosen, f"--basetemp={folder}", *session.posargs, external=bool(way))
+    chosen = ["-m", "not smoke and not once"] if others else ["-m", "not smoke", "-n", "auto", "--dist", "worksteal"]
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # pytest tidies up what several of it would share
+        session.run(*way, "pytest", *chosen, f"--basetemp={folder}", *session.posargs, external=bool(way))
+
+
+def how_long() -> str:
+    """Return how long the tests take, as the README says it."""
+    [said] = re.findall(r"about \d+ minutes on two cores", (ROOT / "README.md").read_text(encoding="utf-8"))
+    return said
 
 
 @nox.session(python=False)

@@ -47,11 +47,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if UNDER_WINE and inside.as_posix() in ARTEFACTS else None
 
 
-# Texts in, texts out, files of others, and hostile upstreams by the hundred: what they show says the same on every Python.
+# Texts in, texts out, files of others, runs in virtual time, and hostile upstreams by the hundred: what they show says the
+# same on every Python.
 ONCE = (
     *("hostile", "settings", "manuals/requests", "responses_api/response", "commands/clients", "test_outgoing.py"),
     *("commands/test_install.py", "commands/test_doctor.py", "commands/test_doctor_entries.py"),
-    *("manuals/index/test_spoilt_index.py", "manuals/search/test_families.py", "research/test_hostile_runs.py"),
+    *("manuals/index/test_spoilt_index.py", "manuals/search", "manuals/results", "toolsets/test_manual_search.py"),
+    *("research/test_hostile_runs.py", "research/test_runs.py", "research/test_leaving.py", "test_retries.py"),
+    *(
+        "responses_api/test_rate_limit.py",
+        "toolsets/test_echoed_secrets.py",
+        "test_sanitization.py",
+        "test_redaction.py",
+    ),
 )
 
 
