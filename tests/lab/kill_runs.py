@@ -9,14 +9,14 @@ may have been paid for and its id never came, or that it was never asked for.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,103 +24,60 @@ import trio
 
 from responses_mcp.research.runs_file import LEASE_SECONDS
 from responses_mcp.testing import FakeApi, open_fake_api
-from tests.processes import COMMAND, environment
+from responses_mcp.testing.client import McpClient
+from tests.processes import environment, server_process
 
 AT_ONCE = 2  # servers
 INTERVAL = 0.06  # seconds between two events of a response: a run takes about 1.2 s
 LATEST = 3.0  # seconds after its call at which a server is killed
 PATIENCE = 240.0  # seconds for the last server
-HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
 
 
-class Server:
-    """A real server, asked in lines."""
-
-    def __init__(self, process: trio.Process) -> None:
-        self.process = process
-        self.buffer = b""
-        self.number = 0
-
-    async def send(self, tool: str, arguments: dict[str, Any]) -> int:
-        assert self.process.stdin is not None
-        self.number += 1
-        params = {"name": tool, "arguments": arguments}
-        message = {"jsonrpc": "2.0", "id": self.number, "method": "tools/call", "params": params}
-        await self.process.stdin.send_all(json.dumps(message).encode() + b"\n")
-        return self.number
-
-    async def answer(self, number: int) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        while True:
-            line, end, rest = self.buffer.partition(b"\n")
-            if not end:
-                data = await self.process.stdout.receive_some()
-                if not data:
-                    raise EOFError(number)
-                self.buffer += data
-                continue
-            self.buffer = rest
-            message: dict[str, Any] = json.loads(line)
-            if message.get("id") == number:
-                return message
-
-    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        message = await self.answer(await self.send(tool, arguments))
-        result: dict[str, Any] = message["result"]
-        if result["isError"]:
-            return {"status": "refused", "error": result["content"][0]["text"]}
-        found: dict[str, Any] = result["structuredContent"]
-        return found
+@asynccontextmanager
+async def running(home: Path, api: FakeApi) -> AsyncGenerator[McpClient]:
+    """Start a server and kill it at the end of the block."""
+    env = environment(home, api.base_url, MCP_TOOLSETS="research", RESEARCH_KEEP_QUESTIONS="1", NO_PROXY="127.0.0.1")
+    async with server_process(env) as server:
+        yield server.client
+        server.process.kill()
 
 
-async def start(home: Path, api: FakeApi) -> Server:
-    process = await trio.lowlevel.open_process(
-        [*COMMAND, "--stdio"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(home, api.base_url, MCP_TOOLSETS="research", RESEARCH_KEEP_QUESTIONS="1", NO_PROXY="127.0.0.1"),
-    )
-    server = Server(process)
-    assert process.stdin is not None
-    await process.stdin.send_all(json.dumps(HELLO).encode() + b"\n")
-    await server.answer(0)
-    return server
+async def ask(client: McpClient, tool: str, **arguments: Any) -> dict[str, Any]:
+    """Call a tool and return its object, or that it was refused and why."""
+    result = (await client.call(tool, arguments))["result"]
+    client.heard.clear()
+    if result["isError"]:
+        return {"status": "refused", "error": result["content"][0]["text"]}
+    found: dict[str, Any] = result["structuredContent"]
+    return found
 
 
 async def one(number: int, home: Path, api: FakeApi, delay: float) -> None:
     """Let a server begin a run, and kill it after a while."""
-    server = await start(home, api)
-    try:
-        await server.call("research_list")  # which loads what a run needs, so that most kills meet one
-        await server.send("research", {"query": f"q{number}", "wait_seconds": 280})
+    async with running(home, api) as client:
+        await ask(client, "research_list")  # which loads what a run needs, so that most kills meet one
+        await client.start_call("research", {"query": f"q{number}", "wait_seconds": 280})
         await trio.sleep(delay)
-    finally:
-        server.process.kill()
-        with trio.CancelScope(shield=True):
-            await server.process.wait()
 
 
 async def finish(home: Path, api: FakeApi, times: int) -> Counter[str]:
     """Have all runs finished by one server, and return how they ended; what is wrong begins with WRONG."""
     ends: Counter[str] = Counter()
-    server = await start(home, api)
-    runs = {run["run_id"]: run["question"] for run in (await server.call("research_list", limit=100))["runs"]}
-    paid = Counter(response.request["input"].split()[0] for response in api.stored.responses.values())
-    for run_id, question in runs.items():
-        view = {"status": "running"}
-        with trio.move_on_after(PATIENCE):
-            while view["status"] == "running":
-                view = await server.call("research_result", run_id=run_id, wait_seconds=50)
-        ends[_judged(view, question, paid[question])] += 1
+    async with running(home, api) as client:
+        runs = {run["run_id"]: run["question"] for run in (await ask(client, "research_list", limit=100))["runs"]}
+        paid = Counter(response.request["input"].split()[0] for response in api.stored.responses.values())
+        for run_id, question in runs.items():
+            view = {"status": "running"}
+            with trio.move_on_after(PATIENCE):
+                while view["status"] == "running":
+                    view = await ask(client, "research_result", run_id=run_id, wait_seconds=50)
+            ends[_judged(view, question, paid[question])] += 1
     for marker, count in paid.items():
         if count > 1:
             ends[f"WRONG: {marker} was paid {count} times"] += 1
         if marker not in runs.values():
             ends[f"WRONG: {marker} was paid for and is not in the list"] += 1
     ends["no run was begun, and nothing asked"] = times - len(runs)
-    server.process.kill()
-    await server.process.wait()
     return +ends
 
 

@@ -18,7 +18,6 @@ import asyncio
 import gc
 import json
 import re
-import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -31,12 +30,11 @@ import trio
 from responses_mcp.testing import Sse, bodies, stream_events
 from tests.http_requests import Requests
 from tests.lab.bench.subjects import raise_file_limit
-from tests.processes import ROOT
+from tests.lab.child import PATIENCE, Child, open_child
 
 LARGE = 1_000_000  # bytes of a reply to `large`
 DELTAS = 300  # of the stream
 NO_STREAM = "no stream was asked for"
-PATIENCE = 30.0  # seconds for it to start
 
 QUESTION = re.compile(rb"bench (\d{1,5}|hang|large|json|stream) (\d{8})")
 STREAMED = re.compile(rb'"stream": ?true')
@@ -212,14 +210,10 @@ class Api:
 class Upstream:
     """A running upstream, as the measures see it. They bound the waits."""
 
-    def __init__(self, process: trio.Process) -> None:
-        self._process = process
+    def __init__(self, child: Child, base_url: str) -> None:
+        self._child = child
         self._serials = count(1)
-        self._heard = b""
-        self.base_url = ""
-
-    async def started(self) -> None:
-        self.base_url = await self._line()
+        self.base_url = base_url
 
     async def reset(self) -> None:
         """Count from nothing again; what hangs now is not counted any more."""
@@ -238,48 +232,22 @@ class Upstream:
         return await self._command("hung", least)
 
     async def _command(self, what: str, least: int) -> float:
-        assert self._process.stdin
         serial = str(next(self._serials))
-        await self._process.stdin.send_all(f"{serial} {what} {least}\n".encode())
+        await self._child.write(f"{serial} {what} {least}")
         while True:
             # Whoever gave up waiting may have left an answer behind.
-            answered, moment = (await self._line()).split()
+            answered, moment = (await self._child.line()).split()
             if answered == serial:
                 return float(moment)
-
-    async def _line(self) -> str:
-        assert self._process.stdout
-        while b"\n" not in self._heard:
-            data = await self._process.stdout.receive_some()
-            if not data:
-                raise EOFError("the upstream ended")
-            self._heard += data
-        line, _, self._heard = self._heard.partition(b"\n")
-        return line.decode()
 
 
 @asynccontextmanager
 async def open_upstream() -> AsyncGenerator[Upstream]:
     """Run an upstream of its own process; it is killed at the end of the block."""
-    process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "tests.lab.bench.upstream"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-    )
-    assert process.stdin
-    assert process.stdout
-    try:
-        upstream = Upstream(process)
+    async with open_child("tests.lab.bench.upstream") as child:
         with trio.fail_after(PATIENCE):
-            await upstream.started()
+            upstream = Upstream(child, await child.line())
         yield upstream
-    finally:
-        process.kill()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + 5):
-            await process.wait()
-        await trio.aclose_forcefully(process.stdin)
-        await trio.aclose_forcefully(process.stdout)
 
 
 def main() -> None:

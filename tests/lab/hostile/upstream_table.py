@@ -7,8 +7,6 @@ machine's fault, so its mode is played again, and counts when it is slow every t
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -20,7 +18,8 @@ import trio
 from tests.hostile.trial import Asker, Outcome, Stuck
 from tests.hostile.upstream import MODES, Ledger, Upstream
 from tests.hostile.upstream_modes import KEY, TRACE, Mode
-from tests.processes import ROOT, ServerProcess, environment, memory, server_process
+from tests.lab.child import Child, open_child
+from tests.processes import ServerProcess, environment, memory, server_process
 
 SLOWEST_PING = 50.0  # ms
 MOST_GROWTH = 32.0  # MiB
@@ -62,30 +61,16 @@ def _line(mode: Mode, outcome: Outcome) -> str:
 async def _upstream(ca: Path) -> AsyncGenerator[tuple[Upstream, Ledger]]:
     """Start the upstream and keep its ledger."""
     ledger = Ledger()
-    command = [sys.executable, "-m", "tests.hostile.upstream", str(ca)]
-    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
-    lines = process.stdout
-    assert lines is not None
 
-    async def keep(rest: bytes) -> None:
-        async for data in lines:
-            *whole, rest = (rest + data).split(b"\n")
-            for line in whole:
-                ledger.note(*json.loads(line))
+    async def keep(child: Child) -> None:
+        while True:
+            ledger.note(*json.loads(await child.line()))
 
-    try:
-        data = b""
-        while b"\n" not in data:
-            data += await lines.receive_some()
-        ports, _, rest = data.partition(b"\n")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(keep, rest)
-            yield Upstream(*json.loads(ports)), ledger
-            nursery.cancel_scope.cancel()
-    finally:
-        process.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()
+    async with open_child("tests.hostile.upstream", str(ca)) as child, trio.open_nursery() as nursery:
+        upstream = Upstream(*json.loads(await child.line()))
+        nursery.start_soon(keep, child)
+        yield upstream, ledger
+        nursery.cancel_scope.cancel()
 
 
 async def _play(

@@ -13,11 +13,11 @@ from typing import Any
 import trio
 
 from tests.frames import Frames
+from tests.lab.child import Child, open_child
 from tests.lab.soak.ledger import Ledger
 from tests.lab.soak.library import CORPUS
 from tests.lab.soak.mix import MAX_MESSAGE
 from tests.lab.soak.plays import MOST_REQUESTS, TIMEOUT, TRY
-from tests.processes import ROOT
 from tests.processes import environment as bare_environment
 
 WAIT = 30.0  # seconds; a bound for what should take none
@@ -29,31 +29,15 @@ STDERR_KEPT = 4000
 class Upstream:
     """The process of `tests.lab.soak.upstream`."""
 
-    def __init__(self, process: trio.Process) -> None:
-        self._process = process
-        self._rest = b""
-        self.base_url = ""
-
-    async def listening(self) -> None:
-        """Wait until it says where it listens."""
-        self.base_url = (await self._line()).split()[1].decode()
+    def __init__(self, child: Child, base_url: str) -> None:
+        self._child = child
+        self.base_url = base_url
 
     async def figures(self, *, forget: bool = False) -> dict[str, Any]:
         """Return what it has seen so far; `forget` the calls, when they are over."""
-        assert self._process.stdin is not None
-        await self._process.stdin.send_all(b"forget\n" if forget else b"figures\n")
-        found: dict[str, Any] = json.loads(await self._line())
-        return found
-
-    async def _line(self) -> bytes:
-        assert self._process.stdout is not None
+        await self._child.write("forget" if forget else "figures")
         with trio.fail_after(WAIT):
-            while b"\n" not in self._rest:
-                data = await self._process.stdout.receive_some()
-                if not data:
-                    raise EOFError("the upstream has ended")
-                self._rest += data
-        found, _, self._rest = self._rest.partition(b"\n")
+            found: dict[str, Any] = json.loads(await self._child.line())
         return found
 
 
@@ -145,17 +129,11 @@ def environment(home: str, base_url: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def open_upstream() -> AsyncGenerator[Upstream]:
-    """Start the upstream; it is told to end, and killed if it does not."""
-    process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "tests.lab.soak.upstream"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
-    )
-    try:
-        upstream = Upstream(process)
-        await upstream.listening()
+    """Start the upstream; it is killed at the end of the block."""
+    async with open_child("tests.lab.soak.upstream") as child:
+        with trio.fail_after(WAIT):
+            upstream = Upstream(child, await child.line())
         yield upstream
-    finally:
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + WAIT):
-            await _end(process)
 
 
 @asynccontextmanager
@@ -169,6 +147,9 @@ async def open_server(home: str, base_url: str, ledger: Ledger) -> AsyncGenerato
         env=environment(home, base_url),
         cwd=home,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     peer = Peer(process, ledger)
     try:
         async with trio.open_nursery() as nursery:
@@ -177,18 +158,12 @@ async def open_server(home: str, base_url: str, ledger: Ledger) -> AsyncGenerato
             yield peer
             nursery.cancel_scope.cancel()
     finally:
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + WAIT):
-            await _end(process)
-
-
-async def _end(process: trio.Process) -> None:
-    if process.stdin is not None:
         await trio.aclose_forcefully(process.stdin)
-    with trio.move_on_after(1):
-        await process.wait()
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
+            await process.wait()
+        if process.returncode is None:
+            process.kill()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + WAIT):
+            await process.wait()
+        for stream in (process.stdout, process.stderr):
             await trio.aclose_forcefully(stream)

@@ -1,6 +1,6 @@
 """The fake API of the soak, a process of its own: each request is treated as its question says.
 
-It prints ``listening URL``. Each line on stdin is answered with a line of JSON, the figures so far; the line ``forget``
+It prints its URL. Each line on stdin is answered with a line of JSON, the figures so far; the line ``forget``
 also forgets the calls that were seen, which are over by then. It ends when stdin does.
 """
 
@@ -204,7 +204,7 @@ async def main() -> None:
         trio.lowlevel.FdStream(os.dup(0)) as stdin,
     ):
         upstream.api = api
-        sys.stdout.write(f"listening {api.base_url}\n")
+        sys.stdout.write(f"{api.base_url}\n")
         sys.stdout.flush()
         rest = b""
         async for data in stdin:
