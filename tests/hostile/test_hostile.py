@@ -11,19 +11,18 @@ from tests.hostile.attack import Gate, attack, resident_mib
 from tests.hostile.corpus import CASES
 from tests.processes import environment, server_process
 
-GROUPS = list(dict.fromkeys(case.group for case in CASES))
-
 
 def test_there_are_150_cases_and_more_and_each_has_a_name_of_its_own() -> None:
     assert len(CASES) >= 150
     assert len({(case.group, case.name) for case in CASES}) == len(CASES)
 
 
-@pytest.mark.parametrize("group", GROUPS)
-async def test_hostile_input_gets_what_it_is_owed_and_does_no_harm(tmp_path: Path, group: str) -> None:
+async def test_hostile_input_gets_what_it_is_owed_and_does_no_harm(tmp_path: Path) -> None:
+    # One case of each kind; `nox -s lab -- hostile` sends all.
     async with open_fake_api() as api, server_process(environment(tmp_path, api.base_url)) as server:
         gate = Gate(api)
-        problems = {case.name: await attack(server.client, gate, case) for case in CASES if case.group == group}
+        cases = {case.group: case for case in reversed(CASES)}
+        problems = {case.name: await attack(server.client, gate, case) for case in cases.values()}
         assert {name: problem for name, problem in problems.items() if problem} == {}
     assert server.stderr == b""
 
