@@ -8,7 +8,7 @@ from tests.simulation.runs import simulate
 
 pytestmark = pytest.mark.once
 
-SCHEDULES = 20
+SCHEDULES = 16
 SITUATIONS = (
     *("a server was lost", "a run was cancelled", "a run was cancelled as it began", "a call was given up"),
     *("asked: ask", "asked: stream", "asked: look", "asked: cancel"),
