@@ -34,6 +34,7 @@ EXAMPLES = {
 }
 REPOSITORY = "https://github.com/uchimanajet7/openai-responses-mcp"
 UV = shutil.which("uv", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+DURATIONS = ("README.md", "docs/contributing.md")
 TEST_COMMAND = "python3 -m venv .venv-dev && .venv-dev/bin/pip install nox && .venv-dev/bin/nox -s tests"
 
 
@@ -149,6 +150,12 @@ def test_the_command_for_the_tests_is_the_one_that_is_run_on_every_change() -> N
         name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", ".ci/run") if (ROOT / name).exists()
     }
     assert [name for name, text in texts.items() if TEST_COMMAND not in text] == []
+
+
+def test_the_pages_name_one_duration_of_the_tests_which_their_session_says_too() -> None:
+    said = {name: re.findall(r"about \d+ minutes on two cores", of_the_checkout(name)) for name in DURATIONS}
+    assert [len(each) for each in said.values()] == [1, 1]
+    assert len({each[0] for each in said.values()}) == 1
 
 
 @pytest.fixture(scope="session")
