@@ -55,7 +55,7 @@ ONCE = (
     *("manuals/index/test_spoilt_index.py", "manuals/search", "manuals/results", "toolsets/test_manual_search.py"),
     *("research/test_hostile_runs.py", "research/test_runs.py", "research/test_leaving.py", "test_retries.py"),
     *(
-        "responses_api/test_rate_limit.py",
+        "responses_api/test_gate.py",
         "toolsets/test_echoed_secrets.py",
         "test_sanitization.py",
         "test_redaction.py",

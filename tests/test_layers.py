@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ONCE
 from tests.house import (
     FILES,
     MAY_IMPORT,
@@ -128,6 +129,10 @@ def test_the_fake_api_uses_nothing_of_the_server_that_it_tests() -> None:
         reached |= new
         new = {name for module in new for name in imports_of_ours(module)} - reached
     assert [module for module in sorted(reached) if not within(module, "testing")] == []
+
+
+def test_what_is_run_once_is_there() -> None:
+    assert [place for place in ONCE if not (ROOT / "tests" / place).exists()] == []
 
 
 def test_a_file_is_worth_opening() -> None:
