@@ -117,7 +117,7 @@ def how_long() -> str:
     return said
 
 
-@nox.session(python=False)
+@nox.session(python=False, default=False)
 def windows(session: nox.Session) -> None:
     """Run tests with the Python of Windows that WINDOWS_PYTHON names, under Wine elsewhere; `-- tests/runtime` some."""
     command = os.environ.get("WINDOWS_PYTHON")
