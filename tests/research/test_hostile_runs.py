@@ -196,23 +196,19 @@ async def test_a_refusal_of_background_mode_in_any_words_has_it_asked_without(
     assert ["background" in asked.json for asked in upstream.of("ask")] == [True, False, False]
 
 
-@pytest.mark.parametrize("asked", [2, 40])
+@pytest.mark.parametrize("is_cancelled", [True, False])
 async def test_a_repeat_without_a_parameter_that_waits_for_the_rate_limit_counts_as_not_sent(
-    autojump_clock: MockClock, asked: int, tmp_path: Path
+    autojump_clock: MockClock, is_cancelled: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
-    nothing_left = {
-        "x-ratelimit-limit-requests": "60",
-        "x-ratelimit-remaining-requests": "0",
-        "x-ratelimit-reset-requests": f"{asked * 10}s",
-    }
+    nothing_left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50s"}
     upstream.script = [Error(400, "Unsupported parameter", param="text.verbosity", headers=nothing_left)]
     settings = replace(settings_for(tmp_path), model_profiles=MappingProxyType({"answer": Profile(verbosity="low")}))
     async with researching(upstream, tmp_path, settings=settings) as research:
         run = await research.start("why?")
-        await trio.sleep(asked / 2)
+        await trio.sleep(20)
         assert "rate limit" in (await research.result(run)).phase
-        if asked < 10:
+        if is_cancelled:
             assert (await research.cancel(run)).maybe_paid is False
             assert upstream.kinds == ["ask"]
         else:
