@@ -225,11 +225,13 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
             there += "; it is the older program, which runs on Node"
         if CLIENTS[found.client].turns_off(found.entry):
             there += "; it is turned off in the entry"
+        if found.refusal is not None:
+            there += "; {}; {}".format(*found.refusal)
         if found.hidden:
             there += "; that of its name for this project alone comes first"
         say(f"{'':<15} starts {without_values(found.command[0])}, which {there}")
     if without := [client for client in wanted if client not in having]:
-        say(f"{'no entry':<15} {', '.join(without)}")
+        say(f"{'no entry':<15} {', '.join(without)}", hanging=16)
 
 
 def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Installed | None:
@@ -561,7 +563,12 @@ def _say_next_steps(
     if machine.command[1:] and not _is_installed():
         remark("This package is not installed, so the entry works only where it can be imported; install it first.")
     if options.scope == "project" and options.file is None:
-        remark(f"The path in it is that of this machine. {client.project_note or ''}".strip())
+        remark(
+            f"The path in it is that of this machine. {'' if written.refusal else client.project_note or ''}".strip()
+        )
+    if written.refusal is not None:
+        what, cure = written.refusal
+        remark(f"{what}; {cure}.")
     if options.write:
         quoted = subprocess.list2cmdline if machine.system == "windows" else shlex.join
         remark(client.check.format(program=quoted(machine.command)))

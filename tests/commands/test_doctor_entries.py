@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from responses_mcp.commands import install
 from responses_mcp.commands.clients.installed import document_of
 from responses_mcp.commands.clients.known import CLIENT_LIMITS, CLIENTS, Machine
 from tests.commands.test_doctor import KEY, SMALLEST, Doctor, bare_environment, examine, surroundings
@@ -111,6 +112,47 @@ async def test_the_cure_of_an_entry_is_about_that_entry_and_leaves_a_good_one_al
     command = "openai-responses-mcp install claude-code --scope project --name old"
     report.line("FAIL", "clients", f'Fix: run "{command} --write" again, or "{command} --remove"')
     report.line("ok", "clients", f"Claude Code starts {tmp_path}/bin/openai-responses-mcp, by openai-responses in ")
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("file", "cure"),
+    [
+        ("project/.claude/settings.local.json", 'run "claude mcp reset-project-choices" here'),
+        ("project/.claude/settings.json", "take it out of "),
+        (".claude/settings.json", "take it out of "),
+    ],
+)
+async def test_a_server_that_was_declined_in_the_dialog_of_claude_code_is_named_with_the_cure(
+    examine: Doctor,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    file: str,
+    cure: str,
+) -> None:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    entry = {"mcpServers": {"openai-responses": {"command": small_server(tmp_path), "args": ["--stdio"]}}}
+    (tmp_path / "project/.mcp.json").write_text(json.dumps(entry), encoding="utf-8")
+    report = await examine("--offline", "--client", "claude-code")
+    report.line("ok", "clients")
+    refusal = tmp_path / file
+    refusal.parent.mkdir(parents=True)
+    for settings in ({"enableAllProjectMcpServers": True}, {}):  # which a refusal wins over
+        refused = {**settings, "disabledMcpjsonServers": ["openai-responses"]}
+        refusal.write_text(json.dumps(refused), encoding="utf-8")
+        report = await examine("--offline", "--client", "claude-code")
+        told = f"Claude Code was told not to use it (disabledMcpjsonServers in {refusal})"
+        report.line("FAIL", "clients", told, f"Fix: {cure}", 'choose "Use this MCP server"')
+    for arguments in (["--list"], ["claude-code", "--scope", "project", "--write"]):
+        assert install.run(arguments) == 0
+        shown = "".join(capsys.readouterr())
+        assert told in shown
+        assert cure in shown
+    refusal.write_text('{"enabledMcpjsonServers": ["openai-responses"]}', encoding="utf-8")
+    (await examine("--offline", "--client", "claude-code")).line("ok", "clients")
 
 
 @posix_only

@@ -31,6 +31,7 @@ from responses_mcp.settings.schema import PATHS, READ_BY_SERVER
 
 _WORKSPACE: Final = "${workspaceFolder"  # } or :NAME}
 _WITH_LOCAL: Final = "claude-code"
+_REFUSED: Final = "disabledMcpjsonServers"
 _ADDRESSES: Final = ("url", "httpUrl", "serverUrl", "uri")  # members of an entry without a command
 _MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
@@ -224,6 +225,26 @@ class Installed(NamedTuple):
             return False
         return not any(map(self.is_elsewhere, self.command))
 
+    @property
+    def refusal(self) -> tuple[str, str] | None:
+        """What keeps Claude Code from starting what a project's file says, and the cure; None where nothing does.
+
+        A refusal in one of its settings wins over any approval in the others.
+        """
+        if self.client != _WITH_LOCAL or self.scope != "project":
+            return None
+        *others, local = claude_code_settings(self.machine)
+        for path in map(Path, (local, *others)):
+            named = map(_normalised, texts_in(_settings_in(path).get(_REFUSED)))
+            if _normalised(self.name) in named:
+                again = 'start claude here and choose "Use this MCP server"'
+                cure = 'run "claude mcp reset-project-choices" here' if path == local else f"take it out of {path}"
+                return (
+                    f"{CLIENTS[self.client].title} was told not to use it ({_REFUSED} in {path})",
+                    f"{cure}, then {again}",
+                )
+        return None
+
     def program(self) -> str | None:
         """Return the path of the program that it starts, as written if that is not known here; None if it is gone."""
         name, folder = "".join(self.command[:1]), self.folder
@@ -371,12 +392,21 @@ def _project_of(folder: Path) -> Path:
 def plugin_in(machine: Machine) -> tuple[str, Path] | None:
     """Return the plugin by which Claude Code starts this server, and the file that turns it on; None without one."""
     path = Path(claude_code_settings(machine)[0])
-    try:
-        settings = as_table(json.loads(ClientFile(path).text))
-    except (Unmergeable, OSError, ValueError, RecursionError):
-        return None
-    enabled = as_table((settings or {}).get("enabledPlugins")) or {}
+    enabled = as_table(_settings_in(path).get("enabledPlugins")) or {}
     return next(((name, path) for name, on in enabled.items() if on is True and name.startswith(f"{ENTRY}@")), None)
+
+
+def _settings_in(path: Path) -> Mapping[str, Any]:
+    """Return the settings of Claude Code in a file, none where it cannot be read."""
+    try:
+        return as_table(json.loads(ClientFile(path).text)) or {}
+    except (Unmergeable, OSError, ValueError, RecursionError):
+        return {}
+
+
+def _normalised(name: str) -> str:
+    """Return a name as Claude Code compares names of servers."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
 def read_by_server(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -293,7 +293,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
         limits=_milliseconds,
         limit=("timeout", 1000),
         check="If Claude Code is running, restart it. 'claude mcp list' starts the server and shakes hands with it.",
-        project_note="Claude Code asks once whether to trust the project's servers; until then they are pending.",
+        project_note='When Claude Code asks about it, choose "Use this MCP server": its dialog stands on the choice to '
+        "continue without, so Enter alone declines.",
     ),
     "claude-desktop": Client(
         title="Claude Desktop",

@@ -99,6 +99,9 @@ def check_entries(
             yield warn(
                 "clients", off, f"set {CLIENTS[each.client].members.switch} to true there, if you want to use it"
             )
+        elif each.refusal is not None:
+            refused, cure = each.refusal
+            yield verdict("clients", f"{refused}: {each.place}", cure)
         elif lacking := _lacking(each, openai):
             fix = each.by_hand(lacking) if CLIENTS[each.client].writes_values else again
             yield warn("clients", f"{title} does not pass {', '.join(lacking)} on, {where}", fix)
