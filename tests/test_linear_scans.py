@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.commands.asking import for_reading
 from responses_mcp.commands.clients.files import Unmergeable
 from responses_mcp.commands.clients.json_merge import JsonDocument
 from responses_mcp.commands.clients.toml_merge import TomlDocument
-from responses_mcp.commands.terminal import StatusLine
+from responses_mcp.commands.terminal import StatusLine, for_reading
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
 from responses_mcp.manuals.cancellation import unchecked

@@ -15,14 +15,21 @@ from responses_mcp.commands.asking import (
     COMMAND_LINE,
     Watch,
     call,
-    for_reading,
     question,
     tell_masked,
     tell_usage,
     with_usage,
 )
 from responses_mcp.commands.parser import Parser, whole_number, without_blanks
-from responses_mcp.commands.terminal import configured, on_terminal, parser_of, run_command, say_json, say_text
+from responses_mcp.commands.terminal import (
+    configured,
+    for_reading,
+    on_terminal,
+    parser_of,
+    run_command,
+    say_json,
+    say_text,
+)
 from responses_mcp.commands.written_answer import WrittenAnswer
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import EFFORTS, Profile, Settings

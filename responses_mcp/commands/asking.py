@@ -5,12 +5,9 @@ from __future__ import annotations
 import locale
 import logging
 import os
-import re
-import shutil
 import stat
 import sys
-import textwrap
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Timer
 from typing import Final, TypeVar
@@ -22,7 +19,6 @@ from responses_mcp.commands.terminal import (
     WRONG,
     StatusLine,
     Stop,
-    columns,
     counted,
     on_terminal,
     remark,
@@ -46,9 +42,6 @@ _DETAILS: Final = ("status", "code", "param", "request_id", "retry_after")
 _STDIN: Final = "-"
 _MOST_STDIN: Final = 2**20  # bytes; about 250,000 tokens
 _REMARK_AFTER: Final = 3.0  # seconds, after which somebody may wonder what is waited for
-_WIDEST: Final = 100  # columns; longer lines are hard to read
-LIST_MARK: Final = re.compile(r"\s*(?:(?:[-*+•>]|[0-9]{1,3}[.)])\s+)?")  # of a list or a quotation
-"""What a line of a list or a quotation begins with."""
 
 
 def question(words: Sequence[str]) -> str:
@@ -213,40 +206,3 @@ def _read_stdin() -> str:
             return data.decode(locale.getencoding()).rstrip()  # what programs of Windows write
         except UnicodeDecodeError:
             raise Stop("stdin is not text in UTF-8; save it as UTF-8 first.", code=WRONG) from None
-
-
-# Reading on a terminal
-
-
-def for_reading(text: str, indent: str = "") -> str:
-    """Return a text as lines; on a terminal long ones are broken between words, but code and tables stay."""
-    lines = text.split("\n")
-    if on_terminal(sys.stdout):
-        lines = list(_broken(lines, width_of_lines() - len(indent)))
-    return "".join(f"{indent}{line}\n" for line in lines)
-
-
-def width_of_lines() -> int:
-    """Return how many columns a line of text should take at most."""
-    return min(shutil.get_terminal_size().columns, _WIDEST)
-
-
-def _broken(lines: Sequence[str], width: int) -> Iterator[str]:
-    in_code = False
-    for line in lines:
-        in_code ^= line.lstrip().startswith("```")
-        # Words of Japanese have nothing between them: the terminal itself breaks such lines best.
-        if in_code or len(line) <= width or line.lstrip().startswith("|") or columns(line) != len(line):
-            yield line
-        else:
-            mark = LIST_MARK.match(line)
-            hanging = " " * (mark.end() if mark else 0)
-            yield from textwrap.wrap(
-                line,
-                max(width, 20),
-                subsequent_indent=hanging,
-                break_long_words=False,
-                break_on_hyphens=False,
-                expand_tabs=False,
-                replace_whitespace=False,
-            )

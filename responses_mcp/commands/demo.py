@@ -94,7 +94,7 @@ async def _handshake(client: McpClient) -> None:
     tools = (await client.ask("tools/list"))["result"]["tools"]
     say("2. Tools:")
     for tool in tools:
-        say(f"   {tool['name']:<16} {tool['description'].partition('. ')[0].rstrip('.')}.")
+        say(f"   {tool['name']:<16} {tool['description'].partition('. ')[0].rstrip('.')}.", hanging=20)
 
 
 async def _ask(client: McpClient) -> None:
@@ -103,7 +103,7 @@ async def _ask(client: McpClient) -> None:
         "structuredContent"
     ]
     for line in str(answer["answer"]).splitlines():
-        say(f"   | {line}")
+        say(f"   | {line}", hanging=5)
     say(f"   used_search: {str(answer['used_search']).lower()}, model: {answer['model']}, citations:")
     for citation in answer["citations"]:
         say(f"   - {citation.get('title', '')} <{citation['url']}> {citation['published_at']}")
@@ -120,8 +120,8 @@ async def _cancel(client: McpClient, api: FakeApi) -> bool:
     await client.ask("ping")  # whatever was to be said about the call would come before this answer
     unanswered = not any(message.get("id") == call for message in client.heard)
     say("4. A question that takes too long is cancelled:")
-    say(f"   the API saw its connection close {milliseconds:.1f} ms after the cancel, and the server wrote")
-    say("   nothing about the call." if unanswered else "   SOMETHING about the call, which is a bug.")
+    wrote = "nothing about the call." if unanswered else "SOMETHING about the call, which is a bug."
+    say(f"   the API saw its connection close {milliseconds:.1f} ms after the cancel, and the server wrote {wrote}")
     return unanswered
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
@@ -27,6 +29,7 @@ from responses_mcp.commands.terminal import (
     columns,
     configured,
     counted,
+    on_terminal,
     remark,
     run_command,
     say,
@@ -68,7 +71,26 @@ _PAGE: Final = 50_000  # characters of a file written at once
 _LONG: Final = 3_000  # characters of a section, which is read from near the line that was asked for,
 _ABOVE: Final = 3  # with so many lines before it
 _MOST_LISTED: Final = 20  # files that are not in the index, and manuals with some
-_HITS: Final = 10  # shown
+_HITS: Final = 10
+_HITS_ON_SCREEN: Final = 5  # with the first one in sight on 24 lines
+_LINES_OF_TEXT: Final = 2
+_WORD: Final = re.compile(r"[a-zA-Z0-9]{3,40}|[\u3400-\u9fff々]{2,20}|[ァ-ヶー]{2,40}")
+_ASKING: Final = {
+    "and",
+    "are",
+    "can",
+    "does",
+    "for",
+    "from",
+    "how",
+    "long",
+    "the",
+    "what",
+    "when",
+    "where",
+    "which",
+    "with",
+}
 _MOST_HITS: Final = 50
 _MOST_COMPARED: Final = 2_000  # files whose names a slip may have meant
 _ALIKE: Final = 0.8  # of 1
@@ -279,7 +301,8 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         with trio.move_on_after(options.budget_ms / 2000), suppress(EmbeddingFailed):
             await options.loading.embed([query])
     left_ms = options.budget_ms - int((trio.current_time() - began) * 1000)
-    request = replace(asked, limit=options.limit, manual_ids=manual_ids, time_ms=left_ms)
+    usual = _HITS_ON_SCREEN if on_terminal(sys.stdout) and not options.json else _HITS
+    request = replace(asked, limit=options.limit or usual, manual_ids=manual_ids, time_ms=left_ms)
     with StatusLine() as status:
         found = await manuals.search(request, on_phase=status.show)
     if found.not_by_meaning:
@@ -298,13 +321,15 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
     if not options.manual:
         found = replace(found, beside=None)  # the remark has said it
     rows = sorted(found.rows, key=lambda row: not row.has_word)
+    on_screen = on_terminal(sys.stdout)  # where room is short
     for rank, row in enumerate(rows, 1):
-        if rank > 1:
+        if rank > 1 and not on_screen:
             say()
         if not row.has_word and (rank == 1 or rows[rank - 2].has_word):
             say(_ONLY_PARTS)
-            say()
-        _say_row(rank, row)
+            if not on_screen:
+                say()
+        _say_row(rank, row, _words_of(query))
     if found.note:
         say(found.note)
     if not rows and (kinds := await _in_thread(_other_kinds, settings.root or "", options.manual or names)):
@@ -319,7 +344,8 @@ async def _find(manuals: Manuals, settings: ManualsSettings, options: argparse.N
         named = lasting if len(lasting) <= _MOST_LISTED else ()
         say(f"Which they are: {_command(settings, options, 'index', *named)}")
     if rows:
-        say()
+        if not on_screen:
+            say()
         say(f"Read it: {_read_command(rows[0], settings, options)}")
 
 
@@ -328,11 +354,20 @@ def _other_kinds(root: str, manual_ids: Sequence[str]) -> str:
     return in_words(sum((Counter(other_kinds(root, each)) for each in manual_ids), Counter[str]()))
 
 
-def _say_row(rank: int, row: SearchRow) -> None:
-    say(f"{rank:3}. {row.above} > {row.title}" if row.above else f"{rank:3}. {row.title}")
+def _say_row(rank: int, row: SearchRow, words: re.Pattern[str]) -> None:
+    def bold(text: str) -> str:
+        return words.sub(lambda found: f"\x1b[1m{found[0]}\x1b[0m" if found[0] else "", text)
+
+    say(f"{rank:3}. {row.above} > {row.title}" if row.above else f"{rank:3}. {row.title}", style=bold, most=1)
     say(f"     {row.manual_id}/{row.path}:{row.match_line or row.line}  score {row.score:.2f}")
     if row.snippet is not None and row.snippet.text:
-        say(f"     {row.snippet.text}")
+        say(f"     {row.snippet.text}", style=bold, most=_LINES_OF_TEXT)
+
+
+def _words_of(query: str) -> re.Pattern[str]:
+    """Return what finds the words of a question in a text, without those that only ask."""
+    found = [word for word in _WORD.findall(query) if word.lower() not in _ASKING]
+    return re.compile("|".join(map(re.escape, found)) or r"(?!)", re.IGNORECASE)
 
 
 def _read_command(row: SearchRow, settings: ManualsSettings, options: argparse.Namespace) -> str:
@@ -735,8 +770,7 @@ def build_parser() -> Parser:
         "--limit",
         metavar="N",
         type=whole_number(1, _MOST_HITS),
-        default=_HITS,
-        help=f"hits to show, 1 to {_MOST_HITS} (default {_HITS})",
+        help=f"hits, 1 to {_MOST_HITS} (default {_HITS}, on a terminal {_HITS_ON_SCREEN})",
     )
     find.add_argument(
         "--budget-ms", metavar="N", type=_positive, default=60_000, help="milliseconds for all of it (default 60000)"

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 import trio
 
-from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, for_reading, question
+from responses_mcp.commands.asking import COMMAND_LINE, Watch, call, question
 from responses_mcp.commands.parser import Parser, no_command, not_blank
 from responses_mcp.commands.terminal import (
     FAILED,
@@ -29,6 +29,7 @@ from responses_mcp.commands.terminal import (
     Stop,
     configured,
     counted,
+    for_reading,
     on_terminal,
     parser_of,
     remark,

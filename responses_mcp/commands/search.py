@@ -11,14 +11,22 @@ from responses_mcp.commands.asking import (
     COMMAND_LINE,
     Watch,
     call,
-    for_reading,
     question,
     tell_masked,
     tell_usage,
     with_usage,
 )
 from responses_mcp.commands.parser import Parser, whole_number
-from responses_mcp.commands.terminal import configured, parser_of, remark, run_command, say, say_json, say_text
+from responses_mcp.commands.terminal import (
+    configured,
+    for_reading,
+    parser_of,
+    remark,
+    run_command,
+    say,
+    say_json,
+    say_text,
+)
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.websearch import SearchResults, open_search
 

@@ -1,7 +1,7 @@
 """How commands write for people: results to stdout, remarks and progress to stderr; and how commands begin and end.
 
-What the encoding of stdout lacks is written as ?, which is told at the end. A reader who has seen enough (`| head`) is
-no failure.
+On a terminal every line is wrapped by `Wrapping`; into a pipe or a file nothing is. What the encoding of stdout lacks
+is written as ?, and a remark at the end says so. A reader who has seen enough (`| head`) is no failure.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
 from typing import Any, Final, Self, TextIO
 
 from responses_mcp.commands.parser import Parser
-from responses_mcp.errors import PROGRAM
+from responses_mcp.errors import PROGRAM, program
 from responses_mcp.settings import Settings, load_settings
 from responses_mcp.settings.address import drop_unfilled
 
@@ -39,6 +39,16 @@ _CONTROL_IN_TEXT: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _BAR: Final = 24  # columns
 _TOLD: Final = "replaced and told"  # a way of Python's encoders to go on with what they lack
 _USUAL_WIDTH: Final = 80
+_WIDEST: Final = 100  # columns; longer lines are hard to read
+_NARROWEST: Final = 20
+_LONGEST_COMMAND: Final = 500  # characters
+_BLANK: Final = re.compile(r"[ \t]+")
+_END_OF_COMMAND: Final = re.compile(r"[.;,](?=[ \t]|\Z)")
+_BEFORE_COMMAND: Final = (": ", "run ")
+_COMMANDS: Final = (PROGRAM, "claude ", "codex ", "gemini ", "pip ", "pipx ", "uv ")
+_NOT_FIRST: Final = frozenset("、。，．：；？！）］｝」』】〉》・ー…々ぁぃぅぇぉっゃゅょァィゥェォッャュョ.,:;?!)]}%")
+_NOT_LAST: Final = frozenset("（［｛「『【〈《([{\"'")
+_MARK: Final = re.compile(r"\s*(?:(?:[-*+•>]|[0-9]{1,3}[.)])\s+)?")  # of a list or a quotation
 
 
 class Stop(Exception):  # not always an error
@@ -80,10 +90,10 @@ def run_command(work: Callable[[], None], *, as_json: bool = False) -> int:
             _flush()
         except Stop as stop:
             for sentence in stop.sentences:
-                remark(sentence)
+                remark(sentence) if stop.code == OK else complain(sentence)
             return stop.code
         except KeyboardInterrupt:
-            remark("interrupted.", begin="\r" if on_terminal(sys.stderr) else "")  # over what it shows of Ctrl-C
+            complain("interrupted.", begin="\r" if on_terminal(sys.stderr) else "")  # over what it shows of Ctrl-C
             return INTERRUPTED
     return OK
 
@@ -128,9 +138,23 @@ def configured(
     return loaded.settings
 
 
-def say(line: str = "") -> None:
-    """Write a line of the result, with control characters replaced."""
-    write(_seen(_CONTROL.sub("\ufffd", line)) + "\n")
+def say(
+    line: str = "", *, hanging: int | None = None, style: Callable[[str], str] | None = None, most: int | None = None
+) -> None:
+    """Write a line of the result, with control characters replaced.
+
+    On a terminal it is continued at the column `hanging` and ends after `most` lines, and `style` adds colours or bold
+    type to what is shown.
+    """
+    line = _seen(_CONTROL.sub("\ufffd", line))
+    if on_terminal(sys.stdout):
+        lines = wrapped(line, sys.stdout, hanging).split("\n")
+        if most is not None and len(lines) > most:
+            lines[most - 1] = _cut(lines[most - 1], width_of_lines(sys.stdout) - 1) + "…"
+        line = "\n".join(lines[:most])
+        if style is not None and _takes_style():
+            line = style(line)
+    write(f"{line}\n")
 
 
 def say_text(text: str) -> None:
@@ -175,7 +199,13 @@ def write(text: str) -> None:
 
 def remark(sentence: str, *, begin: str = "") -> None:
     """Write a sentence to stderr, after `begin`; a stderr that is closed or fails is ignored."""
-    _to_stderr(f"{begin}{NAME}: {_CONTROL.sub(' ', sentence)}\n")
+    line = _CONTROL.sub(" ", sentence)
+    _to_stderr(f"{begin}{wrapped(line, sys.stderr) if on_terminal(sys.stderr) else line}\n")
+
+
+def complain(sentence: str, *, begin: str = "") -> None:
+    """Write an error to stderr, with the program's name before it."""
+    remark(f"{NAME}: {sentence}", begin=begin)
 
 
 def counted(number: int, thing: str, ending: str = "s") -> str:
@@ -186,6 +216,104 @@ def counted(number: int, thing: str, ending: str = "s") -> str:
 def columns(text: str) -> int:
     """Return how wide a terminal shows a text: most characters of Japanese take two columns."""
     return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
+
+
+class Wrapping:
+    """Breaks one line of text, given in pieces, so that it fits a width.
+
+    Further lines begin below the text of the first, or at the column `hanging`. A URL, a path or a command stays in one
+    piece, so that it can be copied.
+    """
+
+    def __init__(self, head: str, width: int, hanging: int | None = None) -> None:
+        mark = _MARK.match(head)
+        indent = columns(mark[0] if mark else "") if hanging is None else hanging
+        self._hanging = indent if indent < width - _NARROWEST else 0
+        self._width = width
+        self._column = 0
+
+    def take(self, text: str) -> str:
+        """Return the next of the text, with the line breaks that it needs."""
+        lines: list[str] = []
+        for piece in _pieces(text):
+            wide = columns(piece)
+            if self._column > self._hanging and self._column + wide > self._width and piece.strip():
+                piece = piece.lstrip(" \t")  # noqa: PLW2901
+                wide = columns(piece)
+                self._column = max(min(self._hanging, self._width - wide), 0)  # a long command may be whole so
+                lines.append(f"\n{' ' * self._column}")
+            lines.append(piece)
+            self._column += wide
+        return "".join(lines)
+
+
+def wrapped(line: str, stream: TextIO, hanging: int | None = None) -> str:
+    """Return a line as it is to be shown on the terminal that a stream leads to."""
+    return Wrapping(line, width_of_lines(stream), hanging).take(line)
+
+
+def for_reading(text: str, indent: str = "") -> str:
+    """Return a text as lines; on a terminal long ones are broken, but code and tables stay."""
+    on_screen, in_code = on_terminal(sys.stdout), False
+    lines: list[str] = []
+    for line in text.split("\n"):
+        in_code ^= line.lstrip().startswith("```")
+        stays = not on_screen or in_code or line.lstrip().startswith("|")
+        lines.append(f"{indent}{line}\n" if stays else f"{wrapped(indent + line, sys.stdout)}\n")
+    return "".join(lines)
+
+
+def width_of_lines(stream: TextIO) -> int:
+    """Return how many columns a line of text should take at most."""
+    return max(min(_width(stream), _WIDEST), _NARROWEST)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield what stays on one line, each with the blanks before it."""
+    at = 0
+    ours = program()
+    while at < len(text):
+        blank = _BLANK.match(text, at)
+        begin, at = at, blank.end() if blank else at
+        end, is_whole = _end_of_piece(text, at, ours)
+        if is_whole or text[at:end].isascii():
+            yield text[begin:end]
+        else:
+            yield from _broken(text[begin:at], text[at:end])
+        at = end
+
+
+def _end_of_piece(text: str, at: int, ours: str) -> tuple[int, bool]:
+    """Return where the word or the command that begins at a place ends, and whether it may not be broken."""
+    at += text.startswith("(", at)
+    quote = text[at : at + 1] if text[at : at + 1] in {'"', "'", "`"} else ""
+    last = -1
+    if quote == "`" or text.startswith((ours, *_COMMANDS), at + len(quote)):
+        if quote:
+            last = text.find(quote, at + 1, at + _LONGEST_COMMAND)
+        elif text[max(at - 4, 0) : at].endswith(_BEFORE_COMMAND):
+            end = _END_OF_COMMAND.search(text, at, at + _LONGEST_COMMAND)
+            last = end.start() if end else len(text) if len(text) - at < _LONGEST_COMMAND else -1
+    blank = _BLANK.search(text, at if last < 0 else last)
+    end_of_word = blank.start() if blank else len(text)
+    if last >= 0:
+        return end_of_word, True
+    word = text[at:end_of_word]
+    # Japanese prose has no blanks and may have a slash in it.
+    return end_of_word, ("/" in word or "\\" in word) and not ("、" in word or "。" in word)
+
+
+def _broken(blanks: str, word: str) -> Iterator[str]:
+    """Yield the pieces of a word: Japanese may be broken between any characters but before and after some signs."""
+    piece, before = blanks, ""
+    for each in word:
+        is_wide = before and not (each.isascii() and before.isascii()) and columns(before + each) > 2
+        if is_wide and each not in _NOT_FIRST and before not in _NOT_LAST:
+            yield piece
+            piece = ""
+        piece += each
+        before = each
+    yield piece
 
 
 class StatusLine:
@@ -254,6 +382,12 @@ def on_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
+
+
+def _takes_style() -> bool:
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return os.name != "nt" or "WT_SESSION" in os.environ  # the old console of Windows would show the codes
 
 
 def _can_write(text: str, stream: TextIO) -> bool:

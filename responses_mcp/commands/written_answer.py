@@ -7,10 +7,10 @@ shown before that.
 from __future__ import annotations
 
 import re
+import sys
 from typing import Final
 
-from responses_mcp.commands.asking import LIST_MARK, width_of_lines
-from responses_mcp.commands.terminal import columns, say_text, show_now
+from responses_mcp.commands.terminal import Wrapping, say_text, show_now, width_of_lines
 
 _HEAD: Final = 60  # characters of a line, by which it is known what it is
 _SOURCES: Final = re.compile(
@@ -18,14 +18,12 @@ _SOURCES: Final = re.compile(
     r"|[\W_]{0,12}\w{0,5}(?:出典|出所|情報源|参考|引用|参照|ソース)\w{0,5}[\W_]{0,9}?[:：\n]",
     re.IGNORECASE,
 )
-_WORD: Final = re.compile(r"[ \t]*[^ \t]+|[ \t]+")
 
 
 class WrittenAnswer:
     """Shows an answer on stdout: `take` its pieces, of which an empty one says that it begins, then `end` it."""
 
     def __init__(self) -> None:
-        self._width = width_of_lines()
         self._begin()
 
     def _begin(self) -> None:
@@ -37,8 +35,6 @@ class WrittenAnswer:
     def _begin_line(self) -> None:
         self._head: str | None = ""  # until it is known what the line is, and nothing of it is shown
         self._as_it_is = False
-        self._column = 0
-        self._hanging = ""
 
     def take(self, piece: str) -> None:
         """Show the next piece of the text, as far as it is known how."""
@@ -91,21 +87,10 @@ class WrittenAnswer:
         fence = head.lstrip().startswith("```")
         self._as_it_is = self._in_code or fence or head.lstrip().startswith("|")
         self._in_code ^= fence
-        mark = LIST_MARK.match(head)
-        self._hanging = " " * (mark.end() if mark else 0)
+        self._wrapping = Wrapping(head, width_of_lines(sys.stdout))
         self._head = None
         self._write(head)
 
     def _write(self, text: str) -> None:
         self._shown.append(text)
-        for found in _WORD.finditer(text):
-            word = found[0]
-            wide = columns(word)
-            # Words of Japanese have nothing between them: the terminal itself breaks such lines best.
-            self._as_it_is = self._as_it_is or wide != len(word)
-            if not self._as_it_is and self._column > len(self._hanging) and self._column + wide > self._width:
-                say_text(f"\n{self._hanging}")
-                word = word.lstrip()
-                self._column, wide = len(self._hanging), len(word)
-            say_text(word)
-            self._column += wide
+        say_text(text if self._as_it_is else self._wrapping.take(text))

@@ -114,7 +114,7 @@ async def test_a_certificate_that_is_left_as_a_placeholder_is_ignored_and_told(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "$SSL_CERT_FILE")
     code, _, err = await command("ask", "Why?")
-    assert (code, err) == (0, "openai-responses-mcp: SSL_CERT_FILE still holds a placeholder, so it is ignored.\n")
+    assert (code, err) == (0, "SSL_CERT_FILE still holds a placeholder, so it is ignored.\n")
 
 
 async def test_json_is_the_object_that_the_tools_return(api: FakeApi, command: Command) -> None:
@@ -248,9 +248,7 @@ async def test_who_waits_for_an_end_of_stdin_is_told(
             os.close(writing)
     [(code, _, err)] = done
     assert code == 0
-    assert err == (
-        "openai-responses-mcp: waiting for the end of stdin; add '< /dev/null' if there is nothing to come.\n"
-    )
+    assert err == ("waiting for the end of stdin; add '< /dev/null' if there is nothing to come.\n")
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
@@ -266,7 +264,7 @@ async def test_who_is_to_type_the_question_is_told_how_to_end_it(
     finally:
         os.close(ours)
     assert (code, asked(api)) == (0, "\n\n".join([*words[:-1], "is it so?"]))
-    assert err == ("openai-responses-mcp: type or paste the text here, and end it with Ctrl-D on a line of its own.\n")
+    assert err == ("type or paste the text here, and end it with Ctrl-D on a line of its own.\n")
 
 
 async def test_text_that_is_not_utf_8_is_read_as_the_system_writes_it(
@@ -528,7 +526,7 @@ async def test_a_terminal_sees_the_phases_and_then_only_the_answer(
     # On a busy machine a phase lasts for a tick of the clock, which shows it again.
     assert [phase for phase, _ in groupby(line.partition(" s  ")[2] for line in shown if line)] == phases
     assert status.endswith(" ")
-    assert last.startswith("openai-responses-mcp: 8,512 tokens in (0 cached), 733 out, ")
+    assert last.startswith("8,512 tokens in (0 cached), 733 out, ")
 
 
 async def test_a_terminal_sees_the_text_while_it_is_written_and_never_the_key(
@@ -558,7 +556,7 @@ async def test_a_terminal_has_the_same_answer_as_a_pipe(
     api: FakeApi, command: Command, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "2000")
-    monkeypatch.setattr(asking, "_WIDEST", 2000)
+    monkeypatch.setattr(terminal, "_WIDEST", 2000)
     api.script(*[as_stream(bodies.WELL_FORMED[name]())] * 2)
     code, out, _ = await command("ask", "Why?")
     monkeypatch.setattr(sys, "stdout", shown := Terminal())
@@ -591,7 +589,9 @@ async def test_a_terminal_gets_long_lines_broken_between_words_and_nothing_that_
         "   longer than the terminal is wide, and",
         "   so it is broken.",
     ]
-    assert lines[3:] == ["", "```", LONG, "```", f"| {LONG} |", "長い 文 " * 20, "short", "\ufffd[2J"]
+    broken = ["長い 文 長い 文 長い 文 長い 文 長い 文"] * 4
+    lines = [line.rstrip() for line in lines]
+    assert lines[3:] == ["", "```", LONG, "```", f"| {LONG} |", *broken, "short", "\ufffd[2J"]
 
 
 # Real processes

@@ -35,6 +35,7 @@ from responses_mcp.settings.model import LimitSettings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, Hang, Json, Reply, open_fake_api
 from responses_mcp.usage.meter import Caller, Meter
+from tests.commands.online import Terminal
 from tests.processes import COMMAND, environment
 from tests.responses_api.http.network import (
     bare_environment,
@@ -131,8 +132,13 @@ def examine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         reply: Reply | None = None,
         start: list[str] | None = SOUND,
         config: str | None = None,
+        terminal: bool = False,
         **environ: str | None,
     ) -> Report:
+        shown = Terminal()
+        if terminal:
+            environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+            monkeypatch.setattr(sys, "stdout", shown)
         if config is not None:
             arguments = (*arguments, "--config", write(tmp_path / "c.yaml", config))
         async with AsyncExitStack() as stack:
@@ -147,7 +153,8 @@ def examine(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
                 code = await trio.to_thread.run_sync(
                     lambda: doctor.run(arguments, server=start), abandon_on_cancel=True
                 )
-        return Report(code, *capsys.readouterr())
+        out, err = capsys.readouterr()
+        return Report(code, shown.text if terminal else out, err)
 
     return run
 
@@ -216,7 +223,7 @@ async def test_colour_is_only_for_a_terminal_and_only_an_addition(
     examine: Doctor, monkeypatch: pytest.MonkeyPatch, terminal: bool, no_color: str
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    report = await examine("--offline", NO_COLOR=no_color, TERM="xterm")
+    report = await examine("--offline", "--all", NO_COLOR=no_color, TERM="xterm")
     coloured = terminal and not no_color and sys.platform != "win32"
     assert any("\x1b" in line for line in report.lines) is coloured
     assert any("ok" in line and "python:" in line for line in report.lines)
@@ -998,20 +1005,38 @@ async def test_lines_with_names_in_japanese_fit_a_terminal_too(examine: Doctor, 
         (root / name).mkdir(parents=True)
         for page in range(3):
             write(root / f"添付資料その{page} 複合機の写真 経費の写真.md", "# x\n")
-    report = await examine("--offline", MANUALS_ROOT=str(root))
+    report = await examine("--offline", "--all", terminal=True, MANUALS_ROOT=str(root))
     wide = [line for line in report.shown if columns(line) > 80 and len(line.split()) > 1 and str(tmp_path) not in line]
     assert wide == []
     assert any("経費の写真" in line for line in report.shown)
 
 
 async def test_lines_fit_a_terminal_but_for_what_is_copied_and_the_last_one_sums_up(examine: Doctor) -> None:
-    report = await examine("--offline", OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
-    assert [line for line in report.shown if len(line) > 80 and len(line.split()) > 1] == []
+    report = await examine("--offline", "--all", terminal=True, OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
+    assert [line for line in report.shown if len(line) > 80 and len(line.split()) > 1 and '"' not in line] == []
     assert all(line.startswith(" " * 19 + "Fix: ") for line in report.shown if "Fix: " in line)
     last = report.lines[-1] if report.lines[-1][0].isdigit() else " ".join(report.lines[-2:])
     told = re.fullmatch(r"\d+ checks: 1 failed \(key\); \d to look at \((.*)\); not checked: network\.", last)
     assert told is not None, last
     assert "models" in told[1].split(", ")
+
+
+async def test_on_a_terminal_it_ends_with_what_is_wrong_and_counts_the_rest(examine: Doctor) -> None:
+    everything = await examine("--offline", OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
+    report = await examine("--offline", terminal=True, OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
+    well = [line for line in everything.lines if line.startswith("ok ")]
+    assert report.lines[-1] == f"{len(well)} ok (--all shows them)"
+    marks = [line.split()[0] for line in report.shown[:-1] if line[0].isalpha()]
+    assert marks == sorted(marks, key=["skip", "warn", "FAIL"].index)
+    assert marks[-1] == "FAIL"
+    assert "Fix: " in report.line("FAIL", "key")
+
+
+async def test_piped_lines_are_not_wrapped(examine: Doctor) -> None:
+    report = await examine("--offline", OPENAI_API_KEY="YOUR_KEY", MODEL_ANSWER="o3")
+    continued = [line for line in report.shown if line.startswith(" ")]
+    assert continued
+    assert all(line.startswith(" " * 19 + "Fix: ") for line in continued)
 
 
 async def test_who_has_one_profile_only_is_told_how_to_have_three(examine: Doctor) -> None:

@@ -103,7 +103,7 @@ async def test_json_has_it_as_data_and_nothing_else_on_stdout(manuals: Command) 
         "replaced": 0,
         "embedded": SECTIONS,
     }
-    assert err.endswith("openai-responses-mcp: 40 sections have vectors now.\n")
+    assert err.endswith("40 sections have vectors now.\n")
 
 
 async def test_a_model_without_a_known_price_is_said_to_have_none(

@@ -1108,7 +1108,7 @@ def test_an_entry_that_is_elsewhere_too_is_named_with_the_command_that_takes_it_
     install("cursor", "--write", "--scope", "project", "--name", "mine")
     assert f"Cursor also has {other}" in install("cursor", "--write").err
     done = install("--remove", "cursor")
-    assert done.err == f"openai-responses-mcp: Cursor still has {other}"
+    assert done.err == f"Cursor still has {other}"
     words = other.partition("openai-responses-mcp install ")[2].split()
     assert install(*words).out.startswith("mine was removed from ")
 

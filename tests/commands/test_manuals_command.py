@@ -166,7 +166,7 @@ def test_index_says_why_it_is_in_memory(manuals: Command, tmp_path: Path, monkey
     code, out, err = manuals("index")
     assert code == 0
     assert "in memory only, and is gone (" in out
-    assert err.startswith("openai-responses-mcp: manuals: the index is kept in memory")
+    assert err.startswith("manuals: the index is kept in memory")
     monkeypatch.setenv("MANUALS_IN_MEMORY", "true")
     assert output(manuals("index")).endswith("and is gone (manuals.in_memory is on).\n")
 
@@ -215,7 +215,7 @@ def test_files_of_other_kinds_beside_the_manuals_are_counted(manuals: Command, r
     for command in ("ls", "index"):
         code, out, err = manuals(command)
         assert (code, "1 file of another kind is not served (1 .pdf)" in out) == (0, True)
-        assert err == "openai-responses-mcp: Beside the manuals, 1 file of another kind is not served (1 .txt).\n"
+        assert err == "Beside the manuals, 1 file of another kind is not served (1 .txt).\n"
 
 
 def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
@@ -223,7 +223,7 @@ def test_files_that_lie_in_no_manual_are_named_with_the_root_that_was_meant(
 ) -> None:
     monkeypatch.delenv("MANUALS_ROOT")
     said = (
-        f"openai-responses-mcp: errors.json and logs.md are not in any manual, and so not searched; put them "
+        f"errors.json and logs.md are not in any manual, and so not searched; put them "
         f"into a folder of {root / 'guide'}. If that is a manual itself, pass --root {root}.\n"
     )
     for command in (["index"], ["ls"], ["find", "unicorns"], ["find", "token"], ["find", "token", "--json"]):
@@ -498,6 +498,28 @@ def test_find_shows_rank_title_place_and_text_and_how_to_read_on(manuals: Comman
     assert lines[-2:] == ["", "Read it: openai-responses-mcp manuals read guide auth/tokens.md --line 5"]
 
 
+def test_a_terminal_of_24_lines_shows_the_best_of_many_hits_with_the_words_in_bold(
+    manuals: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        write(
+            tmp_path / f"shelf/book/{number}.md", f"# Widgets {number}\n\n{'A widget is a part of a machine. ' * 20}\n"
+        )
+    find = ("find", "what is a widget?", "--root", str(tmp_path / "shelf"))
+    everything = output(manuals(*find))
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    for name, value in {"COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "", "WT_SESSION": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert manuals(*find)[0] == 0
+    plain = re.sub(r"\x1b\[[01]m", "", terminal.text).splitlines()
+    assert "\x1b[1mwidget\x1b[0m is a part" in terminal.text
+    assert plain[0] == everything.splitlines()[0]
+    assert [line[:4] for line in plain if re.match(r" +\d\. ", line)] == [f"{rank:3}." for rank in range(1, 6)]
+    assert len(plain) < 24
+    assert max(map(columns, plain[:-1])) <= 80
+    assert plain[3].endswith("…")
+
+
 @pytest.mark.parametrize("name", ["the file.md", "-rf.md"])
 def test_what_find_tells_to_read_can_be_read_as_it_stands(manuals: Command, tmp_path: Path, name: str) -> None:
     write(tmp_path / "my library/a b" / name, "# One\n\nSomething about widgets.\n")
@@ -611,7 +633,7 @@ def test_a_search_where_there_is_no_file_to_search_does_not_blame_the_words(manu
         code, _, err = manuals(*command)
         assert (code, err) == (
             0,
-            "openai-responses-mcp: There is no .md or .json file to search; put the manuals there as such files.\n",
+            "There is no .md or .json file to search; put the manuals there as such files.\n",
         )
 
 
@@ -627,9 +649,7 @@ def test_an_empty_folder_of_manuals_is_named(manuals: Command, tmp_path: Path) -
 def test_one_loose_file_beside_manuals_does_not_make_the_folder_above_one(manuals: Command, root: Path) -> None:
     write(root / "loose.md", "# Loose\n")
     err = manuals("find", "token")[2]
-    assert err == (
-        f"openai-responses-mcp: loose.md is not in any manual, and so not searched; put it into a folder of {root}.\n"
-    )
+    assert err == (f"loose.md is not in any manual, and so not searched; put it into a folder of {root}.\n")
 
 
 @pytest.mark.parametrize(
@@ -796,7 +816,7 @@ def test_a_link_is_told_with_a_command_that_shows_what_there_is(manuals: Command
     code, _, err = manuals("ls", "linked")
     assert code != 0
     assert err.endswith("which is not followed; see what there is: openai-responses-mcp manuals ls\n")
-    said = "openai-responses-mcp: linked is a symbolic link, and so not served; move or copy the folder itself there.\n"
+    said = "linked is a symbolic link, and so not served; move or copy the folder itself there.\n"
     assert [manuals(command)[2] for command in ("ls", "index")] == [said, said]
     (root / "more").symlink_to(root / "guide", target_is_directory=True)
     assert "linked and more are symbolic links, and so not served; move or copy the" in manuals("ls")[2]
@@ -812,9 +832,7 @@ def test_any_line_of_a_section_will_do(manuals: Command) -> None:
     code, out, err = manuals("read", "guide", "auth/tokens.md", "--line", "8")
     assert code == 0
     assert out.startswith("## Lifetime\n")
-    assert err == (
-        "openai-responses-mcp: line 8 is no heading; this is the section that begins before it, on line 5.\n"
-    )
+    assert err == ("line 8 is no heading; this is the section that begins before it, on line 5.\n")
 
 
 @pytest.mark.parametrize("line", [4, 9, 12])
@@ -835,10 +853,7 @@ def test_the_command_that_find_prints_begins_at_the_match_of_a_long_section(manu
     assert command[command.index("--line") + 1] == "244"
     code, out, err = manuals(*command[2:])
     assert (code, out) == (0, "".join(lines[238:]))
-    assert err == (
-        "openai-responses-mcp: line 244 is no heading; this is the section that begins before it, on line 1, from line "
-        "241 on.\n"
-    )
+    assert err == ("line 244 is no heading; this is the section that begins before it, on line 1, from line 241 on.\n")
 
 
 def test_a_line_above_the_first_heading_is_in_the_preamble(manuals: Command, root: Path) -> None:
@@ -873,7 +888,7 @@ def test_json_on_one_line_is_read_from_the_match_on_and_piece_by_piece(manuals: 
     code, out, err = manuals(*command[2:])
     assert (code, out) == (0, text[begin : begin + 3_000] + "\n")
     go_on = f"openai-responses-mcp manuals read guide parts.json --char {begin + 3_000}"
-    assert err == f"openai-responses-mcp: there is more, from character {begin + 3_000} on: {go_on}\n"
+    assert err == f"there is more, from character {begin + 3_000} on: {go_on}\n"
     assert output(manuals(*command[2:], "--all")) == text[begin:] + "\n"
     assert json.loads(output(manuals(*command[2:], "--json")))["text"] == text[begin : begin + 3_000]
     assert output(manuals(*command[2:5], "--char", str(len(text) - 9))) == text[-9:] + "\n"
@@ -909,7 +924,7 @@ def test_read_says_when_bytes_were_replaced(manuals: Command, root: Path) -> Non
     for more in ([], ["--all"]):
         code, out, err = manuals("read", "guide", "latin.md", *more)
         assert (code, out) == (0, "# Caf\ufffd\n")
-        assert err == "openai-responses-mcp: the file is not all valid UTF-8; 1 place of it had to be replaced.\n"
+        assert err == "the file is not all valid UTF-8; 1 place of it had to be replaced.\n"
 
 
 def test_text_of_a_manual_steers_no_terminal(manuals: Command, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -970,7 +985,7 @@ def test_an_empty_file_is_told(manuals: Command, root: Path) -> None:
     write(root / "guide/empty.md", "")
     write(root / "guide/empty.json", "")
     for name in ("empty.md", "empty.json"):
-        assert manuals("read", "guide", name) == (0, "", "openai-responses-mcp: the file is empty.\n")
+        assert manuals("read", "guide", name) == (0, "", "the file is empty.\n")
     assert json.loads(output(manuals("read", "guide", "empty.md", "--json")))["text"] == ""
 
 
@@ -1027,7 +1042,7 @@ def test_the_configuration_is_that_of_the_server(manuals: Command, root: Path, t
     assert code == 0
     assert out.startswith("other: 1 file")
     assert "manuals.in_memory is on" in out
-    assert err.startswith("openai-responses-mcp: ")
+    assert not err.startswith("openai-responses-mcp: ")  # a warning
     assert "manualz" in err
     write(tmp_path / "config.yaml", "manuals: {max_file_bytes: many}\npolicy: {max_citations: 99}\n")
     code, out, err = manuals("index", "--config", str(tmp_path / "config.yaml"))
@@ -1086,10 +1101,7 @@ def test_output_that_cannot_carry_japanese_does_not_fail_and_that_is_told_once(
         return code, buffer.getvalue().decode("ascii"), err
 
     monkeypatch.delenv("PYTHONIOENCODING", raising=False)
-    lost = (
-        f"openai-responses-mcp: some characters cannot be written in {encoding} and are shown as ?; "
-        "set PYTHONUTF8=1 to have UTF-8.\n"
-    )
+    lost = f"some characters cannot be written in {encoding} and are shown as ?; set PYTHONUTF8=1 to have UTF-8.\n"
     code, out, err = written("read", "plant", "電源.md", "--all")
     assert (code, out.splitlines()[0], err) == (0, "# ?????", lost)
     monkeypatch.setenv("PYTHONIOENCODING", encoding)  # which counts before the other
@@ -1107,7 +1119,7 @@ def test_what_no_text_can_hold_is_told_without_a_cure_that_is_none(
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, encoding="utf-8"))
     assert run_command(lambda: write_out("a\ud800b")) == 0
     assert buffer.getvalue() == b"a?b"
-    told = "openai-responses-mcp: some characters cannot be written in utf-8 and are shown as ?.\n"
+    told = "some characters cannot be written in utf-8 and are shown as ?.\n"
     assert capsys.readouterr().err == told
 
 

@@ -30,7 +30,7 @@ async def test_a_line_on_a_terminal_tells_what_it_took(
     monkeypatch.setattr(sys, "stderr", shown)
     assert (await command(name, "Why?"))[0] == 0
     last = shown.text.rstrip("\n").rpartition("\n")[2].rpartition("\r")[2]
-    assert last.startswith("openai-responses-mcp: 8,512 tokens in (0 cached), 733 out, ")
+    assert last.startswith("8,512 tokens in (0 cached), 733 out, ")
     assert ", about $0.0" in last
 
 

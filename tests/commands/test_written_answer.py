@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.commands.asking import for_reading
+from responses_mcp.commands.terminal import columns, for_reading
 from responses_mcp.commands.written_answer import WrittenAnswer
 from tests.commands.online import Terminal
 
@@ -63,11 +63,16 @@ def test_what_is_known_is_there_before_the_end_and_the_sources_are_not(monkeypat
 
 
 @given(st.lists(st.integers(0, 500)))
-def test_code_tables_and_words_of_japanese_stay_as_they_are_wherever_the_text_was_cut(cuts: list[int]) -> None:
+def test_code_and_tables_stay_as_they_are_and_japanese_is_wrapped_wherever_the_text_was_cut(cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         terminal = narrow_screen(patch)
         write(CODE, cuts).end(CODE)
-        assert terminal.text == f"{CODE}\n"
+        code, _, prose = CODE.rpartition("\n")
+        shown = terminal.text
+        assert shown.startswith(f"{code}\n")
+        lines = shown.removeprefix(f"{code}\n").splitlines()
+        assert " ".join(lines) == prose
+        assert max(map(columns, lines)) <= 40
 
 
 def test_a_text_that_turns_out_another_is_shown_whole_below_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

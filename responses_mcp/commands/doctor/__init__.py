@@ -1,4 +1,4 @@
-"""`openai-responses-mcp doctor`: what is wrong here, and what to do about it, one line a check."""
+"""`openai-responses-mcp doctor`: what is wrong here, and what to do about it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ from responses_mcp.commands.doctor.network_settings import check_certificates, c
 from responses_mcp.commands.parser import SHORTEST_SECRET, Parser
 from responses_mcp.commands.terminal import (
     FAILED,
+    StatusLine,
     Stop,
-    columns,
     on_terminal,
     parser_of,
     run_command,
     say,
     say_json,
     show_now,
-    write,
 )
 from responses_mcp.errors import program
 from responses_mcp.redaction import Redactor
@@ -49,7 +48,6 @@ from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import Settings
 
 _COLOURS: Final = {"ok": "32", "warn": "33", "FAIL": "1;31", "skip": "2"}
-_COLUMNS: Final = 80
 _INDENT: Final = 19  # columns of status and check
 _NAMES_OF_THE_USER: Final = ".azure.com"  # where deployments have names that the list of models does not know
 _EXAMPLE: Final = """\
@@ -63,11 +61,12 @@ def build_parser() -> Parser:
     parser = parser_of(
         "doctor",
         usage="%(prog)s [options]",
-        description="Check all that an answer needs, from the key to the handshake. Each line says\n"
-        "ok, warn or FAIL, what was found, and the fix. The API is asked for its list of\n"
-        "models, which is free of charge. The exit code is 0 when nothing failed.",
+        description="Check all that an answer needs, from the key to the handshake, and name the\n"
+        "fix of what is wrong. The API is asked for its list of models, which is free of\n"
+        "charge. The exit code is 0 when nothing failed.",
         epilog=_EXAMPLE,
     )
+    parser.add_argument("--all", action="store_true", help="on a terminal, show also what is well")
     parser.add_argument("--offline", action="store_true", help="leave out what needs the network")
     clients = ", ".join(CLIENT_LIMITS)
     told = f"judge for one client, and start the server as its entry says: {clients}"
@@ -102,23 +101,25 @@ def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
         [secret for secret in secrets if secret and (len(secret) >= SHORTEST_SECRET or not secret.isalpha())]
     )
     findings: list[Finding] = []
+    brief = on_terminal(sys.stdout) and not (options.all or options.json)
 
     def tell(finding: Finding) -> None:
         fix = None if finding.fix is None else redact(finding.fix)
         shown = finding._replace(found=redact(finding.found), fix=fix)
         findings.append(shown)
-        if not options.json:
+        status.show(f"{finding.check} checked")
+        if not (options.json or brief):
             _say(shown)
 
     shaking = partial(shake_hands, start.command, redact, environ=start.environ, folder=start.folder)
-    trio.run(_check, options, start, here.settings, found, plugin, shaking, tell)
+    with StatusLine(on=brief) as status:
+        trio.run(_check, options, start, here.settings, found, plugin, shaking, tell)
     failed = any(finding.status == "FAIL" for finding in findings)
     if options.json:
         checks = [{name: value for name, value in each._asdict().items() if value is not None} for each in findings]
         say_json({"version": __version__, "ok": not failed, "checks": checks})
     else:
-        for line in _wrapped(_summary(findings), indent=0):
-            say(line)
+        _say_summary(findings, brief=brief)
     if failed:
         raise Stop(code=FAILED)
 
@@ -264,40 +265,28 @@ async def _embeddings(loaded: LoadedSettings, tell: Tell, *, trust_env: bool) ->
 
 
 def _say(finding: Finding) -> None:
-    status = f"{finding.status:<4}"
-    write(f"\x1b[{_COLOURS[finding.status]}m{status}\x1b[0m" if _in_colour() else status)
-    lines = _wrapped(f"{finding.found}.", indent=_INDENT)
-    lines[0] = f" {finding.check + ':':<13} {lines[0][_INDENT:]}"
+    colour = f"\x1b[{_COLOURS[finding.status]}m"
+    line = f"{finding.status:<4} {finding.check + ':':<13} {finding.found}."
+    say(line, hanging=_INDENT, style=lambda shown: f"{colour}{shown[:4]}\x1b[0m{shown[4:]}")
     if finding.fix is not None:
-        lines += _wrapped(f"Fix: {finding.fix}{'' if finding.fix.endswith('?') else '.'}", indent=_INDENT)
-    for line in lines:
-        say(line)
+        say(f"{'':<{_INDENT}}Fix: {finding.fix}{'' if finding.fix.endswith('?') else '.'}")
     show_now()
 
 
-def _wrapped(text: str, *, indent: int) -> list[str]:
-    """Return lines that fit a terminal; a path or URL stays in one piece, so that it can be copied."""
-    lines: list[str] = []
-    for word in text.split():
-        if lines and columns(lines[-1]) + 1 + columns(word) <= _COLUMNS:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(" " * indent + word)
-    return lines
-
-
-def _summary(findings: Sequence[Finding]) -> str:
-    """Return how it stands, in a line."""
-    bad = {status: [each.check for each in findings if each.status == status] for status in ("FAIL", "warn", "skip")}
+def _say_summary(findings: Sequence[Finding], *, brief: bool) -> None:
+    """Say how it stands: what is wrong, the worst last, and how many checks are well; or in one line."""
+    by_status = {
+        status: [each for each in findings if each.status == status] for status in ("skip", "warn", "FAIL", "ok")
+    }
+    skipped, warned, failed, _ = (list(dict.fromkeys(each.check for each in those)) for those in by_status.values())
+    if brief:
+        for finding in (*by_status["skip"], *by_status["warn"], *by_status["FAIL"]):
+            _say(finding)
+        say(f"{len(by_status['ok'])} ok (--all shows them)")
+        return
     told = [
-        f"{len(bad['FAIL'])} failed ({', '.join(dict.fromkeys(bad['FAIL']))})" if bad["FAIL"] else "nothing failed",
-        f"{len(bad['warn'])} to look at ({', '.join(dict.fromkeys(bad['warn']))})" if bad["warn"] else "",
-        f"not checked: {', '.join(dict.fromkeys(bad['skip']))}" if bad["skip"] else "",
+        f"{len(by_status['FAIL'])} failed ({', '.join(failed)})" if failed else "nothing failed",
+        f"{len(by_status['warn'])} to look at ({', '.join(warned)})" if warned else "",
+        f"not checked: {', '.join(skipped)}" if skipped else "",
     ]
-    return f"{len(findings)} checks: {'; '.join(filter(None, told))}."
-
-
-def _in_colour() -> bool:
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not on_terminal(sys.stdout):
-        return False
-    return os.name != "nt" or "WT_SESSION" in os.environ  # the old console of Windows would show the codes
+    say(f"{len(findings)} checks: {'; '.join(filter(None, told))}.")
