@@ -4,6 +4,7 @@ import io
 import logging
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ from responses_mcp.responses_api.response.parser import read_answer
 from responses_mcp.responses_api.response.search_list import is_empty_list, listed_pages
 from responses_mcp.responses_api.response.search_results import read_results
 from responses_mcp.responses_api.response.shortened_answer import shortened
-from responses_mcp.responses_api.response.sources_block import with_sources
+from responses_mcp.responses_api.response.sources import dated, split
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
 from responses_mcp.settings.files import read_config
 from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
@@ -165,10 +166,14 @@ def on_a_terminal(text: str) -> None:
             status.show(text)
 
 
+CITED = (Citation("https://a.jp/", None, TODAY), Citation("oai-weather", None, TODAY))
+
 SCANS: dict[str, Callable[[str], object]] = {
     "an answer": answer,
-    "an answer that is cut": lambda text: shortened(text, 1_000),
-    "the block of sources": lambda text: with_sources(text, (Citation("https://a.jp/", None, TODAY),), TODAY),
+    "an answer that is cut": lambda text: shortened(text, text, 1_000),
+    "the block of sources": lambda text: split(text, CITED),
+    "lines below a header": lambda text: split(f"Sources:\n{text}", CITED),
+    "dates in a block": lambda text: dated(CITED, text, date.fromisoformat(TODAY)),
     "tracking in URLs": without_tracking,
     "marks of citations": without_markers,
     "what is shown of a page": lambda text: shown(text, len(text), SECRETS.known),

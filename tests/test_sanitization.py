@@ -272,10 +272,10 @@ def test_what_is_written_in_any_script_is_whole_when_it_comes_in_pieces(size: in
         taker = WrittenText(written.append, str)
         for at in range(0, len(text), size):
             taker.take(text[at : at + size])
-        taker.take("\n")
+        taker.take("\nThat is prose.\n")  # and so the line above is no header
         # Where a piece ends behind each character it loses what belongs to that, until the answer is there as a whole.
         lost = dict.fromkeys(map(ord, "\u200e\u200f\u061c\ufe00\ufe01\U000e0100\U000e0101"))
-        assert "".join(written).translate(lost) == f"{text}\n".translate(lost), name
+        assert "".join(written).translate(lost) == f"{text}\nThat is prose.\n".translate(lost), name
 
 
 async def test_no_injection_reaches_a_client_from_a_manual_and_no_line_or_place_moves(tmp_path: Path) -> None:
@@ -480,11 +480,11 @@ async def test_an_address_is_of_http_and_ends_where_it_ends() -> None:
         ), url
 
 
-async def test_a_page_whose_address_is_escaped_is_found_in_the_block_that_names_it_as_it_was() -> None:
+async def test_a_page_whose_address_is_escaped_has_the_date_that_the_model_gave_it() -> None:
     said = "A.\n\nSources:\n- https://ex.jp/a?b[=1 (2026-11-20)"
     body = bodies.answer(said, annotations=[bodies.url_citation("https://ex.jp/a?b[=1", "", 0, 1)])
     (result,) = await called("answer", [Json(body)])
-    assert places(result)[0] == said
+    assert places(result)[0] == "A.\n\nSources:\n- https://ex.jp/a?b%5B=1 (2026-11-20)"
     assert result["structuredContent"]["citations"] == [{"url": "https://ex.jp/a?b%5B=1", "published_at": "2026-11-20"}]
 
 

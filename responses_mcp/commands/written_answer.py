@@ -1,23 +1,13 @@
-"""An answer on a terminal while it is written: lines broken between words, and in the end what is missing of it.
-
-The sources stand at the end and are put in order when the answer is whole, so from where they seem to begin nothing is
-shown before that.
-"""
+"""An answer on a terminal while it is written: lines broken between words, and in the end what is missing of it."""
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Final
 
 from responses_mcp.commands.terminal import Wrapping, say_text, show_now, width_of_lines
 
-_HEAD: Final = 60  # characters of a line, by which it is known what it is
-_SOURCES: Final = re.compile(
-    r"[\W_]{0,12}(?:\w{1,20} ){0,2}(?:sources?|references?|citations?)[\W_]{0,9}?[:\n]"
-    r"|[\W_]{0,12}\w{0,5}(?:出典|出所|情報源|参考|引用|参照|ソース)\w{0,5}[\W_]{0,9}?[:：\n]",
-    re.IGNORECASE,
-)
+_HEAD: Final = 12  # characters of a line, by which it is known what it is
 
 
 class WrittenAnswer:
@@ -28,13 +18,13 @@ class WrittenAnswer:
 
     def _begin(self) -> None:
         self._shown: list[str] = []  # as it was given, without line breaks of ours
-        self._at_sources = False
         self._in_code = False
         self._begin_line()
 
     def _begin_line(self) -> None:
         self._head: str | None = ""  # until it is known what the line is, and nothing of it is shown
         self._as_it_is = False
+        self._blanks = ""
 
     def take(self, piece: str) -> None:
         """Show the next piece of the text, as far as it is known how."""
@@ -43,7 +33,7 @@ class WrittenAnswer:
             self._begin()
         if not self._shown and not self._head:
             piece = piece.lstrip()
-        self._show(piece, until_sources=True)
+        self._show(piece)
         show_now()
 
     def end(self, text: str) -> None:
@@ -60,13 +50,11 @@ class WrittenAnswer:
         if self._head is not None:
             self._head = ""  # what it held is in the rest
         if rest or not shown.endswith("\n"):
-            self._show(rest if rest.endswith("\n") else f"{rest}\n", until_sources=False)
+            self._show(rest if rest.endswith("\n") else f"{rest}\n")
 
-    def _show(self, text: str, *, until_sources: bool) -> None:
+    def _show(self, text: str) -> None:
         lines = text.split("\n")
         for number, body in enumerate(lines):
-            if until_sources and self._at_sources:
-                return
             ends = number < len(lines) - 1
             if self._head is None:
                 self._write(body)
@@ -74,12 +62,9 @@ class WrittenAnswer:
                 self._head += body
                 if not ends and len(self._head) <= _HEAD:
                     return
-                if until_sources and _SOURCES.match(self._head + "\n" * ends):
-                    self._at_sources = True
-                    return
                 self._write_head(self._head)
             if ends:
-                say_text("\n")
+                say_text(f"{self._blanks}\n")
                 self._shown.append("\n")
                 self._begin_line()
 
@@ -93,4 +78,6 @@ class WrittenAnswer:
 
     def _write(self, text: str) -> None:
         self._shown.append(text)
-        say_text(text if self._as_it_is else self._wrapping.take(text))
+        bare = (self._blanks + text).rstrip(" \t")
+        self._blanks = (self._blanks + text)[len(bare) :]  # a line break may take their place
+        say_text(bare if self._as_it_is else self._wrapping.take(bare))

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from responses_mcp.json_types import JsonObject, objects
 from responses_mcp.redaction import Redact
-from responses_mcp.responses_api.response.parser import MOST_ITEMS, answer_parts, joined_text
+from responses_mcp.responses_api.response.parser import MOST_ITEMS, answer_messages, joined_text
 
 Conversation: TypeAlias = list[JsonObject]
 """Items of an input, from the first question to the last answer."""
@@ -34,7 +34,7 @@ def conversation_of(
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
     said = [item for item in items if item.get("type") in _OURS]
     if any(item.get("type") == "reasoning" and not item.get("encrypted_content") for item in said):
-        text = joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact)
+        text = joined_text(answer_messages(items, MOST_ITEMS), "output_text", "text", redact)
         said = [{"role": "assistant", "content": text}]
     whole = [*(before or ()), *_items(body), *said]
     return whole if len(json.dumps(whole)) <= LARGEST else None

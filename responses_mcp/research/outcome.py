@@ -18,7 +18,7 @@ from responses_mcp.research.states import State
 from responses_mcp.responses_api.background import WITH_ANSWER
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS
 from responses_mcp.responses_api.response.error_mapping import check_status
-from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_parts, joined_text, read_answer
+from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_messages, joined_text, read_answer
 from responses_mcp.responses_api.response.web_pages import without_markers
 from responses_mcp.sanitization import sanitized_json
 from responses_mcp.settings.time_zone import zone_of
@@ -94,8 +94,8 @@ class RunView:
         """Tell whether it was given up, and may have been paid for: the API has not said how it ended."""
         return self.status in ("failed", "cancelled") and self.maybe_paid and not self.confirmed
 
-    def as_json(self) -> JsonObject:
-        """Return the object that tools answer with. What is not known is left out."""
+    def as_json(self, most: int | None = None) -> JsonObject:
+        """Return the object that tools answer with, its answer cut to `most` characters. Unknown is left out."""
         shown: JsonObject = {"status": self.status, "run_id": self.run_id}
         if not self.durable:
             shown["durable"] = False
@@ -106,7 +106,7 @@ class RunView:
             shown["seconds"] = self.seconds
             return {**shown, "next": f"Call research_result with run_id {self.run_id} to wait for the answer."}
         if self.answer is not None:
-            shown |= self.answer.as_json()
+            shown |= self.answer.as_json(most)
         else:
             shown["model"] = self.model
         if self.data is not None:
@@ -211,7 +211,7 @@ def _finite(number: str) -> float:
 def _data(response: JsonObject, redact: Redact) -> JsonObject | None:
     """Return the object that the answer is; None for an answer in other words, which was paid for, too."""
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
-    text = without_markers(joined_text(list(answer_parts(items, MOST_ITEMS)), "output_text", "text", redact))
+    text = without_markers(joined_text(answer_messages(items, MOST_ITEMS), "output_text", "text", redact))
     if fenced := _FENCED.fullmatch(text.strip()):
         text = fenced[1]
     try:

@@ -24,7 +24,6 @@ from responses_mcp.toolsets.base import (
     ToolSuccess,
     outcome_meta,
     size_meta,
-    within,
 )
 from responses_mcp.toolsets.cures import for_client
 
@@ -175,7 +174,7 @@ class AnswerToolset:
             text = answers.redact(for_client(error, context.client))
             used = error.usage if isinstance(error, UpstreamError) else None
             raise ToolError(replace(answer_failed(text, self._details(error)), meta=outcome_meta(used))) from error
-        result = within(answer.as_json(), self._most)
+        result = answer.as_json(self._most)
         meta = outcome_meta(None if answer.usage is None else answer.usage.as_json(), answer.masked)
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 

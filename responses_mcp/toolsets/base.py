@@ -59,7 +59,7 @@ def size_meta(characters: int) -> JsonObject:
 
 
 def within(result: JsonObject, most: int) -> JsonObject:
-    """Return a result whose `answer` has `most` characters at most, and whose `data` has them or is left out."""
+    """Return a result whose `data` has `most` characters at most, or is left out."""
     size = len(json.dumps(result["data"], ensure_ascii=False)) if "data" in result else 0
     if size > most:
         error = (
@@ -67,12 +67,7 @@ def within(result: JsonObject, most: int) -> JsonObject:
             "(MCP_MAX_RESULT_CHARS), or ask for less."
         )
         result = {name: value for name, value in result.items() if name != "data"} | {"error": error}
-    if len(result.get("answer") or "") <= most:
-        return result
-    from responses_mcp.responses_api.response.shortened_answer import shortened  # noqa: PLC0415  # most are shorter
-
-    names = [citation["url"] for citation in result["citations"]]
-    return {**result, "answer": shortened(result["answer"], most, names)}
+    return result
 
 
 def outcome_meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None = None) -> JsonObject | None:

@@ -121,7 +121,7 @@ class ResearchToolset:
             raise ToolError(ToolFailure(replace_lone_surrogates(text))) from error
         from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
-        result, used = (found, None) if isinstance(found, dict) else (found.as_json(), found.usage)
+        result, used = (found, None) if isinstance(found, dict) else (found.as_json(self._most), found.usage)
         result = within(sanitized_json(result), self._most)
         query = arguments.get("query")
         masked = research.outgoing.masked(query).masked if isinstance(query, str) else None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from responses_mcp.commands.terminal import columns, for_reading
 from responses_mcp.commands.written_answer import WrittenAnswer
+from responses_mcp.responses_api.response.written_text import WrittenText
 from tests.commands.online import Terminal
 
 PROSE = "Python 3.14 came out on 7 October 2025, as its release schedule says.\n\n"
@@ -26,12 +27,13 @@ def narrow_screen(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def write(text: str, cuts: list[int]) -> WrittenAnswer:
-    """Take a text in words, as many at once as `cuts` say."""
+    """Take a text as the API writes it, cut where `cuts` say."""
     written = WrittenAnswer()
-    written.take("")
+    api = WrittenText(written.take, str)
+    api.take("")
     for start, end in pairwise([0, *sorted({cut % (len(text) + 1) for cut in cuts}), len(text)]):
         if start < end:
-            written.take(text[start:end])
+            api.take(text[start:end])
     return written
 
 
@@ -54,9 +56,12 @@ def test_in_the_end_the_terminal_has_the_whole_answer_once(monkeypatch: pytest.M
     assert screen.text == for_reading(FINAL)
 
 
-def test_what_is_known_is_there_before_the_end_and_the_sources_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("header", ["Sources:", "## 出典", "Here are the sources:", "<summary>Sources</summary>"])
+def test_what_is_known_is_there_before_the_end_and_the_sources_are_not(
+    monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
     screen = narrow_screen(monkeypatch)
-    written = write(f"{PROSE}Sources:\n- https://b.jp/\n", [20, 30])
+    written = write(f"{PROSE}{header}\n- https://b.jp/\n", [20, 30])
     assert screen.text == for_reading(PROSE)[:-1]
     written.end(FINAL)
     assert "b.jp" not in screen.text
@@ -77,7 +82,9 @@ def test_code_and_tables_stay_as_they_are_and_japanese_is_wrapped_wherever_the_t
 
 def test_a_text_that_turns_out_another_is_shown_whole_below_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = narrow_screen(monkeypatch)
-    write("Something else, which is long enough to be shown before its line has an end. ", [70]).end(FINAL)
+    write(
+        "Something else, in a line that is long enough to be shown before it has an end, as no header is. ", [90]
+    ).end(FINAL)
     assert screen.text.endswith("\n\n--- in its final form: ---\n\n" + for_reading(FINAL))
 
 

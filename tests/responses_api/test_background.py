@@ -84,7 +84,7 @@ async def test_whoever_reads_the_text_along_is_told_it_from_its_beginning_again(
     upstream = slow(cut_after=16)
     told: list[str] = []
     with trio.fail_after(LONG):
-        answer = await asking(upstream).answer("why?", on_text=told.append)
+        answer = await asking(upstream).answer(f"why?{' and why?' * 20}", on_text=told.append)
     assert "starting_after" not in upstream.asked[1].path
     begun = len(told) - told[::-1].index("")
     assert answer.text.startswith("".join(told[begun:]).strip())

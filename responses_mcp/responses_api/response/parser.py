@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
 
@@ -18,7 +18,7 @@ from responses_mcp.redaction import Redact, redacted_beginning
 from responses_mcp.responses_api.response.citations import Citation, Cited, Source, choose_citations
 from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.markdown import address, closing_nothing
-from responses_mcp.responses_api.response.sources_block import with_sources, without_domains
+from responses_mcp.responses_api.response.sources import dated, split, written
 from responses_mcp.responses_api.response.web_pages import is_within, without_markers, without_tracking
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.usage.bill import Usage
@@ -43,23 +43,34 @@ _ITEM_KIND = re.compile(r"[a-z]{1,20}(_[a-z]{1,20}){0,4}")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer as the output contract has it (3.2). `text` ends in `Sources:` when a search was used.
+    """An answer as the output contract has it (3.2): its `body` and, when a search was used, its `Sources:` block.
 
     `usage` is what it took; None where nobody counted. `masked` counts the secrets, by kind, that were masked in the
     question before it was sent.
     """
 
-    text: str
+    body: str
     used_search: bool
     citations: tuple[Citation, ...]
     model: str
+    sources: str = ""
     usage: Usage | None = field(default=None, compare=False)
     masked: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)
 
-    def as_json(self) -> JsonObject:
-        """Return exactly the four members of the output contract."""
+    @property
+    def text(self) -> str:
+        """Return the whole text, which ends in the sources."""
+        return "\n\n".join(filter(None, (self.body, self.sources)))
+
+    def as_json(self, most: int | None = None) -> JsonObject:
+        """Return exactly the four members of the output contract, the text cut to `most` characters."""
+        text = self.text
+        if most is not None and len(text) > most:
+            from responses_mcp.responses_api.response.shortened_answer import shortened  # noqa: PLC0415  # few are long
+
+            text = shortened(self.body, self.sources, most)
         return {
-            "answer": self.text,
+            "answer": text,
             "used_search": self.used_search,
             "citations": [citation.as_json() for citation in self.citations],
             "model": self.model,
@@ -84,28 +95,33 @@ def read_answer(
     """
     model = replace_lone_surrogates(model)  # the environment may hold some
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
-    parts = list(answer_parts(items, MOST_ITEMS))
-    said = joined_text(parts, "output_text", "text", redact)
+    messages = answer_messages(items, MOST_ITEMS)
+    said = joined_text(messages, "output_text", "text", redact)
     # Once more: without a mark inside, a secret is whole again.
     text = redact(without_tracking(without_markers(said[:LONGEST_ANSWER]))).strip()
     if not text:
-        said = joined_text(parts, "refusal", "refusal", redact)
+        said = joined_text(messages, "refusal", "refusal", redact)
         text = said[:LONGEST_ANSWER].strip()
     truncated = response.get("status") == "incomplete"
     if not text:
         raise no_text(items, redact, truncated=truncated)
-    if truncated or len(said) > LONGEST_ANSWER:
-        text = f"{text}\n\n{_CUT_OFF if truncated else _TOO_LONG}"
-    cited = [page for page in _cited_urls(parts, redact, date) if not is_within(page.url, blocked)]
-    named = list(_cited_files(parts, redact)) if files else []
+    newest = datetime.date.fromisoformat(date)
+    noted = list(annotations_of(messages))
+    cited = [page for page in _cited_urls(noted, redact, newest) if not is_within(page.url, blocked)]
+    named = list(_cited_files(noted, redact)) if files else []
     searches = [item for item in items if item.get("type") == "web_search_call" and item.get("status") != "failed"]
-    if not searches and not cited and not named:
-        return Answer(text, used_search=False, citations=(), model=model)
-    sources = [*named, *(each for each in _sources(searches, redact) if not is_within(each.name, blocked))]
-    text = without_domains(text, blocked, date)
-    citations = choose_citations(cited, sources, limit=max_citations, date=date)
-    text, citations = with_sources(text, citations, date)
-    return Answer(text, used_search=True, citations=citations, model=model)
+    citations: tuple[Citation, ...] = ()
+    block = ""
+    used_search = bool(searches or cited or named)
+    if used_search:
+        sources = [*named, *(each for each in _sources(searches, redact) if not is_within(each.name, blocked))]
+        citations = choose_citations(cited, sources, limit=max_citations, date=date)
+        text, own_block = split(text, citations)
+        citations = dated(citations, own_block, newest)
+        block = written(citations, date)
+    if truncated or len(said) > LONGEST_ANSWER:
+        text = "\n\n".join(filter(None, (text, _CUT_OFF if truncated else _TOO_LONG)))
+    return Answer(text, used_search, citations, model, block)
 
 
 def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> UpstreamError:
@@ -125,10 +141,8 @@ def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> Upst
     )
 
 
-def _cited_urls(parts: list[JsonObject], redact: Redact, today: str) -> Iterator[Cited]:
-    newest = datetime.date.fromisoformat(today)
-    looks = repeat(None, MOST_SOURCES)
-    for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
+def _cited_urls(noted: Iterable[JsonObject], redact: Redact, newest: datetime.date) -> Iterator[Cited]:
+    for annotation in noted:
         url = address(line_at(annotation, "url", redact))
         if annotation.get("type") == "url_citation" and url:
             dates = (read_date(annotation.get(name), newest) for name in _DATES)
@@ -136,9 +150,8 @@ def _cited_urls(parts: list[JsonObject], redact: Redact, today: str) -> Iterator
             yield Cited(url, title or None, next(filter(None, dates), None))
 
 
-def _cited_files(parts: list[JsonObject], redact: Redact) -> Iterator[Source]:
-    looks = repeat(None, MOST_SOURCES)
-    for annotation in (annotation for part in parts for annotation in objects(part.get("annotations"), looks)):
+def _cited_files(noted: Iterable[JsonObject], redact: Redact) -> Iterator[Source]:
+    for annotation in noted:
         name = _name_at(annotation, "filename", redact) or _name_at(annotation, "file_id", redact)
         if annotation.get("type") == "file_citation" and name:
             yield Source(name, "file", is_url=False)
@@ -159,18 +172,36 @@ def _name_at(mapping: JsonObject, key: str, redact: Redact) -> str:
     return redact(closing_nothing(line_at(mapping, key, redact)))
 
 
-def answer_parts(items: list[JsonObject], most: int) -> Iterator[JsonObject]:
-    """Yield the content parts of the final answer, or of all messages where none is marked as final."""
+def answer_messages(items: list[JsonObject], most: int) -> list[list[JsonObject]]:
+    """Return the content parts of each message of the final answer; of all messages where none is marked as final."""
     messages = [item for item in items if item.get("type") == "message"]
     final = [message for message in messages if message.get("phase") == "final_answer"]
     looks = repeat(None, most)
-    for message in final or messages:
-        yield from objects(message.get("content"), looks)
+    return [list(objects(message.get("content"), looks)) for message in final or messages]
 
 
-def joined_text(parts: list[JsonObject], kind: str, member: str, redact: Redact) -> str:
-    """Join one member of all parts of a kind, such as the `text` of `output_text`, to a text that may be shown."""
+def annotations_of(messages: Iterable[Iterable[JsonObject]]) -> Iterator[JsonObject]:
+    """Yield the annotations of all parts; one whose members are in a member of their own, without that."""
+    looks = repeat(None, MOST_SOURCES)
+    for part in (part for parts in messages for part in parts):
+        yield from map(unnested, objects(part.get("annotations"), looks))
+
+
+def unnested(annotation: JsonObject) -> JsonObject:
+    """Return an annotation without a member around its members, `{"type": t, t: {…}}`, as chat completions have it."""
+    inner = as_object(annotation.get(text_at(annotation, "type")))
+    return {**annotation, **inner, "type": annotation["type"]} if inner else annotation
+
+
+def joined_text(messages: Iterable[Iterable[JsonObject]], kind: str, member: str, redact: Redact) -> str:
+    """Join one member of all parts of a kind, such as the `text` of `output_text`, to a text that may be shown.
+
+    Between two messages is a blank line.
+    """
+    texts = ["".join(text_at(part, member) for part in parts if part.get("type") == kind) for parts in messages]
     # Joined first: a secret may have been cut between two parts, and a character into its two surrogates.
-    text = "".join(text_at(part, member) for part in parts if part.get("type") == kind)
+    text = "".join(texts)
+    if len(texts) > 1 and redact(text[:_LONGEST_TEXT]) == text[:_LONGEST_TEXT]:  # none between two messages
+        text = "\n\n".join(filter(None, texts))
     clean = sanitized(text[:_LONGEST_TEXT])
     return redacted_beginning(clean, _LONGEST_TEXT, redact, cut=len(text) > _LONGEST_TEXT)

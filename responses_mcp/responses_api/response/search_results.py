@@ -15,7 +15,7 @@ from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.markdown import address
-from responses_mcp.responses_api.response.parser import MOST_ITEMS, answer_parts, joined_text, no_text
+from responses_mcp.responses_api.response.parser import MOST_ITEMS, answer_messages, joined_text, no_text, unnested
 from responses_mcp.responses_api.response.search_list import (
     LONGEST_SNIPPET,
     LONGEST_TITLE,
@@ -62,8 +62,8 @@ def read_results(
     through.
     """
     items = list(objects(response.get("output"), repeat(None, MOST_ITEMS)))
-    parts = list(answer_parts(items, MOST_ITEMS))
-    text = joined_text(parts, "output_text", "text", redact)
+    messages = answer_messages(items, MOST_ITEMS)
+    text = joined_text(messages, "output_text", "text", redact)
     listed = listed_pages(text, today=today, redact=redact)
     cited = _pages(_cited(items, redact, claims=not listed), redact)
     searches = [item for item in items if item.get("type") == "web_search_call"]
@@ -72,7 +72,7 @@ def read_results(
         cited | _pages(_consulted(worked, redact), redact) | cited
     )  # the cited ones come first, and as they are cited
     if not seen:
-        _check_that_something_was_said(response, items, parts, text, redact)
+        _check_that_something_was_said(response, items, messages, text, redact)
         if searches and not worked:
             raise ServiceFailed("The API's web search failed; try again later.")
     listed, seen = _without(listed, seen, blocked)
@@ -92,11 +92,11 @@ def read_results(
 
 
 def _check_that_something_was_said(
-    response: JsonObject, items: list[JsonObject], parts: list[JsonObject], text: str, redact: Redact
+    response: JsonObject, items: list[JsonObject], messages: list[list[JsonObject]], text: str, redact: Redact
 ) -> None:
     if text.strip():
         return
-    refusal = shown(joined_text(parts, "refusal", "refusal", redact), _LONGEST_REFUSAL, redact)
+    refusal = shown(joined_text(messages, "refusal", "refusal", redact), _LONGEST_REFUSAL, redact)
     if refusal:
         raise RequestRefused(f"The model declined to search: {refusal}")
     raise no_text(items, redact, truncated=response.get("status") == "incomplete")
@@ -143,7 +143,7 @@ def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator
     left = _MOST_CHARACTERS
     for part in parts:
         text, done = text_at(part, "text"), 0
-        for annotation in objects(part.get("annotations"), annotations):
+        for annotation in map(unnested, objects(part.get("annotations"), annotations)):
             if annotation.get("type") == "url_citation":
                 start, end = _place(annotation, text)
                 covered = text[start : min(end, start + 4 * LONGEST_SNIPPET)]

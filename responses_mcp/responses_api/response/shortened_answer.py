@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
 from typing import Final
-
-from responses_mcp.responses_api.response.sources_block import end_block, fences
 
 _MARK: Final = (
     "[Cut here: the first {shown:,} of {all:,} characters are shown. Ask for a shorter answer, or for a part of it.]"
@@ -17,25 +14,20 @@ _MOST_OF_SOURCES: Final = 0.5  # of the room; of more the first lines are kept
 # Behind these a text may end: in Japanese at once, else where a blank follows.
 _SENTENCE: Final = re.compile("[。！？][」』）】]*|[.!?…][\"'”’)\\]*_]*(?=\\s)|\n\n")
 _BACK: Final = 2_000  # characters in which an end of a sentence is looked for, from the cut on
+_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _JOINER: Final = "\u200d"
 
 
-def shortened(text: str, most: int, names: Collection[str] = ()) -> str:
-    """Return an answer of `most` characters at most; the same if it is no longer.
+def shortened(body: str, sources: str, most: int) -> str:
+    """Return an answer that is too long with `most` characters: a beginning of its body, a mark, and its sources.
 
-    Its block of sources stays at the end, as far as it takes no more than half of the room; `names` are those of
-    sources that have no address.
+    Sources that take more than half of the room are cut, too, at a line.
     """
-    if len(text) <= most:
-        return text
-    begin = end_block(text, names)
-    body, sources = text[:begin].rstrip(), text[begin:].strip()
     sources = _whole_lines(sources, int(_MOST_OF_SOURCES * most))
     room = most - len(sources) - _LONGEST_MARK - 4  # line ends between them
-    if len(body) > room:
-        body = _cut(body, max(room, 0))
-    mark = _MARK.format(shown=len(body), all=begin)
-    return "\n\n".join(filter(None, (body, mark, sources)))[:most]
+    shown = _cut(body, max(room, 0)) if len(body) > room else body
+    mark = _MARK.format(shown=len(shown), all=len(body))
+    return "\n\n".join(filter(None, (shown, mark, sources)))[:most]
 
 
 def _whole_lines(text: str, most: int) -> str:
@@ -67,4 +59,10 @@ def _belongs(text: str, at: int) -> bool:
 
 def _open_fence(text: str) -> str:
     """Return the marks of a fence that nothing closes, if there is one."""
-    return next((opening[1] for opening, end in fences(text) if end is None), "")
+    opened = ""
+    for fence in _FENCE.finditer(text):
+        if not opened:
+            opened = fence[1]
+        elif fence[1].startswith(opened) and not fence[2].strip():
+            opened = ""
+    return opened

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -190,7 +191,7 @@ class ResponseStream:
         self._end: tuple[str, bytes] | None = None
         self._events_bytes = 0
         self._writing = False
-        self._told = False  # text has been told
+        self._told: int | None = None  # the message whose text was told last
 
     def take(self, event: Event) -> bool:
         """Take the next event and tell whether it was the last of the response."""
@@ -230,6 +231,8 @@ class ResponseStream:
         items = cast(list[object], output) if isinstance(output, list) else []
         if not any(as_object(item).get("type") == "message" for item in items):
             output = [] if not from_start else [*items, *self._texts()] if items else self._replacement()
+        elif from_start:
+            output = self._completed(items)
         return {**response, "status": text_at(response, "status") or kind.removeprefix("response."), "output": output}
 
     @property
@@ -252,9 +255,12 @@ class ResponseStream:
         elif kind == _DELTA:
             event = _object(data)
             if (delta := text_at(event, "delta")) and _index(event, "output_index") not in self._asides:
-                if not self._told:
+                index = _index(event, "output_index")
+                if self._told is None:
                     on_text("")
-                self._told = True
+                elif self._told != index:
+                    on_text("\n\n")
+                self._told = index
                 on_text(delta)
 
     def _phase(self, kind: str, data: bytes) -> str | None:
@@ -289,6 +295,32 @@ class ResponseStream:
                 cited["annotations"].append(event.get("annotation"))
         content = [part for _, part in sorted(parts.items())]
         return [{"type": "message", "role": "assistant", "content": content}] if content else []
+
+    def _completed(self, output: list[object]) -> list[object]:
+        """Return an output with what only other events have: searches, and annotations of parts that have none."""
+        items = [as_object(item) for item in output]
+        messages = [_content(item) for item in items if item.get("type") == "message"]
+        bare = {id(part) for parts in messages for part in parts if not part.get("annotations")}
+        has_searches = any(item.get("type") == "web_search_call" for item in items)
+        cites = bool(bare) and any(b"_citation" in data for _, data in self._kept)
+        if not cites and (has_searches or not any(b'"web_search_call"' in data for _, data in self._kept)):
+            return output
+        done = [(_index(event, "output_index"), as_object(event.get("item"))) for event in self._events(_ITEM)]
+        noted: dict[tuple[int, int], list[object]] = defaultdict(list)
+        for event in self._events(_ANNOTATION):
+            noted[_index(event, "output_index"), _index(event, "content_index")].append(event.get("annotation"))
+        for index, item in done:
+            for place, part in enumerate(_content(item)):
+                noted[index, place] = part.get("annotations") or noted[index, place]
+        for (index, place), cited in sorted(noted.items()):
+            # Where items are left out of the last event, the message has another place in it.
+            own = items[index] if 0 <= index < len(items) and items[index].get("type") == "message" else {}
+            parts = _content(own) or messages[-1]
+            part = parts[place] if 0 <= place < len(parts) else parts[-1] if parts else {}
+            if id(part) in bare:
+                part["annotations"] = [*(part.get("annotations") or ()), *cited]
+        searches = [item for _, item in done if item.get("type") == "web_search_call"]
+        return [*([] if has_searches else searches), *output]
 
     def _events(self, kind: str) -> list[JsonObject]:
         return [_object(data) for each, data in self._kept if each == kind]
@@ -360,6 +392,11 @@ def _searched(item: JsonObject, redact: Redact) -> str | None:
     asked = cast(list[object], queries)[:_MOST_KEPT] if isinstance(queries, list) else []
     query = next((query for query in asked if isinstance(query, str)), None) or text_at(action, "query")
     return f"searched: {query}" if query else "searched"
+
+
+def _content(message: JsonObject) -> list[JsonObject]:
+    content = message.get("content")
+    return [as_object(part) for part in cast(list[object], content)] if isinstance(content, list) else []
 
 
 def _index(event: JsonObject, key: str) -> int:

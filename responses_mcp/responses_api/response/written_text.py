@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.response.sources import LONGEST_HEADER, may_head, may_list
 from responses_mcp.responses_api.response.web_pages import MARKER, without_markers, without_tracking
 from responses_mcp.sanitization import open_sequence, sanitized
 
@@ -21,13 +22,15 @@ _END: Final = re.compile(
 _ADDRESS_BEGINS: Final = re.compile(r"https?:")
 _LONGEST_WORD: Final = 4 * 1024  # characters; to put it together with each delta takes time
 _MARK: Final = "\ue200"
+_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class WrittenText:
     """Takes the text as it comes and tells `on_text` what of it may be shown; "" says that it begins, maybe once more.
 
-    Text passes `redact`, which finds secrets of one word; with `lines` also those that have blanks in them. Behind a
-    word without an end no more is told.
+    What may be the last block of sources, which the server writes anew, is told when prose follows it. So a line is
+    told when it has ended, or is too long for a header. Text passes `redact`, which finds secrets of one word; with
+    `lines` also those that have blanks in them. Behind a word without an end no more is told.
     """
 
     def __init__(self, on_text: Callable[[str], None], redact: Redact, *, lines: bool = False) -> None:
@@ -36,12 +39,20 @@ class WrittenText:
         self._lines = lines
         self._waiting: list[str] = []
         self._length = 0  # of what waits, in characters
+        self._begin()
+
+    def _begin(self) -> None:
+        self._in_prose = False  # the beginning of this line has been told
+        self._line: list[str] = []  # the beginning of this line, which has not
+        self._line_length = 0
+        self._block: list[str] = []  # lines that may be the last block of sources
 
     def take(self, delta: str) -> None:
         """Take the next piece from the API; an empty one says that an answer begins."""
         if not delta:
             self._waiting.clear()
             self._length = 0
+            self._begin()
             self._on_text("")
         if self._length > _LONGEST_WORD:
             return
@@ -54,9 +65,32 @@ class WrittenText:
         self._waiting = [text[end:]]
         self._length = len(text) - end
         text = without_tracking(without_markers(self._redact(sanitized(text[:end]))))
-        text = self._redact(text)  # without a mark inside, a secret is whole again
-        if text:
-            self._on_text(text)
+        self._tell(self._redact(text))  # without a mark inside, a secret is whole again
+
+    def _tell(self, text: str) -> None:
+        """Tell the lines that cannot be a part of the answer's last block of sources; keep the others."""
+        told: list[str] = []
+        for piece in _LINES.findall(text):
+            ends = piece.endswith("\n")
+            if self._in_prose:
+                told.append(piece)
+                self._in_prose = not ends
+                continue
+            self._line.append(piece)
+            self._line_length += len(piece)
+            if not ends and (self._block or self._line_length <= LONGEST_HEADER):
+                continue
+            line = "".join(self._line)
+            if may_head(line.rstrip("\n")) or (self._block and may_list(line.rstrip("\n"))):
+                self._block.append(line if ends else "")  # of a long one the end is waited for
+            else:
+                told += [*self._block, line]
+                self._block.clear()
+                self._in_prose = not ends
+            if ends or self._in_prose:
+                self._line, self._line_length = [], 0
+        if told:
+            self._on_text("".join(told))
 
     def _end(self, text: str) -> int:
         """Return up to where a text may be shown."""

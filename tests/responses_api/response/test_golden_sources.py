@@ -1,5 +1,6 @@
 """Texts in the manner of real models, English and Japanese, and what an answer makes of their sources (spec 3.2)."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,6 @@ def annotation(cited: Any) -> dict[str, Any]:
     return {**url_citation(url, "", 0, 1), **({"published_at": dated[0]} if dated else {})}
 
 
-def expected(case: dict[str, Any]) -> str:
-    text: str = case["text"]
-    if "block" in case:
-        return f"{text}\n\nSources:\n" + "\n".join(case["block"])
-    if "adds" in case:
-        return "\n".join([text, *case["adds"]])
-    return text if case.get("stays") else case["answer"]
-
-
 async def asked(case: dict[str, Any], text: str) -> Answer:
     search = bodies.web_search_call(["q"])
     search["action"]["sources"] = [{"type": "api", "name": name} for name in case.get("named", ())]
@@ -42,11 +34,26 @@ async def asked(case: dict[str, Any], text: str) -> Answer:
 
 @pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-async def test_a_text_gets_what_its_sources_lack_and_no_second_header(case: dict[str, Any]) -> None:
+async def test_a_text_ends_in_our_block_and_keeps_its_prose(case: dict[str, Any]) -> None:
     answer = await asked(case, case["text"])
-    assert answer.text == expected(case)
+    body = case.get("body", case["text"])
+    names = [cited[0] if isinstance(cited, list) else cited for cited in case.get("cited", ())] + case.get("named", [])
+    listed = [f"- {name} ({date})" for name, date in zip(names, case["dates"], strict=True)]
+    assert answer.text == "\n".join([f"{body}\n\nSources:", *(listed or [f"- web_search ({TODAY})"])])
     assert [each.published_at for each in answer.citations] == case["dates"]
     assert await asked(case, answer.text) == answer
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_what_is_cut_off_of_a_text_is_its_end_and_has_lines_of_sources_alone(case: dict[str, Any]) -> None:
+    body, text = case.get("body", case["text"]), case["text"]
+    assert text.startswith(body)
+    header, *lines = text[len(body) :].strip().split("\n")
+    for line in filter(str.strip, lines):
+        named = re.search(
+            r"https?://|^[ >]*[-*・|\d<]|\d{4}-\d\d-\d\d|^(?:Forecast|Warning|気象庁|東京都)|:$|\*\*$", line.strip()
+        )
+        assert named, (header, line)
 
 
 def test_there_are_enough_texts_in_both_languages() -> None:

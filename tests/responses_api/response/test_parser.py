@@ -68,7 +68,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     ),
     "two_parts": found(f"One. ([a]({PEP})) Two. ([b]({NEWS}))\n\n{listing(PEP, NEWS)}", (PEP, None), (NEWS, None)),
     "commentary_then_final": found(f"{bodies.SEARCHED_TEXT}\n\n{listing(PEP)}", (PEP, None)),
-    "several_messages": plain("First half, second half."),
+    "several_messages": plain("First half, \n\nsecond half."),
     "refusal": plain("I can’t help with that."),
     "incomplete_with_text": plain(f"The three reasons are: first,\n\n{CUT_OFF}"),
     "file_citations": plain("Seen in the files."),
@@ -157,13 +157,13 @@ def test_remarks_stay_out_of_the_answer_and_their_citations_too() -> None:
 
 
 def test_remarks_are_the_answer_where_nothing_is_marked_as_final() -> None:
-    remarks = [message([output_text(text)], "commentary") for text in ("One, ", "two.")]
-    assert shown(response(remarks)) == plain("One, two.")
+    remarks = [message([output_text(text)], "commentary") for text in ("One.", "Two.")]
+    assert shown(response(remarks)) == plain("One.\n\nTwo.")
 
 
-def test_several_final_messages_are_joined() -> None:
-    finals = [message([output_text(text)], "final_answer") for text in ("One, ", "two.")]
-    assert shown(response(finals)) == plain("One, two.")
+def test_several_final_messages_are_paragraphs() -> None:
+    finals = [message([output_text(text)], "final_answer") for text in ("One.", "Two.")]
+    assert shown(response(finals)) == plain("One.\n\nTwo.")
 
 
 @pytest.mark.parametrize("reason", ["max_output_tokens", None, 5])
@@ -177,7 +177,7 @@ def test_a_cut_answer_says_so_and_keeps_its_sources_at_the_end(reason: Any) -> N
     assert read(cut).text == f"{text}\n\n{CUT_OFF}\n\n{listing(PEP)}"
 
 
-def test_a_block_of_the_model_stands_behind_the_remark_that_the_answer_was_cut() -> None:
+def test_a_block_in_which_the_answer_was_cut_gives_way_to_ours_behind_the_remark() -> None:
     text = f"Half.\n\nSources:\n- {PEP} (2026-11-20)\n- https://docs.pyt"
     cut = response(
         [message([output_text(text, [url_citation(url, "", 0, 4) for url in (PEP, NEWS)])])],
@@ -185,7 +185,7 @@ def test_a_block_of_the_model_stands_behind_the_remark_that_the_answer_was_cut()
         incomplete_details={"reason": "max_output_tokens"},
     )
     whole = read(cut)
-    block = f"Sources:\n- {PEP} (2026-11-20)\n- https://docs.pyt\n- {NEWS} ({DATE})"
+    block = f"Sources:\n- {PEP} (2026-11-20)\n- {NEWS} ({DATE})"
     assert whole.text == f"Half.\n\n{CUT_OFF}\n\n{block}"
     assert [each.published_at for each in whole.citations] == ["2026-11-20", DATE]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.responses_api.response.shortened_answer import shortened
+from responses_mcp.responses_api.response.parser import Answer
 
 SOURCES = "Sources:\n- https://example.com/a (2026-11-01)\n- https://example.com/b (2026-11-02)"
 SENTENCE = "The pump runs dry after ten seconds. "
@@ -15,15 +15,21 @@ JAPANESE = "ポンプは十秒で空になります。「すぐに止めてく�
 CUT = re.compile(r"\n\n\[Cut here: the first ([\d,]+) of ([\d,]+) characters are shown\.")
 
 
+def shortened(body: str, most: int, sources: str = "") -> str:
+    text = Answer(body, used_search=False, citations=(), model="m", sources=sources).as_json(most)["answer"]
+    assert isinstance(text, str)
+    return text
+
+
 def test_an_answer_that_is_no_longer_is_the_same() -> None:
     text = f"{SENTENCE * 10}\n\n{SOURCES}"
-    assert shortened(text, len(text)) is text
+    assert shortened(SENTENCE * 10, len(text), SOURCES) == text
 
 
 @pytest.mark.parametrize(("sentence", "ends"), [(SENTENCE, "."), (JAPANESE, ("。", "。」"))])
 def test_it_is_cut_at_a_sentence_is_marked_and_keeps_its_sources(sentence: str, ends: str) -> None:
-    text = f"{sentence * 400}\n\n{SOURCES}"
-    cut = shortened(text, 2_000)
+    text = sentence * 400
+    cut = shortened(text, 2_000, SOURCES)
     assert len(cut) <= 2_000
     assert cut.endswith(f"\n\n{SOURCES}")
     mark = CUT.search(cut)
@@ -34,14 +40,9 @@ def test_it_is_cut_at_a_sentence_is_marked_and_keeps_its_sources(sentence: str, 
     assert int(mark[1].replace(",", "")) == len(body) > 1_500
 
 
-def test_the_sources_of_an_answer_stay_whatever_their_header_is() -> None:
-    text = f"{SENTENCE * 400}\n\n## 出典\n- https://example.com/a (2026-11-01)"
-    assert shortened(text, 1_500).endswith("## 出典\n- https://example.com/a (2026-11-01)")
-
-
 def test_of_very_many_sources_the_first_whole_lines_stay() -> None:
     lines = "\n".join(f"- https://example.com/{number} (2026-11-01)" for number in range(2_000))
-    cut = shortened(f"{SENTENCE * 400}\n\nSources:\n{lines}", 4_000)
+    cut = shortened(SENTENCE * 400, 4_000, f"Sources:\n{lines}")
     assert len(cut) <= 4_000
     assert "\n\nSources:\n- https://example.com/0 (" in cut
     assert cut.endswith("(2026-11-01)")

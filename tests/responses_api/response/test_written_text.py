@@ -10,6 +10,9 @@ from responses_mcp.responses_api.response.web_pages import without_markers, with
 from responses_mcp.responses_api.response.written_text import WrittenText
 from tests.growth import Hostile, superlinear
 
+PROSE = "It is a line that is too long for the header of a block of sources, so it is told as it is written.\n" * 2 + (
+    "And so is this line, in which each of the texts below goes on, whatever it may begin with itself: "
+)
 KEY = "sk-canary-0123456789abcdef"
 REDACT = Redactor([KEY]).known
 PIECES = st.lists(
@@ -26,10 +29,11 @@ PIECES = st.lists(
 def told(deltas: list[str], *, lines: bool = False) -> list[str]:
     pieces: list[str] = []
     written = WrittenText(pieces.append, REDACT, lines=lines)
-    for delta in ["", *deltas]:
+    begin = [""] if lines else ["", PROSE]
+    for delta in [*begin, *deltas]:
         written.take(delta)
-    assert pieces.pop(0) == ""
-    return pieces
+    assert pieces[: len(begin)] == begin
+    return pieces[len(begin) :]
 
 
 @given(PIECES, st.booleans())
@@ -73,7 +77,7 @@ def test_a_secret_that_has_blanks_is_held_back_with_its_line() -> None:
 
 
 def test_an_answer_that_begins_once_more_takes_nothing_along() -> None:
-    assert told(["half a wo", "", "new word "]) == ["half a ", "", "new word "]
+    assert told(["half a wo", "", PROSE, "new word "]) == ["half a ", "", PROSE, "new word "]
 
 
 @pytest.mark.parametrize("delta", ["x", "é", "\ue200 ", "https://é"])
@@ -83,3 +87,33 @@ def test_a_word_without_an_end_costs_no_more_than_its_length(delta: str) -> None
         assert sum(map(len, pieces)) < 10
 
     assert superlinear(work, [Hostile("", "x", "")], shortest=4096) is None  # a word is looked at up to there
+
+
+def of_lines(text: str, step: int) -> str:
+    pieces: list[str] = []
+    written = WrittenText(pieces.append, str)
+    for at in range(0, len(text), step):
+        written.take(text[at : at + step])
+    return "".join(pieces)
+
+
+BLOCK = "Sources:\n- https://a.jp/ (2026-11-20)\n\n1. [b](https://b.jp/)\n"
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+@pytest.mark.parametrize("block", [
+    BLOCK, BLOCK.replace("Sources:", "## 出典"), BLOCK.replace("Sources:", "Here are the sources for this answer:"),
+    "Sources: [a](https://a.jp/) (2026-11-20), and one more of them in a line that is longer than any header is\n",
+    f"Source: https://c.jp/\n{BLOCK}", "<details>\n<summary>Sources</summary>\n- https://a.jp/\n</details>\n",
+])  # fmt: skip
+def test_what_may_be_the_last_block_of_sources_is_held_back_until_prose_follows(block: str, step: int) -> None:
+    head = "It rains.\n\n"
+    assert of_lines(head + block, step).removesuffix("<details>\n") == head
+    assert of_lines(f"{head}{block}Ask me for more.\n", step) == f"{head}{block}Ask me for more.\n"
+
+
+def test_a_block_of_sources_without_an_end_costs_no_more_than_its_length() -> None:
+    def work(text: str) -> None:
+        assert of_lines(f"Sources:\n{text}", 20) == ""
+
+    assert superlinear(work, [Hostile("", "- https://a.jp/ (2026-11-20)\n", ""), Hostile("- ", "x ", "")]) is None
