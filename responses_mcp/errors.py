@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 PROGRAM: Final = "openai-responses-mcp"
 
@@ -26,7 +26,12 @@ _SHORTAGES: Final = {
 
 
 class ResponsesMcpError(Exception):
-    """Base of all errors raised on purpose by this package. They can be copied and pickled, as worker processes do."""
+    """Base of all errors raised on purpose by this package. They can be copied and pickled, as worker processes do.
+
+    `kind` is a code for what happened, such as `rate_limit` or `connection`; None where nothing says.
+    """
+
+    kind: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args, vars(self))  # not by `__init__`, which takes something else
@@ -40,6 +45,8 @@ def _restored(kind: type[ResponsesMcpError], args: tuple[object, ...], state: Ma
 
 class ConfigError(ResponsesMcpError):
     """The configuration is wrong. `problems` has a sentence for each thing to correct."""
+
+    kind = "configuration"
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("The configuration has problems: " + " ".join(problems))
@@ -57,9 +64,17 @@ class ResearchClosed(ResponsesMcpError, RuntimeError):
 class BadArgument(ResponsesMcpError):
     """A question was asked in a way that cannot be sent. The message names the argument."""
 
+    kind = "argument"
+
 
 class LimitReached(ResponsesMcpError):
     """A call would pass what the settings allow to be spent. No request was made."""
+
+    kind = "limit"
+
+
+Progress: TypeAlias = Literal["refused", "accepted", "begun"]
+"""How far a request had come when it failed: refused, accepted as far as is known, or with output."""
 
 
 class UpstreamError(ResponsesMcpError):
@@ -70,9 +85,13 @@ class UpstreamError(ResponsesMcpError):
     `retryable` tells whether asking again may help without risk of paying twice, `maybe_paid` whether it may help at
     that risk, and `retry_after` how many seconds the API asked to wait. `usage` is what the call used all the same, as
     `Usage.as_json` has it; None if it made no request. `said` are the words of the API in the message, which may repeat
-    the question, and `unquoted` is the message without them; None where it quotes none.
+    the question, and `unquoted` is the message without them; None where it quotes none. `words` are all of them.
+    `progress` is how far the request had come.
     """
 
+    kind: str = "unknown"
+    progress: Progress = "accepted"
+    words: str = ""
     usage: Mapping[str, object] | None = None
     said: str | None = None
     unquoted: str | None = None
@@ -111,6 +130,8 @@ class UpstreamError(ResponsesMcpError):
 class AuthenticationFailed(UpstreamError):
     """There is no usable API key, or the API refused it."""
 
+    kind = "key"
+
 
 class KeyUnusable(AuthenticationFailed):
     """There is no key that could be sent, so nothing was.
@@ -139,29 +160,43 @@ class KeyUnusable(AuthenticationFailed):
 class RequestRefused(UpstreamError):
     """The API will not serve this request, however often it is asked."""
 
+    kind = "request"
+
 
 class RateLimited(UpstreamError):
     """Too many requests or tokens for now."""
+
+    kind = "rate_limit"
 
 
 class QuotaExhausted(UpstreamError):
     """The account has no budget left. Retrying cannot help."""
 
+    kind = "quota"
+
 
 class ServiceFailed(UpstreamError):
     """The API failed on its own side."""
+
+    kind = "server"
 
 
 class ConnectionFailed(UpstreamError):
     """The API could not be reached, or the connection broke."""
 
+    kind = "connection"
+
 
 class DeadlineExceeded(UpstreamError):
     """The call took longer than `request.timeout_ms`, or a try longer than its policy gives it."""
 
+    kind = "timeout"
+
 
 class UnusableReply(UpstreamError):
     """Something came back that is not an answer."""
+
+    kind = "reply"
 
 
 def program(*arguments: str) -> str:

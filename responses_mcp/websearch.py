@@ -11,9 +11,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
-from responses_mcp.errors import ConfigError, ConnectionFailed, DeadlineExceeded, RateLimited, UpstreamError
+from responses_mcp.errors import ConfigError
 from responses_mcp.outgoing import OutgoingText, told
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.failures import is_searched_again
 from responses_mcp.responses_api.request.payload import bare_hosts
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
 from responses_mcp.responses_api.response.search_list import SearchResult
@@ -151,13 +152,7 @@ def retry_policy(search: SearchSettings) -> RetryPolicy:
     return RetryPolicy(
         max_retries=search.max_attempts - 1,
         wait=lambda retries_done, _: min(2.0**retries_done, _LONGEST_WAIT),
-        repeats=_worth_repeating,
+        repeats=is_searched_again,
         try_seconds=search.timeout_ms / 1000,
         slow="raise search.timeout_ms (SEARCH_TIMEOUT_MS, in milliseconds), or lower reasoning_effort in the profile",
     )
-
-
-def _worth_repeating(error: UpstreamError) -> bool:
-    # A search is cheap, so it may be billed twice. 408 and 504 are time-outs that somebody else noticed.
-    may_pass = isinstance(error, RateLimited | ConnectionFailed | DeadlineExceeded) or error.status in (408, 504)
-    return may_pass and (error.maybe_paid or error.retryable)

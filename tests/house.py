@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "json_types",
         "redaction",
         "sanitization",
-        "responses_api.retry",
+        "responses_api.failures",
         "usage.bill",
     },
     "responses_api": {

@@ -16,8 +16,8 @@ from responses_mcp.redaction import Redact
 from responses_mcp.research.runs_file import Row
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.background import WITH_ANSWER
+from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS
-from responses_mcp.responses_api.response.error_mapping import check_status
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, Answer, answer_messages, joined_text, read_answer
 from responses_mcp.responses_api.response.web_pages import without_markers
 from responses_mcp.sanitization import sanitized_json
@@ -143,7 +143,8 @@ def view_of_end(row: Row, response: JsonObject, *, max_citations: int, time_zone
     if status == "cancelled":
         return replace(plain, status=status, error=CANCELLED, confirmed=True, maybe_paid=True)
     try:
-        check_status(response, redact)
+        if (failed := response_error(response, redact)) is not None:
+            raise failed
         date = day_of(row.created, time_zone)
         blocked, files = _searched(response)
         answer = read_answer(

@@ -40,11 +40,11 @@ from responses_mcp.responses_api.background import (
     WITH_ANSWER,
     Looks,
     is_repeatable,
-    is_unpaid,
     is_without_background,
     lost_previous,
     note_without_background,
 )
+from responses_mcp.responses_api.failures import is_unpaid
 from responses_mcp.responses_api.response.streaming import Place, keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.usage.bill import Bill, Usage

@@ -29,11 +29,11 @@ from responses_mcp.errors import (
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
+from responses_mcp.responses_api.failures import is_unbilled, mark, name_model
 from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
-from responses_mcp.responses_api.response.error_mapping import name_model
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
 from responses_mcp.responses_api.response.streaming import Place, as_response
 from responses_mcp.responses_api.response.written_text import WrittenText
@@ -210,7 +210,7 @@ class ResponsesApi:
         path = f"{_path_of(response_id)}?stream=true{start}&include_obfuscation=false"
 
         def ended(reader: ReplyReader) -> JsonObject:
-            return as_response(reader.response(from_start=after < 0), self.redact.known)
+            return as_response(reader.response(begins=False, from_start=after < 0), self.redact.known)
 
         return await self._ask(
             path, None, ended, on_place=on_place, on_phase=on_phase, on_text=on_text, seconds=seconds
@@ -221,9 +221,15 @@ class ResponsesApi:
 
         Some servers answer 200 to a path that they do not know: what has nothing of a response is not known, either.
         """
-        found = await self._ask(_path_of(response_id), None, self._response, seconds=seconds)
+        unknown = UnusableReply("The API answered a look-up with what is no response.", status=HTTPStatus.NOT_FOUND)
+        try:
+            found = await self._ask(_path_of(response_id), None, self._response, seconds=seconds)
+        except UpstreamError as error:
+            if error.status is None and error.kind in ("unknown", "address"):
+                raise unknown from error
+            raise
         if not {"id", "status", "output"} & found.keys():
-            raise UnusableReply("The API answered a look-up with what is no response.", status=HTTPStatus.NOT_FOUND)
+            raise unknown
         return found
 
     async def cancel_run(self, response_id: str, *, seconds: float, policy: RetryPolicy | None = None) -> JsonObject:
@@ -292,7 +298,7 @@ class ResponsesApi:
                         bill=bill,
                     )
                 except UpstreamError as error:
-                    if bill is not None and bill.usage.attempts > attempts and _is_refusal(error):
+                    if bill is not None and bill.usage.attempts > attempts and is_unbilled(error):
                         bill.not_billed()  # this one, and none before it
                     self._log_failure(retries + 1, error)
                     learnt = fallback.after(error, body, fixed)
@@ -406,7 +412,12 @@ class ResponsesApi:
                     if bill is not None:
                         bill.sending()
 
-                await connections.send(replace(request, on_send=sending), reader, make_room)
+                try:
+                    await connections.send(replace(request, on_send=sending), reader, make_room)
+                except UpstreamError as error:
+                    if reader.progress == "begun":
+                        mark(error, "begun")
+                    raise
                 if reader.held_bytes <= LARGE_BYTES:
                     return read(reader)
                 # One after the other, and all other tasks in between.
@@ -415,9 +426,12 @@ class ResponsesApi:
                     answer = read(reader)
                     await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
                     return answer
-        raise DeadlineExceeded(
+        late = DeadlineExceeded(
             f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
         )
+        if reader.progress == "begun":
+            mark(late, "begun")
+        raise late
 
     async def _open(self) -> Connections:
         async with self._connecting:
@@ -450,13 +464,6 @@ class ResponsesApi:
             await trio.lowlevel.checkpoint()
         else:
             await self._connections.aclose()
-
-
-def _is_refusal(error: UpstreamError) -> bool:
-    """Tell whether an attempt that failed so was refused, or did not arrive, so that nobody bills it."""
-    if isinstance(error, ConnectionFailed):
-        return not error.maybe_paid
-    return error.status is not None and not 200 <= error.status < 300
 
 
 def _path_of(response_id: str) -> str:

@@ -19,7 +19,7 @@ import trio
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.response.error_mapping import check_status
+from responses_mcp.responses_api.failures import is_unpaid, response_error
 from responses_mcp.responses_api.response.reply import TOO_LONG
 from responses_mcp.responses_api.response.streaming import Place, keeps_nothing
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
@@ -131,19 +131,9 @@ class Looks:
         self.is_refused = error.code == TOO_LONG or now - self._refused_since >= _REFUSED_FOR
 
 
-def is_unpaid(error: UpstreamError) -> bool:
-    """Tell whether a request that failed so was surely not worked on: refused, or never carried."""
-    if isinstance(error, ConnectionFailed):
-        return not error.maybe_paid
-    if error.status is None:
-        return isinstance(error, AuthenticationFailed)  # there was nothing to send it with
-    # What a gateway answers with 5xx, or 408, may be worked on behind it.
-    return 300 <= error.status < 500 and error.status != 408
-
-
 def is_repeatable(error: UpstreamError) -> bool:
     """Tell whether a request in background mode may be repeated: fewer may, as it goes on where nobody waits."""
-    return error.retryable and (isinstance(error, ConnectionFailed) or error.status in (409, 429))
+    return error.retryable and is_unpaid(error)
 
 
 def _is_final(error: UpstreamError) -> bool:
@@ -290,8 +280,8 @@ class _Asking:
             finally:
                 del failure  # its traceback holds this frame
         found, self._found = self._found or {}, None
-        if found.get("status") != "completed":
-            check_status(found, self._api.redact)
+        if (failed := response_error(found, self._api.redact)) is not None:
+            raise failed
         return found
 
     def _leave(self) -> None:

@@ -133,10 +133,6 @@ _NAMED = [
 _FIRST = re.compile(r"[#$./]*(?:['\"]?body\W+)?(\w++)(?!-| \w)")
 _OF_FORMAT = re.compile(r"\btext\W+format\b|\bresponse_format\b")
 _LINK = re.compile(r"(?<![\w./#-])[\w.-]++:?/[^\s'\"]*+")
-_CONTENT_CODE = re.compile(r"prompt|policy|content_filter|moderation|safety")
-_ABOUT_CONTENT = re.compile(
-    r"(?:usage|content|management|safety) polic|flagged|moderation|safety system|terms of (?:us|serv)|invalid_prompt"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +217,7 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
 def _told(error: UpstreamError) -> tuple[str, str]:
     """Return the parameter that an error names and its message; two empty texts where content was refused."""
     said = _LINK.sub(" ", error.message.lower())  # the words in an address name nothing
-    of_content = _CONTENT_CODE.search(f"{error.code} {error.type}".lower()) or _ABOUT_CONTENT.search(said)
-    if error.status not in (400, 422) or of_content:
+    if error.status not in (400, 422) or error.kind == "content":
         return "", ""
     param = (error.param or "").lower()
     return "" if param in ("none", "null", "body") else param, said

@@ -26,7 +26,7 @@ _DIGITS = re.compile(r"[0-9]{1,15}")
 _LONGEST_DURATION = 86_400.0  # seconds
 _UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "millisecond": 0.001}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(millisecond|ms|d|h|m|s)[a-z]{0,9}(?:, | and )?", re.ASCII)
-_AGAIN = re.compile(r"\b(?:try again|retry) (?:in|after) ")
+_AGAIN = re.compile(r"\b(?:(?:again|retry|resets?) (?:in|after)|wait(?: for)?) (?=[0-9])")
 
 
 def backoff(retries_done: int, random: float) -> float:
@@ -115,13 +115,3 @@ def _sum_of_parts(text: str, start: int) -> tuple[float, int]:
 
 def _number(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else 0.0
-
-
-def retryable_status(status: int) -> bool:
-    """Tell whether a response with `status` may be different next time."""
-    return status in (408, 409, 429) or status >= 500
-
-
-def is_quota(*words: str | None) -> bool:
-    """Tell whether an error's type or code says that the account has no budget left."""
-    return any(word is not None and (word == "insufficient_quota" or word.startswith("billing_")) for word in words)

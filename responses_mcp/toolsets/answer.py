@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from responses_mcp.errors import ResponsesMcpError, UpstreamError
+from responses_mcp.errors import ConnectionFailed, ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.toolsets.base import (
@@ -106,8 +106,9 @@ _DEFINITIONS = (
 class AnswerToolset:
     """The three answer tools over one `Answers`, which `open_answers` makes for the first call.
 
-    `debug` adds status, type and name to errors (spec 8.2). `hand_off`, if given, is asked first, with the question and
-    what wants to know the phases (`Answers.answer`). A text of more than `most_characters` is cut.
+    `debug` adds status, type and name to errors (spec 8.2), null where they are not known. `hand_off`, if given, is
+    asked first, with the question and what wants to know the phases (`Answers.answer`). A text of more than
+    `most_characters` is cut.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class AnswerToolset:
                 annotations=_ANNOTATIONS,
                 meta=size_meta(self._most) if self._most > USUAL_CHARACTERS else {},  # the usual list is the contract's
                 handler=partial(self._call, name, schema),
-                failure=answer_failed,
+                failure=lambda text: answer_failed(text, self._details(None)),
             )
             for name, title, description, schema in _DEFINITIONS
         ]
@@ -178,18 +179,23 @@ class AnswerToolset:
         meta = outcome_meta(None if answer.usage is None else answer.usage.as_json(), answer.masked)
         return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
 
-    def _details(self, error: ResponsesMcpError) -> JsonObject:
-        details: JsonObject = {}
-        if self._debug:
-            details["name"] = type(error).__name__
-            if isinstance(error, UpstreamError):
-                details["status"] = error.status if error.status is not None else error.code
-                details["type"] = error.type
-        return {key: value for key, value in details.items() if value is not None}
+    def _details(self, error: ResponsesMcpError | None) -> JsonObject | None:
+        """Return what debugging adds to a failure, in the contract's members; None without it."""
+        if not self._debug:
+            return None
+        details: JsonObject = {"status": None, "type": None, "name": None if error is None else error.kind}
+        if isinstance(error, UpstreamError):
+            code = error.kind if isinstance(error, ConnectionFailed) else error.code
+            details |= {"status": code if error.status is None else error.status, "type": error.type}
+        return details
 
 
 def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:
-    """Word a failure as the contract's appendix B does, the cause in `data.message`."""
+    """Word a failure as the contract's appendix B does, the cause in `data.message`.
+
+    A result, for clients that get one in place of the error, has `details` in a last line.
+    """
     text = replace_lone_surrogates(text)
     data: JsonObject = {"message": text[:_LONGEST_MESSAGE], **(details or {})}
-    return ToolFailure(text, RpcError(ANSWER_FAILED, "answer failed", data))
+    told = text if details is None else f"{text}\n{json.dumps(details)}"
+    return ToolFailure(told, RpcError(ANSWER_FAILED, "answer failed", data))

@@ -116,12 +116,14 @@ class Bill:
     def take(self, response: JsonObject) -> None:
         """Add what a Response that has ended says that it used; without a word, only one that failed cost nothing.
 
-        One that was cancelled was worked on, and an error in the stream, which has no id, tells nothing of it.
+        One that was cancelled was worked on, one that failed with output may be billed whatever it says, and an error
+        in the stream, which has no id, tells nothing of it.
         """
         usage = as_object(response.get("usage"))
         told = _understood(usage)
-        if not told:
-            if response.get("status") == "failed" and "id" in response and not usage:
+        failed = response.get("status") == "failed"
+        if not told or (failed and response.get("output") and not any(_count(told, name) for name in _COUNTS)):
+            if failed and "id" in response and not usage and not response.get("output"):
                 self.not_billed()
             return
         self.not_billed()

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from responses_mcp.errors import DeadlineExceeded, RateLimited
+from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.retry import duration
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
@@ -157,7 +157,7 @@ async def test_a_request_that_is_too_large_for_the_limit_ends_its_call_and_no_ot
     too_large = limited(said="Request too large for gpt-5.2 on tokens per min (TPM): Limit 30000, Requested 50000.")
     api, stub = stub_api(too_large, ok())
     async with trio.open_nursery() as nursery:
-        with pytest.raises(RateLimited):
+        with pytest.raises(RequestRefused):
             await ask(api)
         await ask_in_turn(api, nursery, 2)
     assert stub.times == [0, 0, 0]

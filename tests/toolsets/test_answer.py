@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from responses_mcp.answers import Answers
-from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
+from responses_mcp.errors import ConfigError, ConnectionFailed, DeadlineExceeded, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, Profile, SearchDefaults, SearchSettings, Settings
 from responses_mcp.testing import bodies, items
@@ -226,32 +226,31 @@ async def test_a_missing_key_names_the_variable_and_the_cure() -> None:
 # How they fail
 
 
+DETAILS = [
+    (refused(400, "unsupported_value"), 400, None, "parameter"),
+    (refused(401, "invalid_api_key"), 401, None, "key"),
+    (refused(429, "insufficient_quota"), 429, None, "quota"),
+    (refused(503), 503, None, "overload"),
+    (ok(bodies.failed()), "server_error", None, "server"),
+    (ok(bodies.no_message()), None, None, "reply"),
+    (ConnectionFailed("No route to the API."), "connection", None, "connection"),
+    (DeadlineExceeded("Too slow.", code="timeout"), "timeout", None, "timeout"),
+    (UpstreamError("x", status=418, type="teapot", code="c"), 418, "teapot", "unknown"),
+    (ConfigError(["x"]), None, None, "configuration"),
+]
+
+
 @pytest.mark.rule("spec 8.2", "spec B")
-@pytest.mark.parametrize(
-    ("play", "details"),
-    [
-        (refused(400, "unsupported_value"), {"status": 400, "name": "RequestRefused"}),
-        (refused(401, "invalid_api_key"), {"status": 401, "name": "AuthenticationFailed"}),
-        (refused(429, "insufficient_quota"), {"status": 429, "name": "QuotaExhausted"}),
-        (refused(503), {"status": 503, "name": "ServiceFailed"}),
-        (ok(bodies.failed()), {"status": "server_error", "name": "ServiceFailed"}),
-        (ok(bodies.no_message()), {"name": "UnusableReply"}),
-        (ConnectionFailed("No route to the API."), {"name": "ConnectionFailed"}),
-        (
-            UpstreamError("x", status=418, type="teapot", code="c"),
-            {"status": 418, "type": "teapot", "name": "UpstreamError"},
-        ),
-        (ConfigError(["x"]), {"name": "ConfigError"}),
-    ],
-)
-async def test_debug_adds_status_type_and_name(play: Any, details: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("play", "status", "kind", "name"), DETAILS)
+async def test_debug_adds_status_type_and_name(play: Any, status: Any, kind: str | None, name: str) -> None:
     data = await Harness(play, debug=True).fail()
-    assert {key: value for key, value in data.items() if key != "message"} == details
+    assert {key: data[key] for key in data if key != "message"} == {"status": status, "type": kind, "name": name}
     assert (await Harness(play).fail()).keys() == {"message"}
 
 
 async def test_a_bad_argument_has_only_a_name_to_add() -> None:
-    assert (await Harness(debug=True).fail({})).keys() == {"message", "name"}
+    data = await Harness(debug=True).fail({})
+    assert (data["status"], data["type"], data["name"]) == (None, None, "argument")
 
 
 async def test_the_request_id_is_part_of_the_message() -> None:

@@ -31,6 +31,7 @@ _OF_THE_TEXTS: Final = (400, 413, 422)  # statuses: one is too long, for example
 _WRONG: Final = "check manuals.embeddings.base_url and manuals.embeddings.model."
 _OF_ANSWERS: Final = re.compile(
     r"OPENAI_(?:BASE_URL|API_TIMEOUT)|openai\.base_url|request\.timeout_ms|Responses API|\b(?:model_)?profiles?\b"
+    r"|\bAsk in "
 )
 _CLAUSE: Final = re.compile(r"(?<=[.;]) ")
 

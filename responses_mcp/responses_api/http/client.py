@@ -7,6 +7,7 @@ transports would add redirects, cookies and authentication, none of which is wan
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import threading
@@ -26,6 +27,8 @@ from responses_mcp.errors import ConnectionFailed, exhausted
 from responses_mcp.responses_api.http.network import Network, Route
 from responses_mcp.responses_api.http.pool import ConnectionPool, MakeRoom, Reader, Request
 from responses_mcp.settings.address import is_loopback
+
+log = logging.getLogger(__name__)
 
 CHUNKS_AT_ONCE = 64  # of a reply between two looks at other tasks; one read from the socket may hold thousands
 LAST_BYTES = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
@@ -74,12 +77,44 @@ def _tls(contexts: dict[str | None, tuple[tuple[int, ...], ssl.SSLContext]], *, 
     file = (os.environ.get("SSL_CERT_FILE") or None) if trust_env else None
     with certificates:
         if trust_env and file is None and os.environ.get("SSL_CERT_DIR"):
-            return httpx.create_ssl_context()  # takes no time: a folder is looked into when a server is met
+            # Takes no time: a folder is looked into when a server is met.
+            return _context(trust_env=True)
         like = Path(file).stat() if file is not None else None
         stamp = () if like is None else (like.st_ino, like.st_size, like.st_mtime_ns)
         if file not in contexts or contexts[file][0] != stamp:
-            contexts[file] = stamp, httpx.create_ssl_context(trust_env=trust_env)
+            contexts[file] = stamp, _context(trust_env=trust_env)
         return contexts[file][1]
+
+
+def _context(*, trust_env: bool) -> ssl.SSLContext:
+    """Return a new context. The keys of its connections go where SSLKEYLOGFILE says, if that can be written."""
+    keys = os.environ.get("SSLKEYLOGFILE")
+    if not keys:
+        return httpx.create_ssl_context(trust_env=trust_env)
+    try:
+        with Path(keys).open("ab"):
+            return httpx.create_ssl_context(trust_env=trust_env)
+    except OSError as error:
+        if not _is_about(error, keys):
+            raise
+        _warn_of_keys(keys, error.strerror or type(error).__name__)
+    # The standard library reads the variable itself, and has no other way not to.
+    del os.environ["SSLKEYLOGFILE"]
+    try:
+        return httpx.create_ssl_context(trust_env=trust_env)
+    finally:
+        os.environ["SSLKEYLOGFILE"] = keys
+
+
+def _is_about(error: OSError, file: str) -> bool:
+    return error.filename is not None and os.fspath(error.filename) == file
+
+
+@lru_cache(maxsize=8)
+def _warn_of_keys(file: str, reason: str) -> None:
+    log.warning(
+        "SSLKEYLOGFILE is %s, which cannot be written (%s): TLS keys are not logged; correct or unset it.", file, reason
+    )
 
 
 def _certificates() -> str | None:
@@ -218,13 +253,11 @@ async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoo
                 count += 1
                 if count % CHUNKS_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
-                if enough:
-                    continue
-                enough = reader.feed(chunk)
-                if enough:
-                    reading.deadline = trio.current_time() + LAST_BYTES
-                else:
+                had_enough, enough = enough, reader.feed(chunk)
+                if not enough:
                     await make_room()
+                elif not had_enough:
+                    reading.deadline = trio.current_time() + LAST_BYTES
         except httpx.TransportError:
             if not enough:
                 raise

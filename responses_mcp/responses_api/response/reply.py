@@ -12,12 +12,18 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Self, cast
 
-from responses_mcp.errors import UnusableReply
+from responses_mcp.errors import Progress, UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
-from responses_mcp.responses_api.response.error_mapping import LONGEST_READ, check_status, http_error, not_an_object
+from responses_mcp.responses_api.failures import (
+    LONGEST_READ,
+    http_error,
+    may_pass,
+    not_an_object,
+    refusal_in,
+    response_error,
+)
 from responses_mcp.responses_api.response.streaming import Event, EventStream, Place, ResponseStream, decode
-from responses_mcp.responses_api.retry import retryable_status
 
 BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
 LARGE_BYTES: Final = 32 * 1024  # of what is being received, above which few should do so at the same time
@@ -74,6 +80,8 @@ class ReplyReader:
         self._redact = redact
         self._key_from = key_from
         self.status = 0
+        self.progress: Progress = "refused"  # of the request, as far as the reply tells
+        self._has_enough = False
         self._headers: Mapping[str, str] = {}
         self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
@@ -125,10 +133,14 @@ class ReplyReader:
         self._named = headers.get("content-type", "").lower().startswith("text/event-stream")
 
     def feed(self, data: bytes) -> bool:
-        """Take the next bytes of the body and tell whether they are enough.
+        """Take the next bytes of the body and tell whether they are enough; the reason of a failure may come behind.
 
         Raises `UnusableReply` for a reply that is too long or compressed in a broken way.
         """
+        if self._has_enough:
+            if self._events is not None and self._gzip is None and self.held_bytes + len(data) <= self._most_bytes:
+                self._take(self._events.feed(data))
+            return True
         if self._gzip is not None:
             try:
                 data = self._gzip.decompress(data, self._most_bytes + 1)  # of more than that the rest is lost
@@ -137,13 +149,13 @@ class ReplyReader:
         self._read_bytes += len(data)
         if not self._sure:
             data = self._find_kind(data)
-        enough = self._keep(data) if self._events is None else self._take(self._events.feed(data))
+        self._has_enough = self._keep(data) if self._events is None else self._take(self._events.feed(data))
         whole = self._most_bytes * (1 if self._events is None else _WHOLE_STREAM)
         if self._receiving > self._most_bytes or len(data) > self._most_bytes or self._read_bytes > whole:
             raise self._too_long()
         change, self._budgeted = self.held_bytes - self._budgeted, self.held_bytes
         self._budget.change(change)
-        return enough or (self._gzip is not None and self._gzip.eof)
+        return self._has_enough or (self._gzip is not None and self._gzip.eof)
 
     def finish(self, seen: Callable[[JsonObject], None] | None = None) -> JsonObject:
         """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else.
@@ -153,17 +165,24 @@ class ReplyReader:
         response = self.response()
         if seen is not None:
             seen(response)
-        if response.get("status") != "completed":
-            check_status(response, self._redact)
+        if (error := response_error(response, self._redact, self.progress)) is not None:
+            raise error
         return response
 
-    def response(self, *, from_start: bool = True) -> JsonObject:
+    def response(self, *, begins: bool = True, from_start: bool = True) -> JsonObject:
         """Return the Response object, in whatever state it is; see `ResponseStream.response` for `from_start`.
 
-        Raises `UpstreamError` where there is none.
+        Raises `UpstreamError` where there is none, and where an error came in place of one that `begins`.
         """
-        of_events = self._events is not None or (self._named and not self._sure)
-        return self._stream.response(from_start=from_start) if of_events else self.json_object()
+        if self._events is None and (self._sure or not self._named):
+            return self.json_object()
+        response = self._stream.response(from_start=from_start)
+        if begins and self.progress == "refused" and (error := self._refusal({"error": response.get("error")})):
+            raise error
+        return response
+
+    def _refusal(self, value: object) -> UpstreamError | None:
+        return refusal_in(value, self._headers, b"".join(self._body[:3]), self._redact, self._key_from)
 
     def json_object(self) -> JsonObject:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
@@ -173,11 +192,15 @@ class ReplyReader:
             raise self._unreadable()
         try:
             value = decode(b"".join(self._body))
+        except ValueError as error:
+            why = str(error)
+        else:
+            if (refusal := self._refusal(value)) is not None:
+                raise refusal
+            self.progress = "accepted"
             if isinstance(value, dict):
                 return cast(JsonObject, value)
             why = type(value).__name__
-        except ValueError as error:
-            why = str(error)
         raise not_an_object(self.status, self._headers, b"".join(self._body[:3]), self._redact, why)
 
     @property
@@ -190,11 +213,11 @@ class ReplyReader:
 
     def _take(self, events: list[Event]) -> bool:
         for event in events:
-            if len(event.data) > self._most_bytes:
+            if len(event.data) > self._most_bytes and not self._has_enough:
                 raise self._too_long()
-            if self._stream.take(event):
-                return True  # what follows the last event is not ours to judge
-        return False
+            self._has_enough = self._stream.take(event)
+        self.progress = self._stream.progress
+        return self._has_enough
 
     def _find_kind(self, data: bytes) -> bytes:
         """Return what is to be read, once its first bytes tell what it is; blanks before it say nothing."""
@@ -229,5 +252,5 @@ class ReplyReader:
             "The API's reply is compressed in a broken or unknown way; "
             "check what lies between here and openai.base_url.",
             status=self.status,
-            retryable=retryable_status(self.status),
+            retryable=not self._is_success and may_pass(self.status),
         )

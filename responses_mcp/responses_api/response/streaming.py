@@ -19,9 +19,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from responses_mcp.errors import ConnectionFailed, UnusableReply
+from responses_mcp.errors import ConnectionFailed, Progress, UnusableReply
 from responses_mcp.json_types import JsonObject, as_object, text_at
 from responses_mcp.redaction import Redact
+from responses_mcp.responses_api.failures import mark, read_failure, says
 from responses_mcp.sanitization import sanitized
 
 MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which holds up everything else
@@ -34,12 +35,15 @@ _LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to t
 _DELTA: Final = "response.output_text.delta"
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 _WITH_RESPONSE: Final = (*_TERMINAL, "response.created", "response.queued", "response.in_progress")
+_ERRORS: Final = ("error", "response.error")
+_OUTPUT: Final = (".delta", ".done", "_call.completed", ".annotation.added")  # how events of what was made end
 _STATES: Final = tuple(name.removeprefix("response.") for name in _WITH_RESPONSE if name != "response.created")
 _ITEM, _TEXT, _ANNOTATION = _KEPT = (
     "response.output_item.done",
     "response.output_text.done",
     "response.output_text.annotation.added",
 )
+_ERROR_NAMES: Final = (b"error", b"response.error")
 # What can stand in an address, and is no step within one. Those of proxies are long.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
 _MOST_NUMBER: Final = 10**15  # of events
@@ -189,16 +193,32 @@ class ResponseStream:
         self._kept: list[tuple[str, bytes]] = []
         self._written = bytearray()  # by deltas, as JSON has it
         self._end: tuple[str, bytes] | None = None
+        self._error: bytes | None = None  # the event that tells of one
+        self.progress: Progress = "refused"
         self._events_bytes = 0
         self._writing = False
         self._told: int | None = None  # the message whose text was told last
 
     def take(self, event: Event) -> bool:
-        """Take the next event and tell whether it was the last of the response."""
+        """Take the next event and tell whether the response has ended. A failure and its reason may be two events."""
         kind = _kind(event)
+        if self._end is not None or self._error is not None:
+            if kind in _ERRORS and self._error is None and self._end is not None and self._end[0] == "response.failed":
+                self._error = event.data
+            elif kind in _TERMINAL and self._end is None:
+                self._end = (kind, event.data)
+            return True
+        if self.progress != "begun" and kind.startswith("response."):
+            if kind.endswith(_OUTPUT):
+                self.progress = "begun"
+            elif kind in _WITH_RESPONSE:
+                self.progress = "accepted"
         if self._on_place is not None:
             self._on_place(_place(kind, event.data, self._redact))
-        if kind in _TERMINAL or kind == "error":
+        if kind in _ERRORS:
+            self._error = event.data
+            return True
+        if kind in _TERMINAL:
             self._end = (kind, event.data)
             return True
         if self.kept_bytes + len(event.data) <= self._most_bytes:
@@ -215,25 +235,24 @@ class ResponseStream:
         Of a stream that was not read `from_start` these are not all: it has the output of its last event, or none.
         Raises `ConnectionFailed` when the stream ended before it was complete, `UnusableReply` if its end is no JSON.
         """
-        if self._end is None:
-            raise ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
-        kind, data = self._end
-        try:
-            event = as_object(decode(data))
-        except ValueError as error:
-            raise UnusableReply(f"The last event of the API's stream cannot be read: {error}; ask again.") from error
-        if kind == "error":
-            said = as_object(event.get("error")) or event
-            failed = {"status": "failed", "error": {"code": said.get("code"), "message": said.get("message")}}
-            return {**failed, "output": self._replacement()} if self.kept_bytes else failed
+        if self._end is None and self._error is None:
+            cut = ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
+            mark(cut, "begun" if self.progress == "begun" else "accepted")
+            raise cut
+        kind, data = self._end or ("response.failed", b"{}")
+        event, beside = _last(data), {} if self._error is None else _last(self._error)
         response = as_object(event.get("response"))
+        reasons = ({"error": response.get("error")}, {"error": event.get("error")}, {"error": beside})
+        reason = next((each for each in reasons if each["error"] and says(read_failure(each, str))), None)
         output = response.get("output")
         items = cast(list[object], output) if isinstance(output, list) else []
         if not any(as_object(item).get("type") == "message" for item in items):
             output = [] if not from_start else [*items, *self._texts()] if items else self._replacement()
         elif from_start:
             output = self._completed(items)
-        return {**response, "status": text_at(response, "status") or kind.removeprefix("response."), "output": output}
+        status = text_at(response, "status") or kind.removeprefix("response.")
+        found = {**response, "status": status, "output": output}
+        return found if reason is None else {**found, **reason, "status": "failed"}
 
     @property
     def kept_bytes(self) -> int:
@@ -330,7 +349,11 @@ def _kind(event: Event) -> str:
     """Return the type of an event, from the beginning of its data, or else its name."""
     found = _TYPE.match(event.data)
     word = found[1] if found else event.name
-    if word:
+    if word.startswith(b"response."):
+        return word.decode("utf-8", "replace")
+    if event.name in _ERROR_NAMES or word.endswith(b"error"):
+        return "error"
+    if word not in (b"", b"message"):
         return word.decode("utf-8", "replace")
     members = _object(event.data)
     kind = members.get("type", "error" if "error" in members else "")
@@ -367,6 +390,13 @@ def _place(kind: str, data: bytes, redact: Redact) -> Place:
 def keeps_nothing(response: JsonObject) -> bool:
     """Tell whether a Response says that the API works on it in the foreground, or does not store it."""
     return response.get("background") is False or response.get("store") is False
+
+
+def _last(data: bytes) -> JsonObject:
+    try:
+        return as_object(decode(data))
+    except ValueError as error:
+        raise UnusableReply(f"The last event of the API's stream cannot be read: {error}; ask again.") from error
 
 
 def _object(data: bytes) -> JsonObject:

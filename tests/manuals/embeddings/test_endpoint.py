@@ -200,7 +200,7 @@ async def test_a_failure_says_what_to_change(autojump_clock: MockClock) -> None:
     with pytest.raises(EmbeddingFailed) as caught:
         await failing("http://127.0.0.1:11434/v1", FAILURES["another path"]).embed(["a"])
     assert str(caught.value) == (
-        "The embeddings endpoint failed: The API does not know what was asked for (404 model_not_found): Said so. "
+        "The embeddings endpoint failed: The API does not offer this model (404 model_not_found): Said so. "
         "Check manuals.embeddings.base_url and manuals.embeddings.model."
     )
     with pytest.raises(EmbeddingFailed) as caught:

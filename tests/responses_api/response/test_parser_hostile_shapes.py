@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import objects
 from responses_mcp.protocol.jsonrpc import encode
-from responses_mcp.responses_api.response.error_mapping import check_status
+from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, MOST_SOURCES, Answer, read_answer
 from responses_mcp.responses_api.response.search_results import read_results
 from responses_mcp.sanitization import line_at
@@ -20,7 +20,8 @@ from responses_mcp.testing.items import url_citation
 
 
 def read(body: dict[str, Any]) -> Answer:
-    check_status(body, str)
+    if (error := response_error(body, str)) is not None:
+        raise error
     return read_answer(body, model="gpt-5.2", max_citations=3, date="2026-11-22", redact=str)
 
 

@@ -18,7 +18,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.response.error_mapping import failed_response
+from responses_mcp.responses_api.failures import response_error
 from tests.responses_api.response.replies import fed
 
 KEY = "canary-8f2c-not-an-openai-looking-key"
@@ -32,6 +32,12 @@ def refuse(
     with pytest.raises(UpstreamError) as caught:
         fed(data, status=status, headers=headers, redact=redact).json_object()
     return caught.value
+
+
+def failed_response(given: dict[str, Any], redact: Any) -> UpstreamError:
+    error = response_error({"status": "failed", "error": given}, redact)
+    assert error is not None
+    return error
 
 
 def api_error(message: Any = "Said so.", kind: Any = "some_type", code: Any = None) -> dict[str, Any]:
@@ -225,7 +231,7 @@ def test_of_a_failed_response_the_error_s_beginning_is_looked_at(member: str, va
 
     error = failed_response({member: value}, redact)
     assert len(error.message) <= LONGEST
-    assert max(seen) <= LOOKED_AT
+    assert max(seen, default=0) <= LOOKED_AT
 
 
 def test_of_an_endless_list_of_details_the_first_few_are_written_out() -> None:
