@@ -1,7 +1,7 @@
 """The sources of an answer, as a client of the tools gets them: who writes them, which dates they have, where they come from."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -109,6 +109,10 @@ def without_annotations(events: Events, *kinds: str) -> Events:
     return kept
 
 
+def as_stream(body: Mapping[str, Any]) -> Reply:
+    return streamed(stream_events(body))
+
+
 def streamed(events: Events) -> Reply:
     data = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
     return Reply(200, {"content-type": "text/event-stream"}, [data])
@@ -130,7 +134,7 @@ async def test_a_search_that_only_the_events_before_the_last_have_was_used() -> 
     assert (found["used_search"], found["answer"]) == (True, f"Rain.\n\nSources:\n- {A} ({TODAY})")
 
 
-@pytest.mark.parametrize("as_reply", [ok, lambda body: streamed(stream_events(body))])
+@pytest.mark.parametrize("as_reply", [ok, as_stream])
 async def test_a_citation_within_a_member_of_its_own_is_understood(as_reply: Callable[[Any], Reply]) -> None:
     nested = {
         "type": "url_citation",

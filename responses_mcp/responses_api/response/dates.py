@@ -17,7 +17,6 @@ _DATES = re.compile(
     rf"|(?<![0-9])([0-9]{{1,2}})(?:st|nd|rd|th|) {_MONTH},? ([0-9]{{4}})(?![0-9])",
     re.IGNORECASE,
 )
-_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ACCESS_BEFORE = re.compile(r"access|retriev|viewed|visited|checked|アクセス|閲覧|取得|確認|参照", re.IGNORECASE)
 _ACCESS_BEHIND = re.compile(r"日? ?に?(?:アクセス|閲覧|取得|確認|参照)")
 _LABEL = 24  # characters in front of a date in which its label is
@@ -25,11 +24,10 @@ _LABEL = 24  # characters in front of a date in which its label is
 
 @dataclass(frozen=True, slots=True)
 class WrittenDate:
-    """A date in a text: where it stands, its ISO form, whether it is written so, and whether it is one of access."""
+    """A date in a text: where it stands, its ISO form, and whether it is one of access."""
 
     start: int
     iso: str
-    is_iso: bool
     is_access: bool
 
 
@@ -49,7 +47,7 @@ def dates_in(text: str, newest: date) -> Iterator[WrittenDate]:
         behind = found.end()
         if iso is not None:
             is_access = bool(_ACCESS_BEFORE.search(before) or _ACCESS_BEHIND.match(text, behind))
-            yield WrittenDate(found.start(), iso, bool(_ISO.fullmatch(found[0])), is_access)
+            yield WrittenDate(found.start(), iso, is_access)
 
 
 def _calendar_date(year: str, month: str, day: str, newest: date) -> str | None:

@@ -64,8 +64,6 @@ def written(citations: Iterable[Citation], accessed: str) -> str:
 
 def split(text: str, citations: Sequence[Citation]) -> tuple[str, str]:
     """Return the prose of an answer, and the block of sources that ends it, "" if there is none."""
-    known = {page_key(citation.url) for citation in citations}
-    names = [citation.url for citation in citations if page_key(citation.url) is None]
     begin = text.find("\n", len(text) - _LOOKED_THROUGH) + 1 if len(text) > _LOOKED_THROUGH else 0
     lines = text[begin:].split("\n")
     headers = [at := len(lines)]
@@ -73,7 +71,7 @@ def split(text: str, citations: Sequence[Citation]) -> tuple[str, str]:
     while at and not _FENCE.match(lines[at - 1]):
         at -= 1
         if left and may_head(lines[at]):
-            if _is_block(lines[at], lines[at + 1 : headers[-1]], known, names):
+            if _is_block(lines[at], lines[at + 1 : headers[-1]], citations):
                 headers.append(at)
                 continue
             left -= 1
@@ -96,9 +94,10 @@ def dated(citations: Iterable[Citation], text: str, newest: date) -> tuple[Citat
     Of several dates beside one, the first that is not one of access is taken. Dates after `newest` are none.
     """
     citations = tuple(citations)
-    keys = {page_key(citation.url) or citation.url for citation in citations}
-    names = [re.escape(citation.url) for citation in citations if page_key(citation.url) is None]
-    named = "|".join([_ADDRESS.pattern, *(rf"(?<![\w-]){name}(?![A-Za-z0-9_-])" for name in names)])
+    if not text:
+        return citations
+    keys, names = _keys(citations)
+    named = "|".join([_ADDRESS.pattern, *(rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in names)])
     mention = re.compile(named, re.IGNORECASE)
     found: dict[str, str] = {}
     for entry in _entries(text[:_READ_FOR_DATES], newest):
@@ -134,9 +133,10 @@ def _heads_alone(line: str) -> bool:
     return names > 0 and all(word in _AROUND or _NAMES_SOURCES.fullmatch(word) for word in words)
 
 
-def _is_block(header: str, lines: Sequence[str], known: Collection[str | None], names: Collection[str]) -> bool:
+def _is_block(header: str, lines: Sequence[str], citations: Iterable[Citation]) -> bool:
     if not _only_sources(lines):
         return False
+    keys, names = _keys(citations)
     body = "\n".join(lines)
     if _heads_alone(header):
         # Without a colon it may be a heading of the text: the sources are to be seen then.
@@ -146,7 +146,7 @@ def _is_block(header: str, lines: Sequence[str], known: Collection[str | None], 
     if _heads_alone(label):
         source = _ADDRESS.search(rest) or any(name in rest for name in names)
         return bool(source) and not _is_sentence(rest)
-    addresses = [_key(found[0], known)[0] for found in _ADDRESS.finditer(body)]
+    addresses = [_key(found[0], keys)[0] for found in _ADDRESS.finditer(body)]
     ends = _is_sentence(header) or header.rstrip(" \t\r*_").endswith(_STOPS)
     return bool(addresses) and None not in addresses and _has_date(body) and not ends
 
@@ -250,7 +250,13 @@ def _beside(
             yield key, min(near, key=lambda each: each.is_access)
 
 
-def _key(address: str, keys: Collection[str | None]) -> tuple[str | None, int]:
+def _keys(citations: Iterable[Citation]) -> tuple[set[str], list[str]]:
+    """Return the keys of citations, and which of them are names, of sources without an address."""
+    pages = [(citation.url, page_key(citation.url)) for citation in citations]
+    return {page or name for name, page in pages}, [name for name, page in pages if page is None]
+
+
+def _key(address: str, keys: Collection[str]) -> tuple[str | None, int]:
     """Return the key of the page that an address means, if it is one of `keys`, and the length of the address.
 
     An address ends sooner where words or a bracket touch it: at a bracket that it did not open in any case.

@@ -80,12 +80,6 @@ def is_within(url: str, domains: Collection[str]) -> bool:
     return any(name == domain or name.endswith(f".{domain}") for domain in domains)
 
 
-def names_only(line: str, domains: Collection[str]) -> bool:
-    """Tell whether a line has URLs, and all of them are within `domains`."""
-    urls = [url[0] for url in _URL.finditer(line)]
-    return bool(urls) and all(is_within(url, domains) for url in urls)
-
-
 def host_of(url: str) -> str:
     """Return the host of a URL that has a `page_key`."""
     return urlsplit(url).hostname or ""
