@@ -3,8 +3,9 @@
 It shares the processors with the server, so it does next to nothing: replies are made beforehand, and only the number
 of the question is put in. A question holds `bench WHAT NUMBER`, with a NUMBER of eight digits. WHAT is the milliseconds
 that the answer takes, or `hang` for none at all, `large` for a reply of 1 MB, which waits for `release`, `json`
-and `stream` for one answer in two forms. A reply is a stream for `stream` only, and only if the request asks for one;
-otherwise that is refused. Every answer repeats the NUMBER, so that one given to the wrong call is found.
+and `stream` for one long answer in two forms. As the API does, the upstream streams an answer if the request asks for
+that; `json` and `large` never are, and `stream` is refused otherwise. Every answer repeats the NUMBER, so that one given
+to the wrong call is found.
 
 Commands come on stdin, one a line: `SERIAL open COUNT` and `SERIAL hung COUNT` are answered with `SERIAL TIME` once so
 many requests hang, or so many of them were hung up by their peer; TIME is when the last one did, by `time.monotonic`,
@@ -46,14 +47,15 @@ class Replies:
 
     def __init__(self) -> None:
         question = {"input": f"bench {NUMBER}", "include": ["web_search_call.action.sources"]}
-        self._answer = _json(bodies.echo(question))
-        several = many_words()
-        self._others = {b"large": _json(many_items()), b"json": _json(several), b"stream": _stream(several)}
+        answer, several = bodies.echo(question), many_words()
+        self._answer, self._streamed = _json(answer), _stream(stream_events(answer))
+        self._others = {b"large": _json(many_items()), b"json": _json(several), b"stream": _stream(deltas(several))}
         self._refusal = _json({"error": {"message": NO_STREAM}}, "400 Bad Request")
 
     def reply(self, what: bytes, number: bytes, *, streamed: bool) -> bytes:
-        pieces = self._others.get(what, self._answer) if streamed or what != b"stream" else self._refusal
-        return number.join(pieces)
+        if what == b"stream" and not streamed:
+            return number.join(self._refusal)
+        return number.join(self._others.get(what, self._streamed if streamed else self._answer))
 
 
 def _json(body: bodies.Body, status: str = "200 OK") -> list[bytes]:
@@ -62,8 +64,14 @@ def _json(body: bodies.Body, status: str = "200 OK") -> list[bytes]:
     return (head.encode() + data).split(NUMBER.encode())
 
 
-def _stream(body: bodies.Body) -> list[bytes]:
-    """Return a stream in which each event is a chunk, and each word of the answer a delta."""
+def _stream(events: list[bodies.Body]) -> list[bytes]:
+    """Return a stream in which each event is a chunk."""
+    steps = Sse(events).steps("req_bench")
+    return b"".join(step for step in steps if isinstance(step, bytes)).split(NUMBER.encode())
+
+
+def deltas(body: bodies.Body) -> list[bodies.Body]:
+    """Return the events of an answer of which each word is a delta."""
     words = re.findall(r"\S+\s*", body["output"][-1]["content"][0]["text"])
     delta = "response.output_text.delta"
     events: list[bodies.Body] = []
@@ -72,9 +80,7 @@ def _stream(body: bodies.Body) -> list[bytes]:
             events.append(event)
         elif events[-1]["type"] != delta:
             events += [{**event, "delta": word} for word in words]
-    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
-    steps = Sse(numbered).steps("req_bench")
-    return b"".join(step for step in steps if isinstance(step, bytes)).split(NUMBER.encode())
+    return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
 
 def found(number: int, pages: int) -> bodies.Body:
