@@ -95,7 +95,7 @@ class RequestSettings:
     handoff_ms: int = 0
     propagate_trace: bool = False
     max_retries: int = 3
-    max_connections: int = 512
+    max_connections: int = 256
     max_reply_bytes: int = 8 * 1024 * 1024
     trust_env: bool = True
 

@@ -79,7 +79,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
     yaml = "request: {timeout_ms: 1000, max_retries: 1}\n"
     loaded = clean(load(tmp_path, yaml, {"OPENAI_MAX_RETRIES": "2"}))
     request = loaded.settings.request
-    assert (request.timeout_ms, request.max_retries, request.max_connections) == (1000, 2, 512)
+    assert (request.timeout_ms, request.max_retries, request.max_connections) == (1000, 2, 256)
     assert loaded.sources["request.timeout_ms"] == f"yaml:{usual_place(tmp_path)}"
     assert loaded.sources["request.max_retries"] == "env:OPENAI_MAX_RETRIES"
     assert loaded.sources["request.max_connections"] == "default"

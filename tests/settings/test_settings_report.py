@@ -62,7 +62,7 @@ def test_effective_values_are_those_of_the_settings(tmp_path: Path) -> None:
         "timeout_ms": 300000,
         "handoff_ms": 0,
         "max_retries": 0,
-        "max_connections": 512,
+        "max_connections": 256,
         "max_reply_bytes": 8388608,
         "propagate_trace": False,
         "trust_env": True,
