@@ -1,59 +1,36 @@
-"""Room for output that the peer has not read: who may add to it, and when.
+"""Room for output that the peer has not read.
 
-Calls wait here before they ask the API, so that answers to a peer that does not read stay bounded. They go on in the
-order in which they came: otherwise small answers could keep a large one waiting for ever.
+Calls wait here before they ask the API, so that answers to a peer that does not read stay bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import trio
 
 
 class Room:
-    """Bytes that may wait to be read: `limit`, less the `unsent()` ones, less those held for answers that will come.
-
-    `changed` must be called when `unsent()` has become less.
-    """
+    """Room while fewer than `limit` bytes are `unsent()`; `changed` must be called when they have become fewer."""
 
     def __init__(self, limit: int, unsent: Callable[[], int]) -> None:
         self._limit = limit
         self._unsent = unsent
-        self._held = 0
-        self._line = trio.StrictFIFOLock()  # whoever has it is the first in line, and waits for a change
-        self._change = trio.Event()
+        self._waiting = trio.lowlevel.ParkingLot()
 
     async def wait(self) -> None:
-        """Return once there is any room. Where there is, and nobody waits for it, this is no checkpoint."""
-        if self._line.locked() or not self._fits(1):
-            await self._take(1, hold=0)
-
-    @asynccontextmanager
-    async def reserve(self, size: int) -> AsyncGenerator[None]:
-        """Hold `size` bytes while the block runs, once they fit. More than half of the limit count as half of it.
-
-        What the block was for should be queued in the step that leaves it: who waits looks again in the next.
-        """
-        size = min(size, self._limit // 2)
-        await self._take(size, hold=size)
-        try:
-            yield
-        finally:
-            self._held -= size
-            self.changed()
+        """Return once there is room. Where there is, this is no checkpoint."""
+        if not self._is_full():
+            return
+        while self._is_full():
+            await self._waiting.park()
+        self._waiting.unpark()  # the next one looks in the next step, when this one may have filled the room
+        await trio.lowlevel.checkpoint_if_cancelled()  # a cancel in the step that made room must not cost a request
 
     def changed(self) -> None:
-        """Let the first in line look again."""
-        self._change.set()
+        """Let the next one that waits look again."""
+        if not self._is_full():
+            self._waiting.unpark()
 
-    def _fits(self, size: int) -> bool:
-        return self._unsent() + self._held + size <= self._limit
-
-    async def _take(self, size: int, *, hold: int) -> None:
-        async with self._line:
-            while not self._fits(size):
-                self._change = trio.Event()
-                await self._change.wait()
-            self._held += hold
+    def _is_full(self) -> bool:
+        return self._unsent() >= self._limit

@@ -26,7 +26,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded
 from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.pool import ConnectionPool, Request
+from responses_mcp.responses_api.http.pool import ConnectionPool, Request, no_need
 from responses_mcp.settings.model import OpenAISettings, SearchSettings, ServerSettings, Settings
 from responses_mcp.testing import (
     Drip,
@@ -258,24 +258,18 @@ async def test_a_call_that_is_cancelled_or_out_of_time_hangs_up(mock_clock: Mock
 
 
 @pytest.mark.parametrize("size", [100, 300_000])
-async def test_a_cancel_while_a_reply_waits_for_room_closes_the_connection(size: int) -> None:
-    waits = trio.Event()
-    reply = Reply()
-
-    async def no_room() -> None:
-        if reply.pieces:
-            waits.set()
-            await trio.sleep_forever()
+async def test_a_cancel_in_the_step_that_reads_a_reply_closes_the_connection(size: int) -> None:
+    class Cancelling(Reply):
+        def feed(self, data: bytes) -> bool:
+            scope.cancel()
+            return super().feed(data)
 
     with trio.fail_after(WAIT):
         async with open_fake_api(Raw(b"x" * size)) as fake, connections(fake) as over:
-            async with trio.open_nursery() as nursery:
-                request = Request("POST", f"{fake.base_url}/responses", {}, b"{}")
-                nursery.start_soon(over.send, request, reply, no_room)
-                await waits.wait()
-                nursery.cancel_scope.cancel()
+            with trio.CancelScope() as scope:
+                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), Cancelling(), no_need)
             await gone(fake)
-            gc.collect()  # a generator of httpx that was left unfinished warns here
+            gc.collect()  # a generator of httpcore that was left unfinished warns here
 
 
 # Beside other calls

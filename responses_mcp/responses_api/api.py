@@ -7,7 +7,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from http import HTTPStatus
@@ -90,7 +89,7 @@ class ResponsesApi:
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
         self._gates: dict[str, Gate] = {}  # by model
         self._budget = ReplyBudget()
-        self._large_reply = trio.Lock()
+        self._decoding = trio.Lock()
         self._blanks = any(" " in value for value in openai.headers.values())
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
         self.timeout_ms = request.timeout_ms
@@ -126,8 +125,9 @@ class ResponsesApi:
 
         def answer(reader: ReplyReader) -> T:
             response = reader.finish(None if bill is None else bill.take)
-            named = (line_at(response, key, self.redact) for key in ("model", "id"))
-            log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
+            if log.isEnabledFor(logging.DEBUG):
+                named = (line_at(response, key, self.redact) for key in ("model", "id"))
+                log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
             return read(response)
 
         return await self._ask(
@@ -374,9 +374,8 @@ class ResponsesApi:
         room: Room | None,
         bill: Bill | None,
     ) -> T:
-        most = self._request.max_reply_bytes
         reader = ReplyReader(
-            most_bytes=most,
+            most_bytes=self._request.max_reply_bytes,
             budget=self._budget,
             redact=self.redact,
             key_from=key_from(self._openai),
@@ -387,45 +386,31 @@ class ResponsesApi:
         )
         with trio.move_on_after(policy.try_seconds), reader:
             connections = self._connections or await self._open()
-            async with AsyncExitStack() as reserved:
-                holding = False
 
-                async def make_room() -> None:
-                    nonlocal holding
-                    if not reader.status:
-                        if room is not None:
-                            await room.wait()
-                            # A cancel may have come in the step that made room.
-                            await trio.lowlevel.checkpoint_if_cancelled()
-                    elif room is None:
-                        return
-                    elif reader.is_large != holding:
-                        holding = not holding
-                        if holding:
-                            await reserved.enter_async_context(room.reserve(most))
-                        else:
-                            await reserved.aclose()
+            async def make_room() -> None:
+                if room is not None:
+                    await room.wait()
 
-                async def sending() -> None:
-                    if on_send is not None:
-                        await on_send()
-                    if bill is not None:
-                        bill.sending()
+            async def sending() -> None:
+                if on_send is not None:
+                    await on_send()
+                if bill is not None:
+                    bill.sending()
 
-                try:
-                    await connections.send(replace(request, on_send=sending), reader, make_room)
-                except UpstreamError as error:
-                    if reader.progress == "begun":
-                        mark(error, "begun")
-                    raise
-                if reader.held_bytes <= LARGE_BYTES:
-                    return read(reader)
-                # One after the other, and all other tasks in between.
-                async with self._large_reply:
-                    await trio.lowlevel.checkpoint()
-                    answer = read(reader)
-                    await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
-                    return answer
+            try:
+                await connections.send(replace(request, on_send=sending), reader, make_room)
+            except UpstreamError as error:
+                if reader.progress == "begun":
+                    mark(error, "begun")
+                raise
+            if reader.held_bytes <= LARGE_BYTES:
+                return read(reader)
+            # One after the other, and all other tasks in between.
+            async with self._decoding:
+                await trio.lowlevel.checkpoint()
+                answer = read(reader)
+                await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
+                return answer
         late = DeadlineExceeded(
             f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
         )

@@ -41,8 +41,8 @@ class CallContext:
     calls of one stream; it is None where the client's revision of the protocol forbids state between requests.
     `deadline()`, asked in the call's own task, tells when on Trio's clock the call will be cancelled: never (infinity)
     while nothing sets an end, and sooner once the input has ended or the server is asked to stop. `room` is there to
-    wait for before asking something that costs, and to reserve of before holding a large result. `client` is what the
-    client calls itself, None if it did not say; it may say anything.
+    wait for before asking something that costs. `client` is what the client calls itself, None if it did not say; it
+    may say anything.
     """
 
     request_id: RequestId

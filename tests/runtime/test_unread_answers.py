@@ -32,11 +32,10 @@ CALLS = 600
 
 
 class Library(OneTool):
-    """A toolset of one tool, `lend`, that holds room while it fetches; with `heedless` it answers without asking for room."""
+    """A toolset of one tool, `lend`, whose answers are large."""
 
     def __init__(self) -> None:
         super().__init__(self.lend, "lend", description="x" * 5000)
-        self.holding: list[RequestId] = []
         self.fetched: list[RequestId] = []
         self.cancelled: list[RequestId] = []
         self.fetch: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
@@ -44,16 +43,7 @@ class Library(OneTool):
     async def lend(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
         size = arguments.get("size", SIZE)
         try:
-            if arguments.get("heedless"):
-                await self.fetch()
-            else:
-                assert context.room is not None
-                async with context.room.reserve(size):
-                    self.holding.append(context.request_id)
-                    try:
-                        await self.fetch()
-                    finally:
-                        self.holding.remove(context.request_id)
+            await self.fetch()
             self.fetched.append(context.request_id)
         except trio.Cancelled:
             self.cancelled.append(context.request_id)
@@ -112,69 +102,18 @@ async def unread(toolset: Toolset, **server: Any) -> AsyncGenerator[UnreadClient
             nursery.cancel_scope.cancel()
 
 
-async def test_of_600_calls_as_many_go_on_as_there_is_room_and_every_one_can_be_cancelled() -> None:
-    library, gate = Library(), trio.Event()
-    library.fetch = gate.wait
-    async with unread(library, max_unsent_bytes=LIMIT) as client:
-        calls = [await client.start_call("lend") for _ in range(CALLS)]
-        await client.settled()
-        room = LIMIT // SIZE
-        assert len(library.holding) == room
-        running, waiting = library.holding[0], [call for call in calls if call not in library.holding]
-        # One that runs makes room for one that waits; of those that wait, most are given up, some before it.
-        given_up = [*waiting[:50], running, *waiting[120:]]
-        for call in given_up:
-            await client.cancel(call)
-        await client.settled()
-        assert running in library.cancelled
-        assert set(library.cancelled) <= set(given_up)
-        assert len(library.holding) == room
-        assert client.server.in_flight == CALLS - len(given_up)
-        gate.set()
-        await client.settled()
-        # All of them have answers now, which wait to be read; and still nothing more is fetched.
-        assert len(library.fetched) == room
-        assert client.server.session.unsent_bytes < LIMIT + 100_000
-        late = library.fetched[-1]
-        await client.cancel(late)
-        await client.settled()
-        assert len(library.fetched) == room + 1
-        await client.read()
-        wanted = [call for call in calls if call not in (*given_up, late)]
-        for call in wanted:
-            assert len((await client.response(call))["result"]["content"][0]["text"]) == SIZE
-        await client.ask("ping")
-        assert sorted(map(str, client.answered[:-1])) == sorted(map(str, ["hello", *wanted]))
-
-
-async def test_calls_in_line_are_served_in_the_order_in_which_they_came() -> None:
-    library = Library()
-    async with unread(library, max_unsent_bytes=LIMIT) as client:
-        first = [await client.start_call("lend") for _ in range(LIMIT // SIZE)]
-        await client.settled()
-        # With room for small ones, which the large one before them keeps for itself.
-        then = []
-        for size in (3 * SIZE, 10, SIZE, 10):
-            then.append(await client.start_call("lend", {"size": size}))
-            await client.settled()
-        assert set(library.fetched) == set(first)
-        await client.read()
-        await client.response(then[-1])
-        assert library.fetched[len(first) :] == then
-
-
-async def test_a_cancel_works_however_much_tools_have_answered_that_ask_for_no_room() -> None:
+async def test_a_cancel_works_however_much_tools_have_answered() -> None:
     library = Library()
     async with unread(library, max_unsent_bytes=LIMIT) as client:
         gate = trio.Event()
         library.fetch = gate.wait
-        heedless = [await client.start_call("lend", {"heedless": True}) for _ in range(30)]
+        heedless = [await client.start_call("lend") for _ in range(30)]
         await client.settled()
         gate.set()
         await client.settled()
         assert client.server.session.unsent_bytes > 4 * LIMIT
         # Another does not even begin; to be read and to be given up, it needs no room.
-        late = await client.start_call("lend", {"heedless": True})
+        late = await client.start_call("lend")
         await client.cancel(heedless[-1])
         await client.cancel(late)
         await client.settled()
@@ -188,8 +127,10 @@ async def test_a_cancel_works_however_much_tools_have_answered_that_ask_for_no_r
 async def test_pings_are_read_again_before_all_calls_have_had_their_answers() -> None:
     library = Library()
     async with unread(library, max_unsent_bytes=1_000_000) as client:
-        calls = [await client.start_call("lend", {"size": 20_000}) for _ in range(300)]
-        await client.settled()
+        calls = []
+        for _ in range(300):
+            calls.append(await client.start_call("lend", {"size": 20_000}))
+            await client.settled()
         for _ in range(100):
             await client.request("tools/list")  # more than are read while the outbox is full
             await client.settled()
@@ -202,17 +143,18 @@ async def test_pings_are_read_again_before_all_calls_have_had_their_answers() ->
 
 
 async def test_a_retry_waits_for_room(autojump_clock: trio.testing.MockClock) -> None:
-    api, stub = stub_api(refused(429), ok(bodies.answer("y" * 20_000)), ok())
+    api, stub = stub_api(refused(429), ok())
     answers = Answers(Settings(openai=OpenAISettings(api_key=KEY)), api=api)
     async with unread(AnswerToolset(lambda: answers), max_unsent_bytes=10_000) as client:
         repeated = await client.start_call("answer", {"query": "?"})
         await client.settled()
-        await client.start_call("answer", {"query": "?"})
+        for _ in range(5):
+            await client.request("tools/list")
         await trio.sleep(30)
-        assert len(stub.sent) == 2
+        assert len(stub.sent) == 1
         await client.read()
         await client.response(repeated)
-        assert len(stub.sent) == 3
+        assert len(stub.sent) == 2
 
 
 @pytest.mark.rule("spec 2.1")

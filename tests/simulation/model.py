@@ -435,7 +435,7 @@ class _Model:
                 )
             calls = [use for use in self._uses if use.message.marker and use.ended_at is None]
             idle = [use for use in calls if use.started_at is None and use.state == "open" and not use.full]
-            if idle and not any(use.started_at is not None and b'"hoard"' in use.message.data for use in calls):
+            if idle:
                 self.wrong(
                     Invariant.PROMPT, f"not begun although there is room: {[use.message.marker for use in idle]}"
                 )

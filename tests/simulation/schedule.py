@@ -21,7 +21,7 @@ ENVELOPE: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-BAD_TOOLS = ("crash", "stubborn", "swallow", "crash_when_cancelled", "leak", "hoard")
+BAD_TOOLS = ("crash", "stubborn", "swallow", "crash_when_cancelled", "leak")
 # The phases at whose beginning a cancel may be sent.
 PHASES = (
     *("started", "queued", "connecting", "before the head", "within the body", "within the stream"),

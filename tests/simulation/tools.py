@@ -27,9 +27,7 @@ class WatchedTools:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        bad: list[Handler] = [
-            *(self._crash, self._stubborn, self._swallow, self._crash_when_cancelled, self._leak, self._hoard)
-        ]
+        bad: list[Handler] = [*(self._crash, self._stubborn, self._swallow, self._crash_when_cancelled, self._leak)]
         rude = [
             Tool(name=f.__name__.strip("_"), title="", description="", input_schema={"type": "object"}, handler=f)
             for f in bad
@@ -83,10 +81,4 @@ class WatchedTools:
             self.late.append(context.report)
             context.report(arguments["query"])
         await trio.sleep(arguments["seconds"])
-        return ToolSuccess(f"answer to {arguments['query']}")
-
-    async def _hoard(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
-        assert context.room is not None
-        async with context.room.reserve(2000):
-            await trio.sleep(arguments["seconds"])
         return ToolSuccess(f"answer to {arguments['query']}")

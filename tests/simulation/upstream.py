@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-import httpx
+import httpcore
 import trio
 
 from responses_mcp.errors import ConnectionFailed
@@ -59,7 +59,11 @@ class SimulatedConnections(ConnectionPool):
         self._made += 1
         self.transcript.note(Kind.OPEN, self._made)
         network = _Network(self.transcript, self._made)
-        return HttpConnection(_Transport(self, network), network)
+
+        async def open_transport(_: httpcore.Origin) -> _Transport:
+            return _Transport(self, network)
+
+        return HttpConnection(open_transport, network)
 
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         marker = _asked(request.body)
@@ -98,9 +102,13 @@ class _Network(Network):
     def is_open(self) -> bool:
         return not self._closed
 
-    async def is_silent(self) -> bool:
-        await trio.lowlevel.checkpoint()
+    @property
+    def is_idle(self) -> bool:
         return not self._closed
+
+    async def has_more(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return False
 
     def close(self) -> None:
         if not self._closed:
@@ -108,7 +116,7 @@ class _Network(Network):
             self._transcript.note(Kind.CLOSE, self.number)
 
 
-class _Transport(httpx.AsyncBaseTransport):
+class _Transport:
     """Plays instead of sending."""
 
     def __init__(self, over: SimulatedConnections, network: _Network) -> None:
@@ -116,8 +124,8 @@ class _Transport(httpx.AsyncBaseTransport):
         self._network = network
         self._connected = False
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        content = b"".join([piece async for piece in cast(httpx.AsyncByteStream, request.stream)])
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+        content = b"".join([piece async for piece in cast(AsyncIterable[bytes], request.stream)])
         marker = _asked(content)
         transcript, play, number = self._over.asked(marker, self._network.number)
         if not self._connected or play.kind == "refused":
@@ -129,24 +137,28 @@ class _Transport(httpx.AsyncBaseTransport):
         transcript.phase(marker, "before the head")
         await trio.sleep(play.head)
         if play.kind == "lost":
-            raise httpx.ReadError("lost")
+            raise httpcore.ReadError("lost")
         if play.kind == "hang":
             await trio.sleep_forever()
-        return cast(httpx.Response, _Response(transcript, self._network, marker, play, number))
+        return cast(httpcore.Response, _Response(transcript, self._network, marker, play, number))
 
 
 class _Response:
-    """As much of an `httpx.Response` as is used, and the iterator over its body."""
+    """As much of an `httpcore.Response` as is used, and the iterator over its body."""
 
     def __init__(self, transcript: Transcript, network: _Network, marker: str, play: Play, number: int) -> None:
-        self.status_code, self.headers, body = _reply(play, marker, number, events=play.kind != "plain")
+        self.status, headers, body = _reply(play, marker, number, events=play.kind != "plain")
         self._transcript = transcript
         self._network = network
         self._marker = marker
         self._play = play
-        self._streams = self.headers["content-type"] == "text/event-stream"
+        self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self._streams = headers["content-type"] == "text/event-stream"
         self._body = _in_pieces(body, play.kind, events=self._streams)
         self._complete = False
+        self._connection = self  # where the product looks for h11, and for what it has behind a reply
+        self._h11_state = self
+        self.trailing_data = b"", False
 
     @property
     def stream(self) -> _Response:
@@ -157,14 +169,14 @@ class _Response:
 
     async def __anext__(self) -> bytes:
         if not self._network.is_open:
-            raise httpx.ReadError("closed")
+            raise httpcore.ReadError("closed")
         if self._body:
             self._transcript.phase(self._marker, "within the stream" if self._streams else "within the body")
             await trio.sleep(self._play.piece)
             return self._body.pop(0)
         kind = self._play.kind
         if kind == "lost body":
-            raise httpx.RemoteProtocolError("lost")
+            raise httpcore.RemoteProtocolError("lost")
         if kind in ("hang body", "lingers"):
             await trio.sleep_forever()
         await trio.lowlevel.checkpoint()

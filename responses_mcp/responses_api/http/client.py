@@ -1,8 +1,9 @@
 """HTTP with httpx: the only module that imports it, itself imported on the first call.
 
-Each connection is a transport of its own with a pool of one over the sockets of `network`. The SSL context, which is
-slow to build, is shared by all of a run of Trio, also with a proxy that is reached over TLS. httpx's client above the
-transports would add redirects, cookies and authentication, none of which is wanted, to the price of every call.
+httpx gives URLs, proxies and certificates, and its core each connection, over the sockets of `network`. httpx's client
+and transports above that would add redirects, cookies, authentication and a pool, none of which is wanted, to the price
+of every call. The SSL context, which is slow to build, is shared by all of a run of Trio, also with a proxy that is
+reached over TLS.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import logging
 import os
 import ssl
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -25,14 +26,16 @@ import trio
 
 from responses_mcp.errors import ConnectionFailed, exhausted
 from responses_mcp.responses_api.http.network import Network, Route
-from responses_mcp.responses_api.http.pool import ConnectionPool, MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.pool import ConnectionPool, Reader, Request
 from responses_mcp.settings.address import is_loopback
 
 log = logging.getLogger(__name__)
 
-CHUNKS_AT_ONCE = 64  # of a reply between two looks at other tasks; one read from the socket may hold thousands
+CHUNKS_AT_ONCE = 64  # of a reply between two looks at other tasks; one read may hold thousands that are not joined
 LAST_BYTES = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
-CLOSE_GRACE = 1.0  # seconds for httpx to tidy up behind a reply
+CLOSE_GRACE = 1.0  # seconds for httpcore to tidy up behind a reply
+
+_BROKEN = httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException  # a connection that was there
 
 # Held by a thread that loads certificates. A process should take it before it ends: OpenSSL must not be taken down
 # under such a thread, which cannot be stopped and may have been left behind.
@@ -173,53 +176,86 @@ def connection(tls: ssl.SSLContext, proxy: str | None, route: Route | None = Non
     if proxy is not None and (fault := proxy_fault(proxy)) is not None:
         raise ConnectionFailed(f"The proxy cannot be used: {named} {'; '.join(fault)}.")
     try:
-        transport = _Transport(tls, None if proxy is None else httpx.Proxy(proxy), network)
+        return HttpConnection(partial(_open, tls, None if proxy is None else httpx.Proxy(proxy), network), network)
     except (ValueError, httpx.InvalidURL) as error:
         raise ConnectionFailed(f"The proxy cannot be used; check {named}.") from error
-    return HttpConnection(transport, network)
+
+
+async def _open(tls: ssl.SSLContext, proxy: httpx.Proxy | None, network: Network, origin: httpcore.Origin) -> Transport:
+    """Return httpcore's connection to a server. One through a proxy is opened by its first request."""
+    if proxy is None:
+        host = origin.host.decode("ascii")
+        stream = await network.connect_tcp(host, origin.port)
+        if origin.scheme == b"https":
+            tls.set_alpn_protocols(["http/1.1"])
+            stream = await stream.start_tls(tls, host)
+        return httpcore.AsyncHTTP11Connection(origin, stream)
+    pool = httpcore.AsyncHTTPProxy(
+        httpcore.URL(
+            scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=proxy.url.raw_path
+        ),
+        proxy_auth=proxy.raw_auth,
+        proxy_headers=proxy.headers.raw,
+        ssl_context=tls,
+        # Without a context, one would be built for each connection to the proxy, which holds up everything else.
+        proxy_ssl_context=tls if proxy.url.scheme == "https" else None,
+        network_backend=network,
+    )
+    return pool.create_connection(origin)
+
+
+class Transport(Protocol):
+    """What sends a request and gives its reply: a connection of httpcore."""
+
+    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+        """Send a request and return the reply, whose body is still to be read."""
+        ...
 
 
 class HttpConnection:
-    """One connection: httpx's transport over a network of ours."""
+    """One connection: httpcore's over a network of ours. `open_transport` makes it for the first request."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, network: Network) -> None:
-        self._transport = transport
+    def __init__(self, open_transport: Callable[[httpcore.Origin], Awaitable[Transport]], network: Network) -> None:
+        self._open_transport = open_transport
+        self._transport: Transport | None = None
         self._network = network
 
-    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom) -> bool:
+    async def exchange(self, request: Request, reader: Reader) -> bool:
         """Send a request and give its reply to `reader`; tell whether another may follow on the same connection.
 
         Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and what `reader`
         raises.
         """
         try:
-            response = await self._transport.handle_async_request(_as_httpx(request))
-            return await self._read(response, reader, make_room) and self._network.is_open
-        except (httpx.TransportError, httpx.InvalidURL, UnicodeError) as error:
+            sent = _as_httpcore(request)
+            if self._transport is None:
+                self._transport = await self._open_transport(sent.url.origin)
+            response = await self._transport.handle_async_request(sent)
+            return await self._read(response, reader)
+        except (*_BROKEN, httpcore.ProxyError, httpcore.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
             raise _connection_failed(error, self._network.route) from error
 
-    async def _read(self, response: httpx.Response, reader: Reader, make_room: MakeRoom) -> bool:
-        """Give the reply to `reader` and return whether it was read to its end."""
-        headers = dict(response.headers.items())  # of httpx's headers each look-up goes through all of them
-        reader.begin(response.status_code, headers)
-        self._network.begin_body(_body_length(response.status_code, headers))
+    async def _read(self, response: httpcore.Response, reader: Reader) -> bool:
+        """Give the reply to `reader` and return whether it was read to its end, and nothing has come behind it."""
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
         chunks = aiter(cast(httpx.AsyncByteStream, response.stream))
         whole = False
         try:
-            whole = await _feed(chunks, reader, make_room)
+            reader.begin(response.status, headers)
+            self._network.begin_body(chunked="transfer-encoding" in headers)
+            whole = await _feed(chunks, reader)
         finally:
             if not whole:
                 self._network.close()
-            # httpx's generators must end before they are dropped, which without a socket needs no waiting.
-            with trio.move_on_after(CLOSE_GRACE, shield=True), suppress(httpx.TransportError):
-                async for _ in chunks:
-                    await trio.lowlevel.checkpoint()
-                await response.aclose()
-        return whole
+                await _end(chunks, response)
+        at_end = _is_at_end(response) and not await self._network.has_more()
+        await response.aclose()  # which closes the connection unless h11 has both sides at their end
+        return at_end and self._network.is_open
 
-    async def is_silent(self) -> bool:
-        """Tell whether nothing has come since the last reply, not even the end of the connection."""
-        return await self._network.is_silent()
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether the connection is open, and nothing has come on it since its last reply, not even its end."""
+        return self._network.is_idle
 
     def close(self) -> None:
         """Close the socket, at once."""
@@ -228,70 +264,64 @@ class HttpConnection:
 
 def _connection_failed(error: Exception, route: Route) -> ConnectionFailed:
     """Return what an error of httpx means, with a cure; `network` has raised its own for what comes before HTTP."""
-    if isinstance(error, httpx.ProxyError):
+    if isinstance(error, httpcore.ProxyError):
         cure = f"check {route.proxy_from}, which names it, and NO_PROXY for hosts to reach directly."
         if str(error).startswith("407"):
             written = "with %2F, %3F and %23 for /, ? and #"
             cure = f"put the right USER:PASSWORD@ before its host in {route.proxy_from}, {written}."
         # The request itself was not sent yet, so an outage of the proxy is worth another try; a 4xx of it is not.
         return ConnectionFailed(f"The proxy did not connect ({error}); {cure}", retryable=str(error).startswith("5"))
-    if isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol):
-        why = "what came is no HTTP, or was cut off" if isinstance(error, httpx.ProtocolError) else "it was closed"
+    if isinstance(error, _BROKEN):
+        why = "what came is no HTTP, or was cut off" if isinstance(error, httpcore.ProtocolError) else "it was closed"
         return ConnectionFailed(
             f"The connection broke before the answer was complete ({why}); ask again.", maybe_paid=True
         )
     return ConnectionFailed("The address in openai.base_url, or that of the proxy, cannot be used; correct it.")
 
 
-async def _feed(chunks: AsyncIterator[bytes], reader: Reader, make_room: MakeRoom) -> bool:
+async def _feed(chunks: AsyncIterator[bytes], reader: Reader) -> bool:
     """Give `reader` the body, and return whether it was read to its end."""
-    await make_room()
-    count, enough = 0, False
-    with trio.CancelScope() as reading:
-        try:
-            async for chunk in chunks:
-                count += 1
-                if count % CHUNKS_AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
-                had_enough, enough = enough, reader.feed(chunk)
-                if not enough:
-                    await make_room()
-                elif not had_enough:
-                    reading.deadline = trio.current_time() + LAST_BYTES
-        except httpx.TransportError:
-            if not enough:
-                raise
-            return False
-    return not reading.cancelled_caught
+    count = 0
+    async for chunk in chunks:
+        if reader.feed(chunk):
+            return await _feed_rest(chunks, reader)
+        count += 1
+        if count % CHUNKS_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+    return True
 
 
-class _Transport(httpx.AsyncHTTPTransport):
-    """httpx's transport, over sockets of ours: its own constructor takes no backend."""
-
-    def __init__(self, tls: ssl.SSLContext, proxy: httpx.Proxy | None, network: Network) -> None:
-        # For its checks of the proxy's URL; `open_connections` has read environment and certificates, once for all.
-        super().__init__(verify=tls, proxy=proxy, trust_env=False)
-        if proxy is None:
-            self._pool = httpcore.AsyncConnectionPool(tls, max_connections=1, network_backend=network)
-            return
-        self._pool = httpcore.AsyncHTTPProxy(
-            httpcore.URL(
-                scheme=proxy.url.raw_scheme,
-                host=proxy.url.raw_host,
-                port=proxy.url.port,
-                target=proxy.url.raw_path,
-            ),
-            proxy_auth=proxy.raw_auth,
-            proxy_headers=proxy.headers.raw,
-            ssl_context=tls,
-            # Without a context, one would be built for each connection to the proxy, which holds up everything else.
-            proxy_ssl_context=tls if proxy.url.scheme == "https" else None,
-            max_connections=1,
-            network_backend=network,
-        )
+async def _feed_rest(chunks: AsyncIterator[bytes], reader: Reader) -> bool:
+    """Give `reader`, which has enough, what is left of the body, and return whether that ended soon."""
+    count = 0
+    with trio.move_on_after(LAST_BYTES), suppress(*_BROKEN):
+        async for chunk in chunks:
+            reader.feed(chunk)
+            count += 1
+            if count % CHUNKS_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+        return True
+    return False
 
 
-class _Body(httpx.AsyncByteStream):
+async def _end(chunks: AsyncIterator[bytes], response: httpcore.Response) -> None:
+    """Let httpcore's generators end before they are dropped, which without a socket needs no waiting."""
+    with trio.move_on_after(CLOSE_GRACE, shield=True), suppress(*_BROKEN):
+        async for _ in chunks:
+            await trio.lowlevel.checkpoint()
+        await response.aclose()
+
+
+def _is_at_end(response: httpcore.Response) -> bool:
+    """Tell whether h11, which httpcore hides, has no byte behind the reply; False where it cannot be asked.
+
+    This is the only place that looks there.
+    """
+    state = getattr(getattr(response.stream, "_connection", None), "_h11_state", None)
+    return getattr(state, "trailing_data", None) == (b"", False)
+
+
+class _Body:
     """A request body for one use. httpx's own is an async generator, which a cancel leaves unfinished."""
 
     def __init__(self, data: bytes, on_send: Callable[[], Awaitable[None]]) -> None:
@@ -309,25 +339,19 @@ class _Body(httpx.AsyncByteStream):
 
 
 @lru_cache(maxsize=8)
-def _parsed(url: str) -> tuple[httpx.URL, str]:
+def _parsed(url: str) -> tuple[httpcore.URL, bytes]:
     """Return a URL and what names its host in a request. Raises UnicodeError or InvalidURL if it cannot be used."""
     parsed = httpx.URL(url)
     if not parsed.host:  # which is decoded here, and may turn out to be no name
         raise httpx.InvalidURL("no host")
-    return parsed, parsed.netloc.decode("ascii")
+    as_bytes = httpcore.URL(scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path)
+    return as_bytes, parsed.netloc
 
 
-def _as_httpx(request: Request) -> httpx.Request:
+def _as_httpcore(request: Request) -> httpcore.Request:
     url, host = _parsed(request.url)
-    headers = {"host": host, "accept-encoding": "identity", **request.headers}
+    headers = [(b"host", host), (b"accept-encoding", b"identity")]
+    headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers.items()]
     if request.method == "POST":
-        headers["content-length"] = str(len(request.body))
-    return httpx.Request(request.method, url, headers=headers, stream=_Body(request.body, request.on_send))
-
-
-def _body_length(status: int, headers: Mapping[str, str]) -> int | None:
-    """Return the length of a reply's body if its head tells; h11 has checked the head."""
-    if status in (204, 304):
-        return 0
-    length = headers.get("content-length")
-    return int(length) if length is not None and "transfer-encoding" not in headers else None
+        headers.append((b"content-length", b"%d" % len(request.body)))
+    return httpcore.Request(request.method, url, headers=headers, content=_Body(request.body, request.on_send))

@@ -1,9 +1,8 @@
-"""The network backend below httpx and httpcore: the socket of one connection.
+"""The network backend below httpcore: the socket of one connection.
 
-It does two things that httpcore's own backend does not. A cancel closes the connection at once wherever it comes, also
-within a TLS handshake. And bytes behind a reply, which would be taken for the next one, are noticed: bytes are handed
-on no further than where a reply may end, which is behind each empty line (RFC 9112: the end of a head, and of a chunked
-body with its trailers) or, once a length is known, behind so many bytes.
+It does three things that httpcore's own backend does not. A cancel closes the connection at once wherever it comes,
+also within a TLS handshake. A request goes out in one piece. And of a reply's head h11 is given no byte more, so that
+the chunks of its body can be joined before h11 takes each on its own.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ from responses_mcp.under_trio import interrupts_alone
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
 READ_BYTES: Final = 32 * 1024  # at once: what is done with them holds up everything else
-HEAD_BYTES: Final = 4 * 1024  # at once, before it is known how much is to come
 MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 
-_EMPTY_LINE = re.compile(rb"\n\r?\n")
+_EMPTY_LINE = re.compile(rb"\n\r?\n")  # the end of a head, as h11 finds it
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
+_BEGUN = re.compile(rb"[0-9A-Fa-f]{1,8}\r?")  # what may become that
 
 
 class Route(NamedTuple):
@@ -38,7 +38,7 @@ class Route(NamedTuple):
 
 
 class Network(httpcore.AsyncNetworkBackend):
-    """Opens the connection of one transport, and can close it in one step."""
+    """Opens one connection, and can close it in one step."""
 
     def __init__(self, route: Route | None = None) -> None:
         self.route = route or Route()
@@ -63,7 +63,7 @@ class Network(httpcore.AsyncNetworkBackend):
             raise _unreachable(error, f"{host}:{port}", self.route) from error
         # A router may drop an idle connection: so that is noticed before the next request is sent.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._stream = NetworkStream(self, self._socket, is_tls=False)
+        self._stream = NetworkStream(self, self._socket)
         return self._stream
 
     async def start_tls(self, below: trio.abc.Stream, context: ssl.SSLContext, host: str | None) -> NetworkStream:
@@ -76,7 +76,7 @@ class Network(httpcore.AsyncNetworkBackend):
             raise _too_slow(f"{host} (TLS)", self.route) from error
         except trio.BrokenResourceError as error:
             raise _no_tls(error, host or "the host", self.route) from error
-        self._stream = NetworkStream(self, stream, is_tls=True)
+        self._stream = NetworkStream(self, stream)
         return self._stream
 
     @property
@@ -84,16 +84,19 @@ class Network(httpcore.AsyncNetworkBackend):
         """Tell whether there is a connection."""
         return self._socket is not None
 
-    def begin_body(self, length: int | None) -> None:
-        """Say that the head of a reply has been read, and the length of its body if that is known beforehand."""
-        if self._stream is not None:
-            self._stream.begin_body(length)
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether the connection is open and its socket has nothing to read, not even the end."""
+        return self._socket is not None and not self._socket.socket.is_readable()
 
-    async def is_silent(self) -> bool:
-        """Tell whether nothing has come since the last reply ended, not even the end of the connection."""
-        if self._socket is None or self._stream is None or self._socket.socket.is_readable():
-            return False
-        return await self._stream.is_silent()
+    def begin_body(self, *, chunked: bool) -> None:
+        """Say that the head of a reply has been read."""
+        if self._stream is not None:
+            self._stream.begin_body(chunked=chunked)
+
+    async def has_more(self) -> bool:
+        """Tell whether bytes came behind the reply, as far as they have been received."""
+        return self._stream is None or await self._stream.has_more()
 
     def close(self) -> None:
         """Close the socket now, also under TLS without a goodbye."""
@@ -105,61 +108,81 @@ class Network(httpcore.AsyncNetworkBackend):
 class NetworkStream(httpcore.AsyncNetworkStream):
     """The bytes of one connection, or of the TLS within it."""
 
-    def __init__(self, network: Network, stream: trio.abc.Stream, *, is_tls: bool) -> None:
+    def __init__(self, network: Network, stream: trio.abc.Stream) -> None:
         self._network = network
         self._stream = stream
-        self._is_tls = is_tls
-        self._data = b""  # received and not handed on, from `_at`
-        self._at = 0
-        self._handed = b""  # the last two bytes handed on
+        self._unsent: list[bytes] = []
+        self._received = b""  # and not handed on
+        self._last = b""  # bytes handed on: an empty line may have begun with them
         self._heads = 0  # of replies since the last request
         self._in_head = False
-        self._left: int | None = None  # of a body whose length is known
+        self._chunks: _Chunks | None = None
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109, ARG002
-        """Send all of it."""
-        self._heads, self._in_head, self._left, self._handed = 0, True, None, b""
-        try:
-            if buffer:  # else a cancel would find httpcore within a generator that it does not end
-                await self._stream.send_all(buffer)
-        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            raise httpcore.WriteError(str(error)) from error
+        """Take bytes to send, which go out together when the reply is to be read."""
+        self._unsent.append(buffer)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002
-        """Return what came, at most up to where a reply may end; b"" at the end. `max_bytes` are more than that."""
+        """Return what came, of a head no more than up to its end; b"" at the end. `max_bytes` are more than that."""
         if not self._network.is_open:
             raise httpcore.ReadError("the connection is closed")
-        if not self.has_more:
-            try:
-                self._data = bytes(await self._stream.receive_some(HEAD_BYTES if self._in_head else READ_BYTES))
-            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                raise httpcore.ReadError(str(error)) from error
-            self._at = 0
-        start, self._at = self._at, self._end()
-        data = self._data[start : self._at]
-        if not self.has_more:
-            self._data, self._at = b"", 0
-        return data
+        if self._unsent:
+            await self._send()
+        data, self._received = self._received, b""
+        try:
+            while not data:
+                data = bytes(await self._stream.receive_some(READ_BYTES))
+                if not data:
+                    return b""
+                if self._chunks is not None:
+                    data = self._chunks.joined(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise httpcore.ReadError(str(error)) from error
+        return self._of_head(data) if self._in_head else data
 
-    @property
-    def has_more(self) -> bool:
-        """Tell whether bytes have been received that were not handed on yet."""
-        return self._at < len(self._data)
+    async def _send(self) -> None:
+        data = b"".join(self._unsent)
+        self._unsent.clear()
+        self._heads, self._in_head, self._last, self._chunks = 0, True, b"", None
+        # Where a server answers and closes before it has the whole request, its answer is there to be read.
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await self._stream.send_all(data)
 
-    def begin_body(self, length: int | None) -> None:
+    def _of_head(self, data: bytes) -> bytes:
+        known = len(self._last)
+        data = self._last + data
+        found = _EMPTY_LINE.search(data)
+        if found is None:
+            self._last = data[-2:]
+            return data[known:]
+        self._heads += 1
+        if self._heads > MOST_INTERIM_REPLIES + 1:
+            raise UnusableReply(
+                f"The API sent more than {MOST_INTERIM_REPLIES} replies of the status 1xx and no other; "
+                "check what lies between here and openai.base_url."
+            )
+        self._last, self._received = b"", data[found.end() :]
+        return data[known : found.end()]
+
+    def begin_body(self, *, chunked: bool) -> None:
         """Take what follows for a body."""
-        self._in_head, self._left = False, length
+        self._in_head = False
+        if chunked:
+            self._chunks = _Chunks()
+            self._received = self._chunks.joined(self._received)
 
-    async def is_silent(self) -> bool:
-        """Tell whether nothing has come that was not handed on; what is on the socket does not count."""
-        if self.has_more or not self._is_tls:
-            return not self.has_more
+    async def has_more(self) -> bool:
+        """Tell whether bytes have been received that were not handed on; those on a plain socket do not count."""
+        if self._received or (self._chunks is not None and self._chunks.held):
+            return True
+        if isinstance(self._stream, trio.SocketStream):
+            return False
         # TLS may have read more from the socket than it has given out.
         with trio.move_on_after(0):
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self._stream.receive_some(1)
-            return False
-        return True
+            return True
+        return False
 
     async def aclose(self) -> None:
         """Close the connection at once."""
@@ -174,44 +197,54 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         timeout: float | None = None,  # noqa: ASYNC109, ARG002
     ) -> NetworkStream:
         """Return the stream within TLS. Raises `ConnectionFailed`."""
-        if self.has_more:
+        if self._received:
             raise httpcore.RemoteProtocolError("bytes before the TLS handshake")
         return await self._network.start_tls(self._stream, ssl_context, server_hostname)
 
     def get_extra_info(self, info: str) -> Any:
-        """Return None for everything: httpcore asks this of idle connections, and `is_silent` has told."""
+        """Return None for everything: httpcore asks this of idle connections, and `Network.is_idle` has told."""
 
-    def _end(self) -> int:
-        """Return up to where the received bytes may be handed on."""
-        if self._left is not None:
-            end = min(len(self._data), self._at + self._left)
-            self._left -= end - self._at
-            return end
-        known, start = len(self._handed), self._at
-        if not known and not self._in_head:
-            # A body that did not end with an empty line does not end with another right behind it.
-            while start < len(self._data) and self._data[start] in b"\r\n":
-                start += 1
-            if start == len(self._data):
-                return start
-        # The empty line may have begun in what was handed on before.
-        found = _EMPTY_LINE.search(self._handed + self._data[start : start + 2]) if known else None
-        if found is None or found.end() <= known:
-            found = _EMPTY_LINE.search(self._data, start)
-            end = found.end() if found else len(self._data)
-        else:
-            end = start + found.end() - known
-        if found is None:
-            self._handed = (self._handed + self._data[max(start, end - 2) : end])[-2:]
-            return end
-        self._handed = b""
-        self._heads += self._in_head
-        if self._heads > MOST_INTERIM_REPLIES + 1:
-            raise UnusableReply(
-                f"The API sent more than {MOST_INTERIM_REPLIES} replies of the status 1xx and no other; "
-                "check what lies between here and openai.base_url."
-            )
-        return end
+
+class _Chunks:
+    """Joins the chunks of a body that came together into one, as h11 takes 10 µs for each, whatever its size.
+
+    What it does not understand it leaves to h11, which judges all of it.
+    """
+
+    def __init__(self) -> None:
+        self.held = b""  # the beginning of a chunk's size
+        self._left = 0  # bytes of the chunk that has begun, its line end included; -1 to leave all as it is
+
+    def joined(self, data: bytes) -> bytes:
+        """Return the next bytes of the body, in other chunks."""
+        if self._left < 0:
+            return data
+        data, self.held = self.held + data, b""
+        at = start = min(self._left, len(data))
+        self._left -= start
+        pieces: list[bytes] = []
+        while at < len(data):
+            size = _CHUNK.match(data, at)
+            if size is None:
+                if _BEGUN.fullmatch(data, at):
+                    data, self.held = data[:at], data[at:]
+                else:
+                    self._left = -1
+                break
+            length = int(size[1], 16)
+            end = size.end() + length + 2
+            if end > len(data):
+                self._left = end - len(data)
+                break
+            if not length or not data.startswith(b"\r\n", end - 2):
+                self._left = -1  # the last one, or none
+                break
+            pieces.append(data[size.end() : end - 2])
+            at = end
+        if len(pieces) < 2:
+            return data
+        whole = b"".join(pieces)
+        return b"%b%x\r\n%b\r\n%b" % (data[:start], len(whole), whole, data[at:])
 
 
 def tls_error(error: BaseException) -> ssl.SSLError | None:

@@ -52,7 +52,7 @@ class Reader(Protocol):
 
 
 MakeRoom: TypeAlias = Callable[[], Awaitable[None]]
-"""Called before a request is sent, and between two pieces of its reply, which wait as long as it takes."""
+"""Called before a request is sent, which waits as long as it takes."""
 
 
 class Connections(Protocol):
@@ -78,12 +78,13 @@ Connect: TypeAlias = Callable[[str, int], Awaitable[Connections]]
 class Connection(Protocol):
     """One connection, which is opened by its first request."""
 
-    async def exchange(self, request: Request, reader: Reader, make_room: MakeRoom) -> bool:
+    async def exchange(self, request: Request, reader: Reader) -> bool:
         """Send a request and give its reply to `reader`; tell whether another may follow on the same connection."""
         ...
 
-    async def is_silent(self) -> bool:
-        """Tell whether nothing has come since the last reply, not even the end of the connection."""
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether it is open, and nothing has come since its last reply, not even its end."""
         ...
 
     def close(self) -> None:
@@ -101,7 +102,6 @@ class ConnectionPool:
         self._new_connection = new_connection
         self._slots = trio.CapacityLimiter(limit)
         self._idle: deque[tuple[Connection, float]] = deque()  # with the time since when, the longest idle first
-        self._sweeping: trio.CancelScope | None = None
         self._closed = False
 
     @property
@@ -115,53 +115,32 @@ class ConnectionPool:
             await make_room()
             # A cancel may have come since this place, or the room, was given: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
-            connection = await self._take()
-            in_order = False
+            connection = self._take()
+            keep = False
             try:
-                in_order = await connection.exchange(request, reader, make_room)
+                keep = await connection.exchange(request, reader)
             finally:
-                if in_order and len(self._idle) < KEPT_IDLE and not self._closed:
-                    self._keep(connection)
+                if keep and len(self._idle) < KEPT_IDLE and not self._closed:
+                    self._idle.append((connection, trio.current_time()))
                 else:
                     connection.close()
 
-    async def _take(self) -> Connection:
-        """Return a connection on which nothing has come since its last reply, or a new one."""
+    def _take(self) -> Connection:
+        """Return the connection that was used last, if nothing has come on it since then, or a new one."""
+        while self._idle and self._idle[0][1] + IDLE_SECONDS <= trio.current_time():
+            self._idle.popleft()[0].close()
         while self._idle:
             connection, _ = self._idle.pop()
-            silent = False
-            try:
-                silent = await connection.is_silent()
-            finally:
-                if not silent:
-                    connection.close()
-            if silent:
+            if connection.is_idle:
                 return connection
+            connection.close()
         return self._new_connection()
-
-    def _keep(self, connection: Connection) -> None:
-        self._idle.append((connection, trio.current_time()))
-        if self._sweeping is None:
-            self._sweeping = trio.CancelScope()
-            # No nursery of ours is open here: the run owns the task, which ends when no connection is idle.
-            trio.lowlevel.spawn_system_task(self._sweep, self._sweeping)
-
-    async def _sweep(self, scope: trio.CancelScope) -> None:
-        with scope:
-            while self._idle:
-                await trio.sleep_until(self._idle[0][1] + IDLE_SECONDS)
-                while self._idle and self._idle[0][1] + IDLE_SECONDS <= trio.current_time():
-                    self._idle.popleft()[0].close()
-        if self._sweeping is scope:
-            self._sweeping = None
 
     async def aclose(self) -> None:
         """Close the idle connections; those in use are closed when their requests end, by a cancel at the latest."""
         self._closed = True
         while self._idle:
             self._idle.pop()[0].close()
-        if self._sweeping is not None:
-            self._sweeping.cancel()
         await trio.lowlevel.checkpoint()
 
 

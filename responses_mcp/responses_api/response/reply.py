@@ -26,8 +26,7 @@ from responses_mcp.responses_api.failures import (
 from responses_mcp.responses_api.response.streaming import Event, EventStream, Place, ResponseStream, decode
 
 BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
-LARGE_BYTES: Final = 32 * 1024  # of what is being received, above which few should do so at the same time
-_LARGE_KEPT: Final = 1024 * 1024
+LARGE_BYTES: Final = 32 * 1024  # of a reply, above which other tasks run before it is decoded
 _WHOLE_STREAM: Final = 16  # times the bound of an event: no stream of an answer is so long
 # An event stream, whatever its name: no JSON text begins so.
 _EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:event|data|id|retry)?:")
@@ -88,7 +87,6 @@ class ReplyReader:
         self._body_bytes = 0
         self._events: EventStream | None = None
         self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes, on_text=on_text, on_place=on_place)
-        self._declared = 0
         self._named = False  # an event stream
         self._sure = False  # of what kind it is
         self._read_bytes = 0
@@ -113,11 +111,6 @@ class ReplyReader:
         """Return the bytes that are kept of the reply."""
         return self._receiving + self._stream.kept_bytes
 
-    @property
-    def is_large(self) -> bool:
-        """Tell whether it holds or announces so much that few others like it should be read at the same time."""
-        return max(self._receiving, self._declared) > LARGE_BYTES or self._stream.kept_bytes > _LARGE_KEPT
-
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Take the head of the reply; names of headers are lower-case."""
         if self._on_head is not None:
@@ -129,7 +122,6 @@ class ReplyReader:
         elif coding not in ("", "identity"):
             raise self._unreadable()
         self._sure = not self._is_success
-        self._declared = int(headers.get("content-length", "0"))  # checked by whoever read the head
         self._named = headers.get("content-type", "").lower().startswith("text/event-stream")
 
     def feed(self, data: bytes) -> bool:

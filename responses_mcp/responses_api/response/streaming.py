@@ -47,11 +47,8 @@ _ERROR_NAMES: Final = (b"error", b"response.error")
 # What can stand in an address, and is no step within one. Those of proxies are long.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
 _MOST_NUMBER: Final = 10**15  # of events
-_LINE_END = re.compile(rb"[\r\n]")
-_FIELD = re.compile(rb"(data|event)(?:: ?|(?=[\r\n]))")
-# Whole lines that say nothing while no event has begun, blank ones among them.
-_NOTHING = re.compile(rb"(?:(?!data|event)[^\r\n]*+(?:\r\n|\n|\r(?!\n|\Z)))++")
-_CR = ord("\r")
+_USUAL = re.compile(rb"\n*+(?:event: ([^\n]*+)\n)?data: ([^\n]*+)\n?")
+_FIELD = re.compile(rb"^(data|event)(?:: ?([^\n]*)|$)", re.MULTILINE)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -77,49 +74,38 @@ class EventStream:
     """Cuts a byte stream into its events."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._buffer = bytearray()  # from the beginning of an event, with LF for each line end
         self._searched = 0
-        self._name = b""
-        self._data: bytearray | None = None  # of the event that has begun
         self._at_start = True
         self._after_cr = False
 
     @property
     def held_bytes(self) -> int:
         """Return the size of the event that has begun."""
-        return len(self._buffer) + (0 if self._data is None else len(self._data))
+        return len(self._buffer)
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Take the next bytes and return the events they complete; one that the stream's end cuts off is none."""
+        if self._after_cr and chunk:
+            # The CR ended its line at once; an LF behind it belongs to the same line end.
+            chunk = chunk.removeprefix(b"\n")
+            self._after_cr = False
+        if b"\r" in chunk:
+            self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         buffer = self._buffer
         buffer += chunk
         if self._at_start and not self._skip_byte_order_mark():
             return []
-        events: list[Event] = []
-        at = 0
-        if self._after_cr and buffer:
-            # The CR ended its line at once; an LF behind it belongs to the same line end.
-            at = int(buffer.startswith(b"\n"))
-            self._after_cr = False
-        while True:
-            if self._data is None and not self._name and (nothing := _NOTHING.match(buffer, at)):
-                at = nothing.end()
-            end = _LINE_END.search(buffer, max(at, self._searched))
-            if end is None:
-                break
-            if end.start() > at:
-                self._take_field(at, end.start())
-            else:
-                if self._data is not None:
-                    events.append(Event(self._name, bytes(self._data)))
-                self._name, self._data = b"", None
-            at = end.end()
-            if buffer[at - 1] == _CR:
-                self._after_cr = at == len(buffer)
-                at += buffer.startswith(b"\n", at)
-        del buffer[:at]
+        end = buffer.rfind(b"\n\n", max(0, self._searched - 1))
+        if end < 0:
+            self._searched = len(buffer)
+            return []
+        with memoryview(buffer) as view:
+            whole = bytes(view[:end])
+        del buffer[: end + 2]
         self._searched = len(buffer)
-        return events
+        return [event for lines in whole.split(b"\n\n") if lines and (event := _event(lines))]
 
     def _skip_byte_order_mark(self) -> bool:
         """Drop a byte order mark at the very beginning; False while it cannot be told yet."""
@@ -130,18 +116,21 @@ class EventStream:
         self._at_start = False
         return True
 
-    def _take_field(self, start: int, end: int) -> None:
-        field = _FIELD.match(self._buffer, start)
-        if field is None:
-            return
-        with memoryview(self._buffer)[field.end() : end] as value:
-            if field[1] == b"event":
-                self._name = bytes(value)
-            elif self._data is None:
-                self._data = bytearray(value)
-            else:
-                self._data += b"\n"
-                self._data += value
+
+def _event(lines: bytes) -> Event | None:
+    """Return the event that lines without an empty one between them make, None where they hold no data."""
+    if usual := _USUAL.fullmatch(lines):
+        return Event(usual[1] or b"", usual[2])
+    name, data = b"", bytearray()
+    for field in _FIELD.finditer(lines):
+        if field[1] == b"event":
+            name = field[2] or b""
+        else:
+            data += b"\n%b" % (field[2] or b"")
+    if not data:
+        return None
+    del data[:1]
+    return Event(name, bytes(data))
 
 
 def decode(data: bytes) -> object:

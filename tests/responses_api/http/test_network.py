@@ -1,5 +1,6 @@
 """The sockets below httpx: what comes behind a reply is never taken for the next one."""
 
+import itertools
 import socket
 import ssl
 from collections.abc import AsyncGenerator
@@ -7,16 +8,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NoReturn
 
+import h11
 import pytest
 import trio
 import trustme
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.errors import UnusableReply
+from responses_mcp.responses_api.http import network
 from responses_mcp.responses_api.http.client import connection, open_connections
-from responses_mcp.responses_api.http.pool import ConnectionPool
+from responses_mcp.responses_api.http.pool import ConnectionPool, Request
 from tests.processes import WAIT
 from tests.responses_api.http.network import Stream, bare_environment, listening, post, server_context, trust
+from tests.responses_api.stub import Reply
 
 __all__ = ["bare_environment"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -155,3 +161,54 @@ async def test_connections_are_kept_alive_by_the_system() -> None:
             assert made._network._socket is not None
             assert made._network._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             await over.aclose()
+
+
+# Chunks
+
+
+def read_by_h11(pieces: list[bytes]) -> tuple[bytes, bool, bytes]:
+    """Return the body that h11 reads out of the bytes behind a head, whether it ended, and what comes behind it."""
+    connection = h11.Connection(h11.CLIENT)
+    connection.send(h11.Request(method="GET", target="/", headers=[("host", "x")]))
+    connection.send(h11.EndOfMessage())
+    connection.receive_data(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    body = b""
+    for piece in [b"", *pieces]:
+        if piece:
+            connection.receive_data(piece)
+        try:
+            while (event := connection.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+                body += bytes(event.data) if isinstance(event, h11.Data) else b""
+        except h11.RemoteProtocolError:
+            return body, False, b"wrong"
+    return body, connection.their_state is h11.DONE, connection.trailing_data[0]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"1\r\nx\r\n", b"0A\r\n0123456789\r\n", b"0\r\n", b"\r\n", b"2;x=y\r\nab\r\n", b"3", b"zz", b"\n"]
+        )
+        | st.binary(max_size=12),
+        max_size=12,
+    ),
+    st.lists(st.integers(0, 60), max_size=6),
+)
+def test_joined_chunks_are_read_as_the_same_body_however_they_come(parts: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(parts)
+    ends = sorted({*cuts, 0, len(data)})
+    pieces = [data[start:end] for start, end in itertools.pairwise(ends)]
+    chunks = network._Chunks()
+    joined = [chunks.joined(piece) for piece in pieces]
+    assert read_by_h11([*joined, chunks.held]) == read_by_h11([data])
+
+
+async def test_a_byte_behind_a_reply_is_seen_where_httpcore_hides_it() -> None:
+    """Fails where an httpcore of our range keeps its h11 elsewhere: without this look no connection is kept."""
+    for behind, kept in ((b"", True), (b"x", False)):
+        with trio.fail_after(WAIT):
+            async with answering((OK + behind,), (OK,)) as (port, _):
+                made = connection(ssl.create_default_context(), None)
+                request = Request("POST", f"http://127.0.0.1:{port}/v1", {}, b"{}")
+                assert await made.exchange(request, Reply()) is kept
+                made.close()
