@@ -279,6 +279,8 @@ class ResponsesApi:
                 attempts = 0 if bill is None else bill.usage.attempts
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body, fixed), ensure_ascii=False)).encode()
                 request = bare if given is None else replace(bare, body=data)
+                for news in fallback.news(ParameterFallback()):
+                    log.debug("openai(client): the model %s %s", model, news)
                 number = None
                 try:
                     number = await gate.enter(ticket, deadline.deadline, tell if limited_for is None else None)

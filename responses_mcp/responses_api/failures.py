@@ -383,6 +383,8 @@ def _read_own(given: JsonObject, redact: Redact, nested: int) -> Failure:
     number = next((number for name in (*_STATUSES, *_CODES) if (number := _status(given.get(name)))), None)
     wait = next((wait for name, unit in _WAITS if (wait := _seconds(given.get(name), unit)) is not None), main.wait)
     param = given.get("param")
+    if param is None and isinstance(path := given.get("path", given.get("loc")), list):  # as validators name it
+        param = ".".join(str(part) for part in cast("list[object]", path)[:_MOST_NESTED])
     return Failure(
         status=number or main.status,
         type=_word(given.get("type"), redact) or main.type or behind.type,

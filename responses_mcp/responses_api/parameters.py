@@ -1,10 +1,9 @@
-"""Which parameters a model or server takes: from the model's id, and from its errors (spec 5.6).
+"""Which parameters a model takes: by the model's id, and by what the API refuses (spec 5.6).
 
-Unknown future models of a known family get the family's parameters, and the parameter fallback corrects that: after a
-400 or 422 that names an optional parameter, the request is repeated without it, or with an effort that the model takes.
-What a call learns is its own until it has been answered; then it is kept for its model. `tools` and a filter in it are
-never left out: that would widen the search, or drop it, without a word. Nor is what one question was asked with: the
-format of its answer, and what its caller says is `fixed`.
+After a 400 or 422 that names an optional parameter, the request is repeated without it, or with the nearest effort that
+the refusal lists. What a call learns is its own until the repeated request has been answered; then it is kept for the
+model. `tools` and a filter in it are never left out: the search would be wider than asked, or missing. Nor is what one
+question needs: the format of its answer, and what its caller says is `fixed`.
 """
 
 from __future__ import annotations
@@ -13,125 +12,70 @@ import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import JsonObject
 
-_EFFORT_ORDER: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# A vendor in front (`openai/…`), `ft:`, and a variant or the rest of a fine-tune's id behind say nothing of the kind.
-_BASE_NAME = re.compile(r"(?:[^:]*/)?(?:ft:)?([^:]*)")
-_O_SERIES = re.compile(r"o[0-9]")
-_GPT = re.compile(r"gpt-([0-9]{1,3})(?:\.([0-9]{1,3}))?(-.*)?")
-
-_LOW_TO_HIGH = ("low", "medium", "high")
-_LOW_TO_XHIGH = ("low", "medium", "high", "xhigh")
+# A vendor in front (`openai/…`), `ft:`, and a variant or the rest of a fine-tune's id behind say nothing of the family.
+_FAMILY = re.compile(r"(?:[^:]*/)?(?:ft:)?(gpt-|o)([0-9]{1,3})(?![0-9])")
+_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelTraits:
-    """What may be sent to a model; `efforts` is empty where `reasoning` is false."""
+class ModelTraits(NamedTuple):
+    """What is sent to a model."""
 
     verbosity: bool
     reasoning: bool
-    efforts: tuple[str, ...] = ()
 
 
 def model_traits(model: str) -> ModelTraits:
-    """Return what `model` takes. A vendor prefix (`openai/…`), `ft:` and a variant (`:free`) do not matter."""
-    base = _BASE_NAME.match(model.lower())
-    name = base[1] if base else ""
-    if _O_SERIES.match(name):
-        return ModelTraits(
-            verbosity=False, reasoning=True, efforts=("medium",) if "deep-research" in name else _LOW_TO_HIGH
-        )
-    gpt = _GPT.fullmatch(name)
-    suffix = (gpt[3] or "") if gpt else ""
-    if gpt is None or int(gpt[1]) < 5 or suffix.startswith("-chat"):
-        return ModelTraits(verbosity=False, reasoning=False)
-    efforts = _gpt_efforts((int(gpt[1]), int(gpt[2] or 0)), suffix)
-    return ModelTraits(verbosity=True, reasoning=True, efforts=efforts)
+    """Return what `model` takes: gpt-5 and later families both, o3 and o4 only an effort, all others neither.
+
+    >>> model_traits("openai/gpt-5.2-mini")
+    ModelTraits(verbosity=True, reasoning=True)
+    """
+    family = _FAMILY.match(model.lower())
+    generation = int(family[2]) if family else 0
+    is_o = family is not None and family[1] == "o"
+    return ModelTraits(verbosity=generation >= 5, reasoning=generation >= 5 or (is_o and generation >= 3))
 
 
-def _gpt_efforts(version: tuple[int, int], suffix: str) -> tuple[str, ...]:
-    # `minimal` is missing on purpose: the API refuses it together with web search, which every request of ours has.
-    if suffix.startswith("-pro"):
-        return ("high",) if version == (5, 0) else ("medium", "high", "xhigh")
-    if "-codex" in suffix:
-        return _LOW_TO_XHIGH if version >= (5, 2) or "-max" in suffix else _LOW_TO_HIGH
-    if version[0] == 6:
-        return (*_LOW_TO_XHIGH, "max")
-    known = {
-        (5, 0): _LOW_TO_HIGH,
-        (5, 1): ("none", *_LOW_TO_HIGH),
-        (5, 2): ("none", *_LOW_TO_XHIGH),
-        (5, 4): ("none", *_LOW_TO_XHIGH),
-        (5, 5): ("none", *_LOW_TO_XHIGH),
-    }
-    return known.get(version, ("none", *_LOW_TO_XHIGH, "max"))
-
-
-def clamp_effort(effort: str, allowed: tuple[str, ...]) -> str:
-    """Return the member of `allowed` nearest to `effort`; of two equally near, the one that thinks more."""
-    if effort in allowed or effort not in _EFFORT_ORDER:
-        return effort
-    wanted = _EFFORT_ORDER.index(effort)
-    return min(allowed, key=lambda each: (abs(_EFFORT_ORDER.index(each) - wanted), -_EFFORT_ORDER.index(each)))
+def nearest_effort(effort: str, listed: list[str]) -> str:
+    """Return the listed effort nearest to `effort`; of two equally near, the one that thinks more."""
+    wanted = _EFFORTS.index(effort) if effort in _EFFORTS else len(_EFFORTS)
+    return min(listed, key=lambda each: (abs(_EFFORTS.index(each) - wanted), -_EFFORTS.index(each)))
 
 
 _OF_SEARCH = frozenset({"search_context_size", "external_web_access", "user_location"})  # members of the search tool
-_OPTIONAL = _OF_SEARCH | {
+_OPTIONAL: Final = _OF_SEARCH | {
     *("include", "text", "reasoning", "tool_choice", "stream_options", "stream", "encoding_format"),
     *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
 }
-_ALSO_CALLED = {
+_ALSO_CALLED: Final = {
     "verbosity": "text",
     "reasoning_effort": "reasoning",
     "reasoningeffort": "reasoning",
     "include_obfuscation": "stream_options",
     "streaming": "stream",
 }
-_LISTED = re.compile(r"(?:supported values|input should be|expected one of)(.*)")
-_EFFORTS = re.compile(r"['\"`](none|minimal|low|medium|high|xhigh|max)['\"`]")
+_ENGLISH: Final = frozenset({"include", "text", "reasoning", "stream", "streaming", "store", "verbosity"})
 _MOST_NAMED = 3  # domains in an error
 _LONGEST_NAMED = 253  # characters; no host has more
 
-# How errors name a parameter. All text is in lower case, every repetition is bounded, and names are paths.
-_PATH = r"(?:[#$]?[./])?(?:['\"]?body\b\W{1,5})?[a-z_]\w{0,40}+(?:[.\[/]\w{1,40}+\]?){0,4}+"
-_PATHS = rf"{_PATH}(?:['\"`\]]{{0,2}}(?:,| and|, and) ['\"`]?{_PATH}){{0,9}}"
-_NOUN = r"(?:param(?:eter)?|argument|field|propert(?:y|ie)|key|name|option)(?:s\b|\(s\)|\b)"
-# What is no word of plain English needs neither quotes nor a noun to be meant as a name.
-_PLAIN = (
-    r"(?<![\w./\[\]#-])(?:include[.\[]\d\]?|text\.verbosity|reasoning[._]?effort|tool_choice|include_obfuscation|"
-    r"stream_options(?:\.include_obfuscation)?|stream(?:ing)?|max_output_tokens|max_tool_calls|service_tier|"
-    r"prompt_cache_key|safety_identifier|search_context_size|external_web_access|user_location)(?![.\[]?\w)"
+# A name stands in quotes of any kind, escaped or not, or is no word of plain English.
+_QUOTES = r"""'"`´‘’“”«»「」\[\]"""
+_PATH = r"(?:[#$]?[./])?(?:body[./])?([a-z_]\w{0,40})(?:[.\[/]\w{1,40}\]?){0,4}"
+_QUOTED = re.compile(rf"[{_QUOTES}]\s?{_PATH}(?=\s?\\{{0,8}}[{_QUOTES}])")
+_UNQUOTED = re.compile(rf"(?<![\w./#-]){_PATH}(?![\w-])")
+_WORD = re.compile(r"\w+")
+_PATH_LIST = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
+_LIST = re.compile(
+    r"\b(?:supported|allowed|permitted|accepted|valid|available) (?:values|options|efforts|levels)\b"
+    r"|\b(?:one of|should be|must be|did you mean)\b"
 )
-_NOT = r"(?:not|no longer) (?:yet |currently )?(?:supported|allowed|permitted|recogni[sz]ed|accepted|implemented)"
-_REFUSED = rf"(?:un(?:supported|known|recogni[sz]ed|expected)|extra|{_NOT}|does(?: not|n't) (?:support|allow))"
-_WHERE = r"(?: (?:on|with|by|for|in) (?:(?:this|the|your) )?(?:model|endpoint|server|request|object))?"
-_OPEN = r"[\s:=('\"`\[{]{1,5}"
-_VALUE = r"(?:[ =:]{1,2}(?:with |of |value ){0,2}['\"`][\w.-]{1,40}['\"`]|[=:] ?\w{1,20})?"
-_NAMED = [
-    re.compile(pattern)
-    for pattern in (
-        # unsupported parameter: NAME, does not support 'NAME', not supported on this model: NAME
-        rf"\b(?:{_REFUSED}|invalid(?: value for)?){_WHERE},?(?: (?:the|these|request|keyword|following)){{0,3}} {_NOUN}"
-        rf"(?: supplied)?{_WHERE}{_OPEN}(?P<name>{_PATHS})",
-        rf"\b{_NOUN} (?:are |is )?{_NOT}{_WHERE}:{_OPEN}(?P<name>{_PATHS})",
-        rf"\b{_REFUSED}(?: the)?[\s:(\[]{{0,3}}['\"`](?P<name>{_PATHS})",
-        rf"\b{_REFUSED}{_WHERE}:? (?P<name>{_PLAIN})",
-        # 'NAME' is not supported, NAME: extra inputs are not permitted
-        rf"(?:['\"`](?P<name>{_PATH})['\"`]|(?P<plain>{_PLAIN}))(?: (?:{_NOUN}|responses))?{_VALUE}[:,]?"
-        rf"(?: (?:is|are|was|were))?(?: currently)?(?: only allowed| {_REFUSED})",
-        rf"(?<![\w./#-])(?P<name>{_PATH}): extra inputs",
-        # Where validators say that the fault is.
-        rf"\bvalidation errors? for \w{{1,60}} (?P<name>{_PATH})",
-        rf"\b(?:loc|param)['\"]?: ?[(\[]?['\"](?P<name>{_PATH})(?=['\"])",
-        r"\bverified to (?P<name>stream)\b",
-    )
-]
-_FIRST = re.compile(r"[#$./]*(?:['\"]?body\W+)?(\w++)(?!-| \w)")
-_OF_FORMAT = re.compile(r"\btext\W+format\b|\bresponse_format\b")
+_EFFORT = re.compile(r"\b(none|minimal|low|medium|high|xhigh|max)\b")
+_PARAM = re.compile(r"[#$./]*(?:body\W+)?(\w++)(?!-| \w)")
 _LINK = re.compile(r"(?<![\w./#-])[\w.-]++:?/[^\s'\"]*+")
 
 
@@ -169,11 +113,9 @@ class ParameterFallback:
             return None
         if "reasoning" in refused and sent["reasoning"] == body["reasoning"]:
             asked = str(sent["reasoning"].get("effort"))
-            listed = _LISTED.search(error.message.lower())
-            others = tuple(effort for effort in _EFFORTS.findall(listed[1]) if effort != asked) if listed else ()
-            if others:
-                moved = {**self.moved, asked: clamp_effort(asked, others)}
-                return ParameterFallback(self.left_out | (refused - {"reasoning"}), moved)
+            _, listed = _divided(error.words.lower())
+            if others := [effort for effort in _EFFORT.findall(listed) if effort != asked]:
+                return ParameterFallback(self.left_out, {**self.moved, asked: nearest_effort(asked, others)})
         if "stream" in refused:
             refused |= {"stream_options"}
         return ParameterFallback(self.left_out | refused, self.moved)
@@ -197,7 +139,9 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
         if tool.get("type") == "web_search":
             filters = tool.get("filters", {})
     domains: list[str] = [*filters.get("allowed_domains", ()), *filters.get("blocked_domains", ())]
-    param, said = _told(error)
+    if not _is_about_request(error):
+        return ""
+    param, said = _param(error), _LINK.sub(" ", error.words.lower())
     named = [domain for domain in domains if domain in said]
     about = re.search(r"\bfilters?\b|domain", f"{param} {said}")
     if not (named or (about and domains)) or (param and not param.startswith("tools")):
@@ -214,23 +158,43 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
     return f"The search is restricted to {listed} ({why}), and that was refused. "
 
 
-def _told(error: UpstreamError) -> tuple[str, str]:
-    """Return the parameter that an error names and its message; two empty texts where content was refused."""
-    said = _LINK.sub(" ", error.message.lower())  # the words in an address name nothing
-    if error.status not in (400, 422) or error.kind == "content":
-        return "", ""
+def _is_about_request(error: UpstreamError) -> bool:
+    """Tell whether an error refuses a part of the request, and not what it asks."""
+    return error.status in (400, 422) and error.kind != "content"
+
+
+def _param(error: UpstreamError) -> str:
     param = (error.param or "").lower()
-    return "" if param in ("none", "null", "body") else param, said
+    return "" if param in ("none", "null", "body") else param
 
 
 def _refused_members(error: UpstreamError) -> frozenset[str]:
-    param, said = _told(error)
-    found = (match[match.lastgroup or 0] for pattern in _NAMED for match in pattern.finditer(said))
-    paths = [param] if param else [path for names in found for path in re.split(r", (?:and )?| and ", names)]
+    """Return the members that an error refuses: that in `param`, else the only one of ours that its words name."""
+    if not _is_about_request(error):
+        return frozenset()
+    if param := _param(error):
+        return _optional(param)
+    said, _ = _divided(_LINK.sub(" ", error.words.lower()))
+    said = _PATH_LIST.sub(lambda found: "'" + ".".join(_WORD.findall(found[1])) + "'", said)
+    paths = [*_QUOTED.finditer(said), *(path for path in _UNQUOTED.finditer(said) if path[1] not in _ENGLISH)]
+    members = frozenset[str]().union(*(_optional(path[0].lstrip(_QUOTES)) for path in paths))
+    return members if len(members) == 1 else frozenset()
+
+
+def _optional(path: str) -> frozenset[str]:
+    """Return the member that a server means by a path, if it may be left out."""
+    if path.startswith("tools"):
+        return _OF_SEARCH.intersection(_WORD.findall(path))
+    name = _PARAM.match(path)
+    return _OPTIONAL & {_ALSO_CALLED.get(name[1], name[1])} if name and not _is_format(path) else frozenset()
+
+
+def _is_format(path: str) -> bool:
     # The format of a text is a question's own: without it, the answer would be another one.
-    paths = [path for path in paths if not _OF_FORMAT.search(path)]
-    firsts = (_FIRST.match(path.strip("'\"`")) for path in paths)
-    words = [_ALSO_CALLED.get(first[1], first[1]) for first in firsts if first]
-    if "tools" in words:
-        words += [name for path in paths for name in _OF_SEARCH.intersection(re.split(r"\W+", path))]
-    return frozenset(words) & _OPTIONAL
+    return re.search(r"\btext\W+format\b", path) is not None
+
+
+def _divided(said: str) -> tuple[str, str]:
+    """Return what an error says before it lists what is taken, and the list."""
+    found = _LIST.search(said)
+    return (said, "") if found is None else (said[: found.start()], said[found.end() :])

@@ -51,7 +51,7 @@ def _profile_rows() -> list[Setting]:
             choice(
                 f"{at}.reasoning_effort",
                 EFFORTS,
-                f"Reasoning effort, clamped to what the model knows{effort_end}.",
+                f"Reasoning effort{effort_end}. If the model refuses it, the nearest that the refusal lists is used.",
                 env(f"{name}.reasoning_effort"),
             ),
             choice(

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from responses_mcp.errors import BadArgument
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.responses_api.parameters import clamp_effort, model_traits
+from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.question import Question
 from responses_mcp.settings.model import FileSearch, Profile
 from responses_mcp.settings.time_zone import TOKYO
@@ -69,7 +69,7 @@ def searching_body(text: str, profile: Profile, *, instructions: str, only_domai
     if traits.verbosity:
         body["text"] = {"verbosity": profile.verbosity}
     if traits.reasoning:
-        body["reasoning"] = {"effort": clamp_effort(profile.reasoning_effort, traits.efforts)}
+        body["reasoning"] = {"effort": profile.reasoning_effort}
     passed_on = {name: getattr(profile, name) for name in _PASSED_ON}
     if (who := profile.safety_identifier) is not None and len(who) > _LONGEST_IDENTIFIER:
         passed_on["safety_identifier"] = sha256(who.encode("utf-8", "replace")).hexdigest()

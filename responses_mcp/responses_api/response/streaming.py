@@ -240,7 +240,7 @@ class ResponseStream:
         elif from_start:
             output = self._completed(items)
         status = text_at(response, "status") or kind.removeprefix("response.")
-        found = {**response, "status": status, "output": output}
+        found: JsonObject = {**response, "status": status, "output": output}
         return found if reason is None else {**found, **reason, "status": "failed"}
 
     @property
