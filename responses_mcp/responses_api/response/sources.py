@@ -43,6 +43,8 @@ _STOPS: Final = tuple(".。!?！？…")
 # others, which is a header only above dated addresses that are all cited.
 _NAMES_SOURCES: Final = re.compile(
     r"sources?|references?|citations?|bibliography|works"
+    r"|quellen?|quellenangaben|fuentes?|références?|referencias?|referências?|fonti|fontes|bronnen|источники"
+    r"|来源|來源|参考资料|參考資料|출처|참고자료"
     r"|(?:主な|参考にした|参照した|使用した)?(?:参考(?:文献|資料|情報|リンク|サイト|ページ|url|元|記事)?|出典元?|出所|情報[源元]|引用(?:文献|元)?|参照[元先]?|ソース)"
     r"(?:一覧|リスト|リンク|url)?",
 )
