@@ -178,6 +178,8 @@ async def test_the_reason_and_the_cure_are_told_in_whichever_form_they_come(form
         ({"object": "error", "message": "No such thing", "code": 400}, ["No such thing."], 1),
         ({"error": "The engine is overloaded."}, ["The engine is overloaded."], 2),
         ({"error": {"message": "Not your day", "code": "odd"}}, ["(odd)", "Not your day."], 1),
+        ({"statusCode": 503, "message": "Nobody is here"}, ["Nobody is here."], 2),
+        ({"status": "error", "message": "no healthy upstream"}, ["no healthy upstream."], 2),
         ({"error_code": 502, "error_msg": "Upstream gone"}, ["Upstream gone."], 2),
     ],
     ids=json.dumps,
@@ -276,6 +278,14 @@ async def test_a_wrong_path_is_told_whatever_the_code_repeats(code: Any) -> None
         (
             refused(429, "The usage limit has been reached.", None, type="usage_limit_reached", resets_in_seconds=8123),
             "8123 s",
+        ),
+        (
+            refused(429, "Used up.", None, type="usage_limit_reached", resets_at=4_000_000_000),
+            "It asks to wait a day or longer",
+        ),
+        (
+            refused(429, "free-models-per-day", 429, metadata={"headers": {"X-RateLimit-Reset": "4000000000000"}}),
+            "It asks to wait a day or longer",
         ),
         (Error(429, "Limit on tokens per day (TPD) reached.", retry_after="7"), "It asks to wait 7 s"),
     ],

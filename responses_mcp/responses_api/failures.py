@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, NamedTuple, cast
+from typing import Final, Literal, NamedTuple, cast
 
 from responses_mcp.errors import (
     AuthenticationFailed,
@@ -86,216 +87,164 @@ class Failure:
 class Kind(NamedTuple):
     """A row of the table.
 
-    `words` are looked for in code and type where `believed` holds for the HTTP status, `said` in the message where the
-    status is in `said_with`; both also where there is no status. `is_repeated` tells whether to ask again, and
-    `is_searched_again` whether a search does. `is_worked_on` tells that the API may go on behind the failure.
+    `words` are looked for in code and type, `said` in the message where the HTTP status is in `said_with`, or there is
+    none. `again` tells who repeats the request: nobody, calls that are not searches, or all. `is_worked_on` tells that
+    the API may go on behind the failure.
     """
 
     error: type[UpstreamError]
     happened: str
     cure: str
     words: str = r"(?!)"
-    believed: Callable[[int], bool] = lambda _: True
     said: str = r"(?!)"
     said_with: tuple[int, ...] = ()
-    is_repeated: bool = False
-    is_searched_again: bool = False
+    again: Literal["never", "calls", "all"] = "never"
     is_worked_on: bool = False
-
-
-def _may_pass(status: int) -> bool:
-    return status >= 500 or status in (408, 409, 429)
-
-
-def _is_refusal(status: int) -> bool:
-    return status in (400, 422)
 
 
 _LATER = "Try again later, or check openai.base_url if it is not OpenAI's."
 _PARAMETERS = "Check the profile's model and its parameters."
-_FEWER_WORDS = "Ask in fewer words, or choose a model that takes more."
+_REFUSED = "The API refused the request"
+_FAILED = "The API failed"
 
 # In the order in which they are tried: what is exhausted or refused for good stands before what may pass.
 KINDS: Final[Mapping[str, Kind]] = {
     "content": Kind(
-        RequestRefused,
-        "The API refused the request",
-        "Ask in other words.",
-        r"content_(?:filter|policy|management)|moderation|safety|polic(?:y|ies)|responsible_ai|guardrail|^cyber|^bio_"
+        *(RequestRefused, _REFUSED, "Ask in other words."),
+        r"content_(?:filter|policy|management)|moderation|safety|\w_policy(?:_|$)|^policy_violation|responsible_ai|guardrail|^cyber|^bio_"
         r"|invalid_prompt",
-        said=r"(?:usage|content|management|safety) polic|flagged|moderation|safety system|terms of (?:us|serv)"
+        r"(?:usage|content|management|safety) polic|flagged|moderation|safety system|terms of (?:us|serv)"
         r"|content filter",
-        said_with=(400, 403, 422),
+        (400, 403, 422),
     ),
     "too_long": Kind(
-        RequestRefused,
-        "The request is too long",
-        _FEWER_WORDS,
+        *(RequestRefused, "The request is too long", "Ask in fewer words, or choose a model that takes more."),
         r"context_(?:length|window)|(?:string|array)_above_max|too_(?:long|large)|length_exceeded",
-        said=r"maximum context length|context (?:length|window)|(?:prompt|input|request|query) (?:is |was )?too "
+        r"maximum context length|context (?:length|window)|(?:prompt|input|request|query) (?:is |was )?too "
         r"(?:long|large)|string too long|reduce the length",
-        said_with=(400, 413, 422, 429),
+        (400, 413, 422, 429),
     ),
     "quota": Kind(
-        QuotaExhausted,
-        "The account's quota is used up",
-        "Check plan and billing with the provider.",
-        r"insufficient_(?:\w+_)?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?)_(?:\w+_)?(?:exceeded|exhausted"
-        r"|too_low)|exceeded_\w*quota|^quota$|billing|payment_required|arrear",
-        said=r"exceeded your current quota|insufficient (?:user |account )?(?:quota|balance|credits?|funds)"
+        *(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."),
+        r"insufficient_(?:\w+_)?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?)_(?:\w+_)?(?:exceeded"
+        r"|exhausted|too_low)|exceeded_\w*quota|^quota$|billing|payment_required|arrear",
+        r"exceeded your current quota|insufficient (?:user |account )?(?:quota|balance|credits?|funds)"
         r"|balance is too low|quota exceeded|(?:out of|not enough) credits|quota (?:is |was )?(?:exhausted|used up)",
-        said_with=(402, 403, 429),
+        (402, 403, 429),
     ),
     "usage_limit": Kind(
-        RateLimited,
-        "The API's limit for a day, or that of the plan, is used up",
+        *(RateLimited, "The API's limit for a day, or that of the plan, is used up"),
         "Ask again when it is reset, or have the provider raise it.",
         r"(?:usage|daily|weekly|monthly|plan|day)_limit|per_day",
-        said=r"\bper[ -](?:day|week|month)\b|\b[rt]pd\b|\b(?:daily|weekly|monthly|plan|usage) (?:\w+ ){0,2}limit",
-        said_with=(403, 429),
+        r"\bper[ -](?:day|week|month)\b|\b[rt]pd\b|\b(?:daily|weekly|monthly|plan|usage) (?:\w+ ){0,2}limit",
+        (403, 429),
     ),
     "model": Kind(
-        RequestRefused,
-        "The API does not offer this model",
+        *(RequestRefused, "The API does not offer this model"),
         "Check the model, the key's access to it, and openai.base_url.",
         r"model_(?:\w+_)?(?:not|access|invalid|deprecated|unsupported)|(?:invalid|unknown|unsupported)_model"
         r"|deployment_not_found",
-        said=r"\bmodel\b.{0,120}?\b(?:not found|not exist|no longer|deprecated|decommissioned|is unknown)"
+        r"\bmodel\b.{0,120}?\b(?:not found|not exist|no longer|deprecated|decommissioned|is unknown)"
         r"|(?:unknown|invalid|no such) model",
-        said_with=(400, 403, 404, 410, 422),
+        (400, 403, 404, 410, 422),
     ),
     "right": Kind(
-        RequestRefused,
-        "The API key may not do this",
-        "Check the key's project, its model access and your region.",
+        *(RequestRefused, "The API key may not do this", "Check the key's project, its model access and your region."),
         r"permission|forbidden|access_denied|scope|not_authori[sz]ed|\bip_|country|region|residency|organization",
-        said=r"missing scope|insufficient permission|\bip(?: address)?\b|member of an organization"
-        r"|country, region|not allowed to",
-        said_with=(401, 403),
+        r"missing scope|insufficient permission|\bip(?: address)?\b|member of an organization|country, region"
+        r"|not allowed to",
+        (401, 403),
     ),
     "key": Kind(
-        AuthenticationFailed,
-        "The API refused the key",
-        "Put a valid key into {key_from}.",
+        *(AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}."),
         r"api_key|invalid_key|authenticat|unauthori[sz]ed|invalid_(?:\w+_)?token|token_expired|deactivated",
-        said=r"(?:invalid|incorrect|wrong|missing|expired) (?:api )?(?:key|token)|unauthori[sz]ed|authenticat",
+        r"(?:invalid|incorrect|wrong|missing|expired) (?:api )?(?:key|token)|unauthori[sz]ed|authenticat",
     ),
     "rate_limit": Kind(
-        RateLimited,
-        "The API limits the rate of requests",
-        "Wait a while and ask again.",
+        *(RateLimited, "The API limits the rate of requests", "Wait a while and ask again."),
         r"rate_?limit|too_many|throttl|^requests$|^tokens$|resource_exhausted",
-        _may_pass,
         r"rate.?limit|too many requests",
-        is_repeated=True,
-        is_searched_again=True,
+        again="all",
     ),
     "timeout": Kind(
-        ServiceFailed,
-        "The API failed",
-        _LATER,
-        r"time_?d?_?out|deadline",
-        _may_pass,
-        r"\btimed out|\btime-?out",
-        is_repeated=True,
-        is_searched_again=True,
+        *(ServiceFailed, _FAILED, _LATER, r"time_?d?_?out|deadline", r"\btimed out|\btime-?out"),
+        again="all",
         is_worked_on=True,
     ),
     "overload": Kind(
-        ServiceFailed,
-        "The API is overloaded",
-        _LATER,
-        r"overload|unavailable|slow_?down|capacity|busy",
-        _may_pass,
+        *(ServiceFailed, "The API is overloaded", _LATER, r"overload|unavailable|slow_?down|capacity|busy"),
         r"overload|unavailable|at capacity|\bbusy\b|slow down",
-        is_repeated=True,
+        again="calls",
         is_worked_on=True,
     ),
-    "conflict": Kind(ServiceFailed, "The API failed", _LATER, r"conflict", _may_pass, is_repeated=True),
+    "conflict": Kind(ServiceFailed, _FAILED, _LATER, r"conflict", again="calls"),
     "server": Kind(
-        ServiceFailed,
-        "The API failed",
-        _LATER,
+        *(ServiceFailed, _FAILED, _LATER),
         r"server_error|internal|^api_error$|bad_gateway|upstream|provider_error|processing_error",
-        _may_pass,
-        r"internal (?:server )?error|bad gateway|server had an error|provider returned",
-        is_repeated=True,
+        r"internal (?:server )?error|bad gateway|server had an error|provider returned|upstream",
+        again="calls",
         is_worked_on=True,
     ),
     "parameter": Kind(
-        RequestRefused,
-        "The API refused the request",
-        _PARAMETERS,
+        *(RequestRefused, _REFUSED, _PARAMETERS),
         r"(?:unsupported|unknown|invalid|missing|extra)_(?:\w+_)?(?:parameter|value|type|field|union|enum)|_above_max"
         r"|_below_min|extra_forbidden|validation|literal_error",
-        _is_refusal,
     ),
     "address": Kind(
-        RequestRefused,
-        "The API does not know what was asked for",
+        *(RequestRefused, "The API does not know what was asked for"),
         "Check the model, and whether openai.base_url has a Responses API.",
         r"unknown_url|^not_found(?:_error)?$|no_route",
-        said=r"^(?:404\W{1,3})?(?:page |route |path |url )?not found\W*$|unexpected endpoint",
+        r"^(?:404\W{1,3})?(?:page |route |path |url )?not found\W*$|unexpected endpoint",
     ),
     "request": Kind(
-        RequestRefused,
-        "The API refused the request",
-        _PARAMETERS,
+        *(RequestRefused, _REFUSED, _PARAMETERS),
         r"invalid_(?:\w+_)?request|bad_request|invalid_argument|invalid_prompt",
-        _is_refusal,
     ),
     "unknown": Kind(RequestRefused, "The API did not answer", "Ask again later, or change the question or the model."),
-    "connection": Kind(ConnectionFailed, "", "", is_repeated=True, is_searched_again=True),
+    "connection": Kind(ConnectionFailed, "", "", again="all"),
     "reply": Kind(UnusableReply, "", "", is_worked_on=True),
 }
-_PATTERNS: Final = {
-    name: (re.compile(kind.words), re.compile(kind.said)) for name, kind in KINDS.items() if kind.happened
+_PATTERNS: Final = {name: (re.compile(kind.words), re.compile(kind.said)) for name, kind in KINDS.items()}
+_REFINING: Final = ("content", "too_long", "quota", "usage_limit", "model")  # by their words, whatever the code says
+_STATUSES_OF: Final[Mapping[str, tuple[int, ...]]] = {
+    "request": (400, 422),
+    "key": (401,),
+    "quota": (402,),
+    "right": (403,),
+    "address": (404, 405, 407),
+    "timeout": (408, 504),
+    "conflict": (409,),
+    "too_long": (413,),
+    "rate_limit": (429,),
+    "overload": (503, 529),
 }
-_OF_STATUS: Final = {
-    400: "request",
-    401: "key",
-    402: "quota",
-    403: "right",
-    404: "address",
-    405: "address",
-    407: "address",
-    408: "timeout",
-    409: "conflict",
-    413: "too_long",
-    429: "rate_limit",
-    503: "overload",
-    504: "timeout",
-    529: "overload",
-}
-# What to do instead of what the kind says: what is looked for in `status code param: message`, which begins so.
-_CURES: Final = tuple(
-    (kind, re.compile(pattern), cure)
-    for kind, pattern, cure in (
-        ("right", r".*scope", "Give the key the permission that is named there, or use a key that has it."),
-        ("right", r".*\bip(?: |_|\b)", "Allow the address of this machine for the key's project, or use another key."),
-        ("right", r".*organization", "Correct the organization and project that the key belongs to."),
+_OF_STATUS: Final = {status: name for name, statuses in _STATUSES_OF.items() for status in statuses}
+# What to do, and what happened, in place of what the kind says, by what `status code param: message` is.
+_CONTINUE = "It no longer has what continue_from goes on from; ask again, and say in the question what it needs."
+_PROXY = "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url."
+_SPECIAL: Final = tuple(
+    (kind, re.compile(pattern), happened, cure)
+    for kind, pattern, happened, cure in (
+        ("right", r".*scope", "", "Give the key the permission that is named there, or use a key that has it."),
         (
+            "right",
+            r".*\bip(?: |_|\b)",
             "",
-            r"\S* previous_response_not_found|\S* \S* previous_response_id\b",
-            "It no longer has what continue_from goes on from; ask again, and say in the question what it needs.",
+            "Allow the address of this machine for the key's project, or change the key.",
         ),
-        ("", r"\S* \S* \S*\btext\.format\b", "Correct output_schema, or leave it out."),
-        ("", r"\S* \S* \S*\buser_location\b", "Correct location, or user_location in the profile."),
-        ("too_long", r"413 None", "Ask in fewer words, or have a larger request let through to openai.base_url."),
-        ("address", r"405 ", "Correct openai.base_url (OPENAI_BASE_URL)."),
+        ("right", r".*organization", "", "Correct the organization and project that the key belongs to."),
+        ("", r"\S* previous_response_not_found|\S* \S* previous_response_id\b", "", _CONTINUE),
+        ("", r"\S* \S* \S*\btext\.format\b", "", "Correct output_schema, or leave it out."),
+        ("", r"\S* \S* \S*\buser_location\b", "", "Correct location, or user_location in the profile."),
+        ("too_long", r"413 ", "The request is too large there", "Ask in fewer words, or have it take larger requests."),
+        ("address", r"405 ", "Nothing takes questions there", "Correct openai.base_url (OPENAI_BASE_URL)."),
+        ("address", r"407 ", "The proxy wants to know who asks", _PROXY),
         (
-            "address",
-            r"407 ",
-            "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url.",
+            *("address", r"3\d\d ", "The API redirects"),
+            "That is not followed with a key; set openai.base_url to the final address.",
         ),
-        ("address", r"3\d\d ", "That is not followed with a key; set openai.base_url to the final address."),
     )
 )
-_HAPPENED: Final = {
-    405: "Nothing takes questions there",
-    407: "The proxy wants to know who asks",
-    413: "The request is too large there",
-}
 _SHORT_LIMIT = re.compile(r"\bper[ -](?:min|sec|hour)|\b[rt]pm\b")
 _OF_PROMPT = re.compile(r"prompt|polic|flag|safety|moderat|violat|content")
 _MOST_JUDGED: Final = 8 * 1024  # characters of a message in which its kind is looked for
@@ -303,26 +252,42 @@ _MOST_JUDGED: Final = 8 * 1024  # characters of a message in which its kind is l
 
 def kind_of(failure: Failure) -> str:
     """Return the name of the kind in `KINDS`: by code and type, by the words, then by the status."""
-    status = failure.status
-    words = [_HUMP.sub("_", word).lower() for word in (failure.code, failure.type) if word]
+    status, names = failure.status, list(KINDS)
+    codes = [_HUMP.sub("_", word).lower() for word in (failure.code, failure.type) if word]
     said = failure.words[:_MOST_JUDGED].lower()
-    for name, (in_words, in_said) in _PATTERNS.items():
-        kind = KINDS[name]
-        named = (status is None or kind.believed(status)) and any(map(in_words.search, words))
-        told = (status is None or status in kind.said_with) and in_said.search(said) is not None
-        if name == "content" and named and not told and "invalid_prompt" in words:
-            # Gateways say so of any request that they cannot read.
-            named = not (failure.raw or ("request" in said and not _OF_PROMPT.search(said)))
-        if name in ("quota", "usage_limit") and told and not named:
-            told = _SHORT_LIMIT.search(said) is None and (name == "usage_limit" or failure.wait is None)
-        if named or told:
-            return name
+    is_short = failure.wait is not None or _SHORT_LIMIT.search(said) is not None
+
+    def is_named(name: str) -> bool:
+        if status is not None and KINDS[name].again != "never" and not (status >= 500 or status in (408, 409, 429)):
+            return False
+        if status is not None and name in ("parameter", "request") and status not in (400, 422):
+            return False
+        # Gateways have this code for any request that they cannot read.
+        is_unread = failure.raw or ("request" in said and not _OF_PROMPT.search(said))
+        return any(
+            _PATTERNS[name][0].search(code) and not (name == "content" and code == "invalid_prompt" and is_unread)
+            for code in codes
+        )
+
+    def is_told(name: str) -> bool:
+        if status is not None and status not in KINDS[name].said_with:
+            return False
+        if (name == "quota" and is_short) or (name == "usage_limit" and _SHORT_LIMIT.search(said)):
+            return False
+        return _PATTERNS[name][1].search(said) is not None
+
+    named = next(filter(is_named, names), None)
+    told = next(filter(is_told, names), None)
+    if told is not None and named is not None:
+        is_refined = (told in _REFINING or status is not None) and names.index(told) < names.index(named)
+        return told if is_refined else named
+    if named is not None or told is not None:
+        return named or told or ""
     if status is None:
         return "parameter" if failure.param else "unknown"
-    if _is_refusal(status) and failure.param:
+    if status in (400, 422) and failure.param:
         return "model" if failure.param == "model" else "parameter"
-    default = "server" if status >= 500 else "address" if status < 400 else "request"
-    return _OF_STATUS.get(status, default)
+    return _OF_STATUS.get(status, "server" if status >= 500 else "address" if status < 400 else "request")
 
 
 # Reading
@@ -378,10 +343,13 @@ def _read_own(given: JsonObject, redact: Redact, nested: int) -> Failure:
         main = read_failure(said, redact, nested=nested + 1)
     else:
         main = Failure(message="" if said is None else _sentence(_beginning(_dump(_without_input(said)), redact)))
-    raw = as_object(given.get("metadata")).get("raw")
+    metadata = as_object(given.get("metadata"))
+    raw = metadata.get("raw")
     behind = Failure() if not raw else _read_raw(raw, redact)
     number = next((number for name in (*_STATUSES, *_CODES) if (number := _status(given.get(name)))), None)
-    wait = next((wait for name, unit in _WAITS if (wait := _seconds(given.get(name), unit)) is not None), main.wait)
+    waits = [_seconds(given.get(name), unit) for name, unit in _WAITS]
+    waits += map(_until, (given.get("resets_at"), as_object(metadata.get("headers")).get("X-RateLimit-Reset")))
+    wait = next((wait for wait in waits if wait is not None), main.wait)
     param = given.get("param")
     if param is None and isinstance(path := given.get("path", given.get("loc")), list):  # as validators name it
         param = ".".join(str(part) for part in cast("list[object]", path)[:_MOST_NESTED])
@@ -414,6 +382,15 @@ def _read_raw(raw: object, redact: Redact) -> Failure:
 def _seconds(value: object, unit: float) -> float | None:
     usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12
     return cast(float, value) * unit if usable else None
+
+
+def _until(value: object) -> float | None:
+    """Return the seconds until a moment that is given in seconds since 1970, or in milliseconds, also as a text."""
+    digits = str(value) if isinstance(value, str | int) else ""
+    if not (digits.isascii() and digits.isdecimal() and 10 <= len(digits) <= 13):
+        return None
+    left = int(digits) / (1_000 if len(digits) == 13 else 1) - time.time()
+    return left if left > 0 else None
 
 
 def _status(value: object) -> int | None:
@@ -501,9 +478,10 @@ def refusal_in(
     if is_response or stated or given.get("object") == "list":
         return None
     has_error = any(given.get(name) for name in ("error", "errors", "detail", "fault")) or given.get("success") is False
-    coded = any(given.get(name) for name in _CODES) and any(isinstance(given.get(name), str) for name in _MESSAGES)
+    is_coded = any(given.get(name) for name in (*_CODES, *_STATUSES))
+    is_told = is_coded and any(isinstance(given.get(name), str) for name in _MESSAGES)
     failure = read_failure(given, redact)
-    if not (has_error or coded or "error" in (given.get("object"), given.get("type"))) or not says(failure):
+    if not (has_error or is_told or "error" in (given.get("object"), given.get("type"))) or not says(failure):
         return None
     return _refusal(failure, headers, beginning, redact, key_from)
 
@@ -572,12 +550,12 @@ def is_unpaid(error: UpstreamError) -> bool:
 def is_searched_again(error: UpstreamError) -> bool:
     """Tell whether a search is repeated, which may be paid for twice unless it had begun to answer."""
     may_repeat = error.retryable or error.maybe_paid
-    return may_repeat and error.progress != "begun" and KINDS[error.kind].is_searched_again
+    return may_repeat and error.progress != "begun" and KINDS[error.kind].again == "all"
 
 
 def may_pass(status: int) -> bool:
     """Tell whether a reply with this status may be another one next time."""
-    return KINDS[kind_of(Failure(status=status))].is_repeated
+    return KINDS[kind_of(Failure(status=status))].again != "never"
 
 
 def _has_used(response: JsonObject) -> bool:
@@ -603,13 +581,11 @@ def _error(failure: Failure, key_from: str = "OPENAI_API_KEY") -> UpstreamError:
     name = kind_of(failure)
     kind = KINDS[name]
     about = f"{failure.status} {failure.code} {failure.param}: {failure.words[:_MOST_JUDGED]}".lower()
-    named = (cure for of, pattern, cure in _CURES if of in ("", name) and pattern.match(about))
-    cure = next(named, kind.cure).format(key_from=key_from)
+    special = (row[2:] for row in _SPECIAL if row[0] in ("", name) and row[1].match(about))
+    happened, cure = next(special, ("", kind.cure))
+    happened, cure = happened or kind.happened, cure.format(key_from=key_from)
     if failure.wait is not None and issubclass(kind.error, RateLimited | ServiceFailed):
         cure += f" It asks to wait {_duration(failure.wait)}."
-    happened = kind.happened
-    if failure.status is not None:
-        happened = "The API redirects" if failure.status < 400 else _HAPPENED.get(failure.status, happened)
     known = " ".join(str(each) for each in (failure.status, failure.code) if each)
     before = f"{happened} ({known})" if known else happened
     said = failure.words or ("no reason given." if name == "unknown" else "")
@@ -620,7 +596,7 @@ def _error(failure: Failure, key_from: str = "OPENAI_API_KEY") -> UpstreamError:
         type=failure.type,
         code=failure.code,
         param=failure.param,
-        retryable=kind.is_repeated,
+        retryable=kind.again != "never",
         retry_after=failure.wait,
     )
     error.kind = name

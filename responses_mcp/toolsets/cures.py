@@ -6,7 +6,6 @@ where that is depends on the client.
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import AuthenticationFailed, KeyUnusable, ResponsesMcpError, program
@@ -39,7 +38,7 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
     """
     known = _PASS_IT_ON.get(client or "")
     title = None if known is None else known.title
-    if isinstance(error, AuthenticationFailed) and error.status == HTTPStatus.UNAUTHORIZED:
+    if isinstance(error, AuthenticationFailed) and not isinstance(error, KeyUnusable):
         where = (
             "in this server's entry, or where the client is started"
             if title is None

@@ -133,6 +133,38 @@ async def test_an_error_in_the_stream_says_nothing_of_the_response_which_is_look
     assert (view.status, upstream.kinds[:3]) == ("completed", ["ask", "stream", "look"])
 
 
+LIMITED: dict[str, Any] = {"code": 429, "message": "Too many."}
+OVERLOADED: dict[str, Any] = {"type": "service_unavailable_error", "code": "server_is_overloaded"}
+
+
+@pytest.mark.parametrize("reply", [Sse([{"type": "error", "error": LIMITED}]), Json({"error": LIMITED})])
+async def test_a_rate_limit_told_with_status_200_is_waited_for_and_costs_nothing(
+    autojump_clock: MockClock, reply: Reply, tmp_path: Path
+) -> None:
+    upstream = slow()
+    upstream.script = [reply]
+    view, _ = await answered(upstream, tmp_path)
+    assert (view.status, upstream.kinds[:2]) == ("completed", ["ask", "ask"])
+    upstream = slow()
+    upstream.script = [reply] * 4
+    view, _ = await answered(upstream, tmp_path)
+    assert (view.status, view.maybe_paid, "Too many." in str(view.error)) == ("failed", False, True)
+
+
+@pytest.mark.parametrize("reply", [Sse([{"type": "error", "error": OVERLOADED}]), Json({"error": OVERLOADED})])
+async def test_an_overload_told_with_status_200_is_as_that_with_status_503(
+    autojump_clock: MockClock, reply: Reply, tmp_path: Path
+) -> None:
+    views: list[RunView] = []
+    for each in (reply, Error(503, code="server_is_overloaded", message="")):
+        upstream = slow()
+        upstream.script = [each]
+        view, _ = await answered(upstream, tmp_path)
+        assert "question or the model" not in str(view.error)
+        views.append(view)
+    assert [(view.status, view.maybe_paid, len(view.error or "") > 0) for view in views] == [("failed", True, True)] * 2
+
+
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 async def test_data_that_cannot_be_written_as_json_again_is_none_and_the_answer_can_be_told(
     autojump_clock: MockClock, number: str, tmp_path: Path

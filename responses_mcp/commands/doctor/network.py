@@ -184,7 +184,7 @@ def _refused(error: UpstreamError, path: str, openai: OpenAISettings, *, with_cr
     code = f"{error.status}{f' {error.code}' if error.code else ''}"
     if error.status in {401, 403} and not with_credentials:
         return ok("http", f"{path}: {code}; the API is there and wants a key")
-    if error.status == 403 and "scope" in error.message:
+    if error.status in {401, 403} and "scope" in error.message:
         fix = f'give the key the permission to read models, or try it with "{program()} ask"'
         return warn("http", f"{path}: {code}; the key may not list models", fix)
     if error.status in _MEANINGS:

@@ -110,7 +110,7 @@ def _context(*, trust_env: bool) -> ssl.SSLContext:
 
 
 def _is_about(error: OSError, file: str) -> bool:
-    return error.filename is not None and os.fspath(error.filename) == file
+    return str(cast(object, error.filename)) == file
 
 
 @lru_cache(maxsize=8)
