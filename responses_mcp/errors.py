@@ -28,10 +28,10 @@ _SHORTAGES: Final = {
 class ResponsesMcpError(Exception):
     """Base of all errors raised on purpose by this package. They can be copied and pickled, as worker processes do.
 
-    `kind` is a code for what happened, such as `rate_limit` or `connection`; None where nothing says.
+    `kind` is a code for what happened, such as `rate_limit` or `connection`.
     """
 
-    kind: str | None = None
+    kind = "unknown"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args, vars(self))  # not by `__init__`, which takes something else
@@ -89,7 +89,6 @@ class UpstreamError(ResponsesMcpError):
     `progress` is how far the request had come.
     """
 
-    kind: str = "unknown"
     progress: Progress = "accepted"
     words: str = ""
     usage: Mapping[str, object] | None = None

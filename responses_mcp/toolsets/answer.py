@@ -183,7 +183,8 @@ class AnswerToolset:
         """Return what debugging adds to a failure, in the contract's members; None without it."""
         if not self._debug:
             return None
-        details: JsonObject = {"status": None, "type": None, "name": None if error is None else error.kind}
+        name = None if error is None or error.kind == "unknown" else error.kind
+        details: JsonObject = {"status": None, "type": None, "name": name}
         if isinstance(error, UpstreamError):
             code = error.kind if isinstance(error, ConnectionFailed) else error.code
             details |= {"status": code if error.status is None else error.status, "type": error.type}

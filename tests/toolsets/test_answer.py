@@ -235,14 +235,14 @@ DETAILS = [
     (ok(bodies.no_message()), None, None, "reply"),
     (ConnectionFailed("No route to the API."), "connection", None, "connection"),
     (DeadlineExceeded("Too slow.", code="timeout"), "timeout", None, "timeout"),
-    (UpstreamError("x", status=418, type="teapot", code="c"), 418, "teapot", "unknown"),
+    (UpstreamError("x", status=418, type="teapot", code="c"), 418, "teapot", None),
     (ConfigError(["x"]), None, None, "configuration"),
 ]
 
 
 @pytest.mark.rule("spec 8.2", "spec B")
 @pytest.mark.parametrize(("play", "status", "kind", "name"), DETAILS)
-async def test_debug_adds_status_type_and_name(play: Any, status: Any, kind: str | None, name: str) -> None:
+async def test_debug_adds_status_type_and_name(play: Any, status: Any, kind: str | None, name: str | None) -> None:
     data = await Harness(play, debug=True).fail()
     assert {key: data[key] for key in data if key != "message"} == {"status": status, "type": kind, "name": name}
     assert (await Harness(play).fail()).keys() == {"message"}
