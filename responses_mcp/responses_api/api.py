@@ -7,7 +7,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import cached_property, partial
 from http import HTTPStatus
 from types import MappingProxyType
@@ -46,6 +45,8 @@ from responses_mcp.usage.bill import Bill
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_NOTHING_LEARNT = ParameterFallback()
 
 
 async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
@@ -88,6 +89,7 @@ class ResponsesApi:
         self._closed = False
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
         self._gates: dict[str, Gate] = {}  # by model
+        self._policy = RetryPolicy(max_retries=request.max_retries, wait=backoff)
         self._budget = ReplyBudget()
         self._decoding = trio.Lock()
         self._blanks = any(" " in value for value in openai.headers.values())
@@ -257,7 +259,7 @@ class ResponsesApi:
     ) -> T:
         """POST `given`, or GET where there is nothing to give, as often as it takes."""
         body = given or {}
-        policy = policy or RetryPolicy(max_retries=self._request.max_retries, wait=backoff)
+        policy = policy or self._policy
         bare = self._bare("GET" if given is None else "POST", path)  # which may raise, before anything is sent
         written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
 
@@ -267,10 +269,12 @@ class ResponsesApi:
 
         model = str(body.get("model"))
         # What a call learns is its own until it is answered: a refusal may have meant something else.
-        fallback = self._fallbacks.get(model, ParameterFallback())
+        fallback = self._fallbacks.get(model, _NOTHING_LEARNT)
         retries = 0
         seconds = seconds or self._request.timeout_ms / 1000
-        gate = self._gates.setdefault(model, Gate()) if "model" in body else Gate()  # other requests have no limit
+        gate = (self._gates.get(model) if "model" in body else None) or Gate()  # other requests have no limit
+        if "model" in body:
+            self._gates[model] = gate
         ticket = gate.ticket()
         number: int | None = None
         limited_for: float | None = None
@@ -278,8 +282,8 @@ class ResponsesApi:
             while True:
                 attempts = 0 if bill is None else bill.usage.attempts
                 data = replace_lone_surrogates(json.dumps(fallback.fit(body, fixed), ensure_ascii=False)).encode()
-                request = bare if given is None else replace(bare, body=data)
-                for news in fallback.news(ParameterFallback()):
+                request = Request(bare.method, bare.url, bare.headers, b"" if given is None else data)
+                for news in fallback.news(_NOTHING_LEARNT):
                     log.debug("openai(client): the model %s %s", model, news)
                 number = None
                 try:
@@ -400,7 +404,8 @@ class ResponsesApi:
                     bill.sending()
 
             try:
-                await connections.send(replace(request, on_send=sending), reader, make_room)
+                request.on_send = sending
+                await connections.send(request, reader, make_room)
             except UpstreamError as error:
                 if reader.progress == "begun":
                     mark(error, "begun")
@@ -435,7 +440,9 @@ class ResponsesApi:
             return self._connections
 
     def _remember(self, model: str, fallback: ParameterFallback) -> None:
-        known = self._fallbacks.get(model, ParameterFallback())  # other calls may have learnt meanwhile
+        known = self._fallbacks.get(model, _NOTHING_LEARNT)  # other calls may have learnt meanwhile
+        if fallback is known:
+            return
         for news in fallback.news(known):
             log.warning("the model %s %s", model, news)
         self._fallbacks[model] = known.joined(fallback)

@@ -24,7 +24,7 @@ async def no_need() -> None:
     """Make room, or get ready to send, where nobody waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """An HTTP request, whole. Header names are lower-case.
 
@@ -111,7 +111,11 @@ class ConnectionPool:
 
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         """Send one request and give its reply to `reader`, see `Connections`."""
-        async with self._slots:
+        try:
+            self._slots.acquire_nowait()  # which is no step, and lets nobody overtake
+        except trio.WouldBlock:
+            await self._slots.acquire()
+        try:
             await make_room()
             # A cancel may have come since this place, or the room, was given: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -124,6 +128,8 @@ class ConnectionPool:
                     self._idle.append((connection, trio.current_time()))
                 else:
                     connection.close()
+        finally:
+            self._slots.release()
 
     def _take(self) -> Connection:
         """Return the connection that was used last, if nothing has come on it since then, or a new one."""

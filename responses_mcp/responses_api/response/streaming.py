@@ -30,6 +30,7 @@ _MOST_KEPT = 10_000  # events that may have to replace the output of the termina
 _LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
 _TYPE = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)"')
 _NUMBERED = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"[^"\\]*+"\s*+,\s*+"sequence_number"\s*+:\s*+([0-9]{1,15}+)\s*+[,}]')
+_ONE_DELTA = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"response\.output_text\.delta"')
 _WRITTEN = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to their square
 _DELTA: Final = "response.output_text.delta"
@@ -143,7 +144,7 @@ def decode(data: bytes) -> object:
         raise ValueError(f"it has more than {MOST_VALUES} values")
     try:
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-        return json.loads(text, parse_int=_integer, parse_constant=_nothing)
+        return _JSON.decode(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -154,6 +155,9 @@ def _nothing(_: str) -> None:
 
 def _integer(digits: str) -> int:
     return int(digits) if len(digits) <= _LONGEST_NUMBER else -1  # which is no count of anything
+
+
+_JSON: Final = json.JSONDecoder(parse_int=_integer, parse_constant=_nothing)
 
 
 class ResponseStream:
@@ -186,10 +190,14 @@ class ResponseStream:
         self.progress: Progress = "refused"
         self._events_bytes = 0
         self._writing = False
+        self._skims = False  # deltas, of which nothing but the text is wanted
         self._told: int | None = None  # the message whose text was told last
 
     def take(self, event: Event) -> bool:
         """Take the next event and tell whether the response has ended. A failure and its reason may be two events."""
+        if self._skims and _ONE_DELTA.match(event.data):
+            self._keep(_DELTA, event.data)
+            return False
         kind = _kind(event)
         if self._end is not None or self._error is not None:
             if kind in _ERRORS and self._error is None and self._end is not None and self._end[0] == "response.failed":
@@ -205,13 +213,13 @@ class ResponseStream:
         if self._on_place is not None:
             self._on_place(_place(kind, event.data, self._redact))
         if kind in _ERRORS:
-            self._error = event.data
+            self._error, self._skims = event.data, False
             return True
         if kind in _TERMINAL:
-            self._end = (kind, event.data)
+            self._end, self._skims = (kind, event.data), False
             return True
-        if self.kept_bytes + len(event.data) <= self._most_bytes:
-            self._keep(kind, event.data)
+        self._keep(kind, event.data)
+        self._skims = self._skims or (kind == _DELTA and self._on_text is None and self._on_place is None)
         if self._on_phase is not None and (phase := self._phase(kind, event.data)) is not None:
             self._on_phase(phase)
         if self._on_text is not None:
@@ -249,6 +257,8 @@ class ResponseStream:
         return self._events_bytes + len(self._written)
 
     def _keep(self, kind: str, data: bytes) -> None:
+        if self._events_bytes + len(self._written) + len(data) > self._most_bytes:
+            return
         if kind == _DELTA and (written := _WRITTEN.search(data)):
             self._written += written[1]
         elif kind in _KEPT and len(self._kept) < _MOST_KEPT:

@@ -5,8 +5,10 @@ Each replaces a method or a name of the server at run time, and nothing in a fil
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -254,13 +256,13 @@ def connection_not_closed(original: Any) -> Any:
     return lambda self: None
 
 
-@planted("a cancelled call keeps its place among the connections", trio.CapacityLimiter, "__aexit__")
+@planted("a cancelled call keeps its place among the connections", trio.CapacityLimiter, "release")
 def connection_not_released(original: Any) -> Any:
-    async def aexit(self: trio.CapacityLimiter, kind: type[BaseException] | None, *rest: Any) -> None:
-        if kind is not trio.Cancelled:
-            await original(self, kind, *rest)
+    def release(self: trio.CapacityLimiter) -> None:
+        if sys.exc_info()[0] is not trio.Cancelled:
+            original(self)
 
-    return aexit
+    return release
 
 
 @planted("idle connections stay open at the end", ConnectionPool, "aclose")
@@ -275,9 +277,7 @@ def idle_connections_stay_open(original: Any) -> Any:
 def one_retry_too_many(original: Any) -> Any:
     def init(self: Any, openai: Any, request: Any, **options: Any) -> None:
         original(self, openai, request, **options)
-        self._request = type(request)(
-            timeout_ms=request.timeout_ms, max_retries=request.max_retries + 1, max_connections=request.max_connections
-        )
+        self._policy = replace(self._policy, max_retries=request.max_retries + 1)
 
     return init
 
