@@ -38,6 +38,7 @@ from responses_mcp.outgoing import OutgoingText
 from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode
 from responses_mcp.redaction import Redactor
+from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import read_answer
 from responses_mcp.responses_api.response.search_list import is_empty_list, listed_pages
@@ -90,6 +91,10 @@ def long_citations(text: str) -> list[Any]:
 
 def answer(text: str) -> None:
     read_answer(response(text, cited(text[:4000])), model="m", max_citations=10, date=TODAY, redact=SECRETS.known)
+
+
+def failed(text: str) -> dict[str, Any]:
+    return {"status": "failed", "error": {"message": text, "code": text, "metadata": {"raw": text}}}
 
 
 def search(text: str, annotations: list[Any]) -> None:
@@ -180,6 +185,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "the key of a page": page_key,
     "a list of pages": lambda text: listed_pages(text, today=TODAY, redact=SECRETS.known),
     "an empty list": is_empty_list,
+    "a failure": lambda text: response_error(failed(text), SECRETS),
     "results with long citations": lambda text: search("", long_citations(text)),
     "secrets": SECRETS,
     "known secrets": SECRETS.known,

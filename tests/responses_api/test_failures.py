@@ -18,7 +18,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.failures import response_error
+from responses_mcp.responses_api.failures import refusal_in, response_error
 from tests.responses_api.response.replies import fed
 
 KEY = "canary-8f2c-not-an-openai-looking-key"
@@ -279,3 +279,24 @@ def test_a_key_where_a_long_error_is_cut_is_gone(start: int) -> None:
     for error in ({"message": said}, {"message": "no", "code": said, "type": said}, {"message": {said: 1}}):
         caught = failed_response(error, Redactor([KEY]))
         assert "canary" not in f"{caught.message} {caught.code} {caught.type}"
+
+
+MEMBERS = st.sampled_from(
+    ["error", "errors", "detail", "message", "code", "type", "status", "param", "metadata", "raw", "headers", "output"]
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["429", "{}", "[{}]"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(MEMBERS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.sampled_from(["", "failed", "completed", "incomplete", "queued"]))
+def test_no_value_in_any_member_raises_anything_else(value: Any, status: str) -> None:
+    errors = [response_error({"status": status, "error": value}, str), refusal_in(value, {}, b"", str)]
+    assert all(len(str(error)) <= LONGEST for error in errors if error is not None)
