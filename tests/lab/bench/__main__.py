@@ -21,7 +21,7 @@ from tests.lab.bench import page, table
 from tests.lab.bench.measures import bodies, calls, cancels, memory, messages, overhead, start
 from tests.lab.bench.measures.conversation import Record
 from tests.lab.bench.results import Machine, Results, Sample, load
-from tests.lab.bench.subjects import Subject, original, own, peers, raise_file_limit
+from tests.lab.bench.subjects import Subject, before, original, own, peers, raise_file_limit
 from tests.lab.bench.upstream import Upstream, open_upstream
 
 MEASURES: dict[str, Callable[[Subject, Upstream, Record], Awaitable[None]]] = {
@@ -91,6 +91,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", type=names, default=list(MEASURES), help=f"measures: {','.join(MEASURES)}")
     parser.add_argument("--subjects", type=names, help="keys of subjects, such as ours,trio; default: all there are")
     parser.add_argument("--original", type=Path, metavar="DIR", help="measure the original too, which is built in DIR")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="measure another state too, checked out in DIR")
     parser.add_argument("--peers", action="store_true", help="measure servers on the official SDKs too")
     parser.add_argument("--peers-folder", type=Path, metavar="DIR", help="install those in DIR, to use them again")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
@@ -106,11 +107,12 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 def measured(options: argparse.Namespace, folder: Path) -> Results:
     """Measure what the options say. Raises SystemExit if what they name is not there."""
     subjects = own()
-    if options.original is not None:
-        try:
-            subjects.append(original(options.original))
-        except (OSError, ValueError) as error:
-            sys.exit(f"the original is not there: {error}")
+    for name, make, folder_of in (("original", original, options.original), ("state before", before, options.before)):
+        if folder_of is not None:
+            try:
+                subjects.append(make(folder_of))
+            except (OSError, ValueError) as error:
+                sys.exit(f"the {name} is not there: {error}")
     if options.peers or options.peers_folder is not None:
         subjects += peers(options.peers_folder or folder)
     if options.subjects is not None:

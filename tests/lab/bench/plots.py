@@ -14,7 +14,13 @@ from tests.lab.bench.table import SERVERS, failures, number
 
 UPSTREAM = 0.2  # seconds that the upstream takes for each answer
 SIZES = (1, 10, 100, 500, 1000)  # calls at once
-COLOURS = {"ours": "#0969da", "original": "#bc4c00", "python-sdk": "#1a7f37", "typescript-sdk": "#8250df"}
+COLOURS = {
+    "ours": "#0969da",
+    "before": "#6e7781",
+    "original": "#bc4c00",
+    "python-sdk": "#1a7f37",
+    "typescript-sdk": "#8250df",
+}
 BARE = "#6e7781"
 # Text stays text, and the same results give the same files.
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "bench", "axes.spines.top": False, "axes.spines.right": False}

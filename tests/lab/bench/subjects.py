@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -23,6 +24,14 @@ class Subject:
     command: list[str]
     only: str | None = None
     env: dict[str, str] = field(default_factory=dict)
+    reads_settings: bool = False  # whom to ask, from a file, as the environment does not tell it
+
+    def settle(self, home: Path, base_url: str) -> None:
+        """Write what the program reads of its home as it starts."""
+        if self.reads_settings:
+            folder = home / ".config" / "openai-responses-mcp"
+            folder.mkdir(parents=True)
+            (folder / "config.yaml").write_text(f"openai:\n  base_url: {base_url}\n", encoding="utf-8")
 
     def environment(self, home: str, base_url: str) -> dict[str, str]:
         """Return all that the program sees of the environment: as bare as a client gives it, and whom to ask."""
@@ -65,7 +74,22 @@ def original(folder: Path) -> Subject:
     if not found:
         raise FileNotFoundError(f"no dist/index.js and no command of package.json in {folder}")
     description = f"{package.get('name')} {package.get('version')}, the original, on Node"
-    return Subject("original", description, ["node", str(found[0].resolve()), "--stdio"])
+    return Subject("original", description, ["node", str(found[0].resolve()), "--stdio"], reads_settings=True)
+
+
+def before(folder: Path) -> Subject:
+    """Return another state of this server, checked out in `folder` with an environment in `.venv`.
+
+    Raises OSError if there is none.
+    """
+    folder = folder.absolute()
+    python = folder / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not python.exists():
+        raise FileNotFoundError(f"no .venv with a Python in {folder}")
+    ran = ["git", "-C", str(folder), "log", "-1", "--format=%h of %cs"]
+    state = subprocess.run(ran, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    command = [str(python), "-m", "responses_mcp", "--stdio"]
+    return Subject("before", f"this server at {state}", command, env={"PYTHONPATH": str(folder)})
 
 
 def peers(folder: Path) -> list[Subject]:

@@ -10,6 +10,7 @@ from tests.lab.bench.targets import OURS, TARGETS
 
 SERVERS = {
     OURS: "this server",
+    "before": "the state before",
     "original": "the original",
     "python-sdk": "Python SDK",
     "typescript-sdk": "TypeScript SDK",

@@ -10,6 +10,7 @@ from tests.lab.bench.results import Results, Sample
 
 OURS = "ours"
 ORIGINAL = "original"
+BEFORE = "before"
 EVERY = "every"  # in place of a case: the worst value of every case and round, which no median may hide
 SDKS = {"python-sdk": "the Python SDK", "typescript-sdk": "the TypeScript SDK"}
 
@@ -102,6 +103,16 @@ def _ahead_of_the_sdks() -> Iterator[Target]:
             yield Target(measure, case, f"{subject}: ahead of {name}", (Bound(1, (measure, case, sdk)),), sign)
 
 
+def _no_worse(measure: str, case: str, what: str, factor: float) -> Target:
+    """Return a bound by the state before, which counts only where a run has that."""
+    return Target(
+        measure,
+        case,
+        f"{what}: no more than {factor:g} times the state before",
+        (Bound(factor, (measure, case, BEFORE)),),
+    )
+
+
 TRIO = ("start", "exit", "trio")
 TARGETS = (
     Target(
@@ -140,5 +151,14 @@ TARGETS = (
         *("body_ping", "100 of 1 MB", "The slowest ping while 100 replies of 1 MB are read: no more than 30 ms"),
         (Bound(30),),
     ),
+    Target("overhead_cpu", "stream", "Processor time of a call with 300 deltas: no more than 3 ms", (Bound(3),)),
+    Target(
+        *("calls", "100", "100 calls at once: no more than 0.75 times the original's time"),
+        (Bound(0.75, ("calls", "100", ORIGINAL)),),
+    ),
+    _no_worse("overhead_cpu", "call", "Processor time of a call", 1.15),
+    _no_worse("cancel", "500 at once", "Cancelling 500 calls at once", 1.1),
+    _no_worse("start", "initialize", "Start", 1.1),
+    _no_worse("memory", "1000", "Memory after 1000 calls", 1.1),
     *_ahead_of_the_sdks(),
 )

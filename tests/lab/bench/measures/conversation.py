@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import trio
@@ -154,6 +155,7 @@ async def conversation(
     `files` limits how many files it can have open. If the block fails, what the server said on stderr is told there.
     """
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile() as stderr:
+        subject.settle(Path(home), upstream.base_url)
         process = await trio.lowlevel.open_process(
             subject.limited(files),
             stdin=subprocess.PIPE,
