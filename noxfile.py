@@ -114,7 +114,7 @@ def tests(session: nox.Session) -> None:
 def how_long() -> str:
     """Return how long the tests take, as the README says it."""
     [said] = re.findall(r"about \d+ minutes on two cores", (ROOT / "README.md").read_text(encoding="utf-8"))
-    return said
+    return str(said)
 
 
 @nox.session(python=False, default=False)

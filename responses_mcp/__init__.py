@@ -2,8 +2,7 @@
 
 For programs of one's own (docs/embedding.md):
   load_settings: read environment, file and defaults
-  open_answers: ask, and get answers with citations
-  open_search: search, and get a list of pages
+  open_answers: ask, and get answers with citations; search, and get lists of pages
   open_research: begin research that outlives a call
   open_manuals: search a folder of manuals
   serve: serve MCP on two streams
@@ -14,10 +13,9 @@ __version__ = "0.9.0"
 # Imported when they are asked for: a start needs the version alone. `__init__.pyi` tells type checkers of them.
 _HOMES = {
     "load_settings": "settings",
-    "open_answers": "answers",
+    "open_answers": "asking",
     "open_manuals": "manuals.service",
     "open_research": "research.service",
-    "open_search": "websearch",
     "serve": "serving",
 }
 

@@ -1,10 +1,9 @@
-from responses_mcp.answers import open_answers as open_answers
+from responses_mcp.asking import open_answers as open_answers
 from responses_mcp.manuals.service import open_manuals as open_manuals
 from responses_mcp.research.service import open_research as open_research
 from responses_mcp.serving import serve as serve
 from responses_mcp.settings.load import load_settings as load_settings
-from responses_mcp.websearch import open_search as open_search
 
-__all__ = ["load_settings", "open_answers", "open_manuals", "open_research", "open_search", "serve"]
+__all__ = ["load_settings", "open_answers", "open_manuals", "open_research", "serve"]
 
 __version__: str

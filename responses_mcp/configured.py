@@ -15,11 +15,10 @@ from responses_mcp.toolsets.base import Toolset
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from responses_mcp.answers import Answers
+    from responses_mcp.asking import Asker, HandOff
     from responses_mcp.research.service import Research
     from responses_mcp.responses_api.api import ResponsesApi
     from responses_mcp.usage.meter import Meter
-    from responses_mcp.websearch import WebSearch
 
 
 def configured_conversation(settings: Settings, toolsets: Iterable[Toolset] | None = None) -> Conversation:
@@ -55,15 +54,10 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
 
         return Meter(settings)
 
-    def answers() -> Answers:
-        from responses_mcp.answers import Answers  # noqa: PLC0415
+    def asker(hand_off: HandOff | None = None) -> Asker:
+        from responses_mcp.asking import Asker  # noqa: PLC0415
 
-        return Answers(settings, api=api(), meter=meter())
-
-    def search() -> WebSearch:
-        from responses_mcp.websearch import WebSearch  # noqa: PLC0415
-
-        return WebSearch(settings, api=api(), meter=meter())
+        return Asker(settings, api=api(), meter=meter(), hand_off=hand_off)
 
     def research() -> AbstractAsyncContextManager[Research]:
         from responses_mcp.research.service import open_research  # noqa: PLC0415
@@ -78,8 +72,8 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
         researching = ResearchToolset(research, most_characters=server.max_result_chars)
         if settings.request.handoff_ms:
             hand_off = partial(researching.answer, seconds=settings.request.handoff_ms / 1000)
-    answering = AnswerToolset(answers, debug=server.debug, hand_off=hand_off, most_characters=server.max_result_chars)
-    toolsets: list[Toolset] = [answering]
+    answering = partial(asker, hand_off)
+    toolsets: list[Toolset] = [AnswerToolset(answering, debug=server.debug, most_characters=server.max_result_chars)]
     if "manuals" in settings.toolsets:
         from responses_mcp.toolsets.manuals import ManualsToolset  # noqa: PLC0415  # most servers have none
 
@@ -96,7 +90,7 @@ def configured_toolsets(settings: Settings) -> list[Toolset]:
     if "search" in settings.toolsets:
         from responses_mcp.toolsets.search import SearchToolset  # noqa: PLC0415  # most servers have none
 
-        toolsets.append(SearchToolset(search))
+        toolsets.append(SearchToolset(asker))
     if researching is not None:
         toolsets.append(researching)
     return toolsets

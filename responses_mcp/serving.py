@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
 _LOOK_AT_PARENT = 2.0  # seconds between two looks
-_WANTED_BY_CALLS = "responses_mcp.answers"  # imported when serving begins, rather than when a call waits for it
+_WANTED_BY_CALLS = "responses_mcp.asking"  # imported when serving begins, rather than when a call waits for it
 
 __all__ = ["configured_toolsets", "serve", "serve_descriptors"]
 

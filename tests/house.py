@@ -42,8 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "usage": {"errors", "json_types", "settings.model", "state_file"},
     "toolsets": {
         *("errors", "json_types", "room", "sanitization", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
-        *("answers", "websearch", "manuals", "research", "responses_api.api", "responses_api.request"),
-        "responses_api.response.shortened_answer",
+        *("asking", "manuals", "research", "responses_api.api", "responses_api.request", "responses_api.watcher"),
     },
     "runtime": {
         *("errors", "json_types", "room", "sanitization", "protocol", "settings.model", "toolsets.base"),
@@ -60,35 +59,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "redaction",
         "sanitization",
         "responses_api.failures",
+        "responses_api.watcher",
         "usage.bill",
     },
     "responses_api": {
-        *(*BASE, "settings.model", "trace_context", "usage.bill"),
+        *(*BASE, "settings.model", "trace_context", "usage.bill", "room"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
-    "answers": {
-        "under_trio",
-        "errors",
-        "json_types",
-        "outgoing",
-        "room",
-        "responses_api",
-        "settings.model",
-        "settings.system_policy",
-        "settings.time_zone",
-        "usage.meter",
-    },
-    "websearch": {
-        *(
-            "under_trio",
-            "errors",
-            "outgoing",
-            "room",
-            "responses_api",
-            "settings.model",
-            "settings.time_zone",
-            "usage.meter",
-        ),
+    "asking": {
+        *("under_trio", "errors", "json_types", "outgoing", "responses_api", "settings.model"),
+        *("settings.system_policy", "settings.time_zone", "usage.bill", "usage.meter"),
     },
     "manuals.requests": {"sanitization", "manuals.errors", "manuals.words"},
     "manuals.files": {
@@ -138,8 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "configured": {
         "",
-        "answers",
-        "websearch",
+        "asking",
         "research",
         "responses_api.api",
         "runtime.conversation",
@@ -147,7 +126,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets",
         "usage.meter",
     },
-    "serving": {"under_trio", "answers", "configured", "runtime", "settings.model", "toolsets.base"},
+    "serving": {"under_trio", "asking", "configured", "runtime", "settings.model", "toolsets.base"},
     "testing": {
         "under_trio",
         "json_types",
@@ -159,7 +138,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "toolsets.base",
     },
     "commands": {
-        *(*BASE, "answers", "websearch", "manuals", "research", "settings", "debuglog", "usage", "outgoing"),
+        *(*BASE, "asking", "manuals", "research", "settings", "debuglog", "usage", "outgoing"),
         *("responses_api.http", "responses_api.request", "responses_api.response"),
     },
     "commands.demo": {"testing", "commands.parser", "commands.terminal", "settings.schema"},

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from responses_mcp import __version__
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.settings import Settings
 from responses_mcp.toolsets.answer import AnswerToolset
 
@@ -34,7 +34,7 @@ def with_facts(text: str) -> str:
     if "manifest_version" in document:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         document["compatibility"]["runtimes"]["python"] = project["requires-python"]
-        tools = AnswerToolset(lambda: Answers(Settings())).tools
+        tools = AnswerToolset(lambda: Asker(Settings())).tools
         document["tools"] = [
             {"name": tool.name, "description": tool.description.partition(". ")[0].rstrip(".") + "."} for tool in tools
         ]

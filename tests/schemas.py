@@ -134,7 +134,7 @@ def _differences(given: Any, written: Any, where: str) -> Iterator[str]:
 class Conversation:
     """Remembers what a client asked, to know the revision and the method of each answer.
 
-    Answers to what was never seen asked, as after bytes sent by hand, may be of either revision. Errors with an id of
+    Asker to what was never seen asked, as after bytes sent by hand, may be of either revision. Errors with an id of
     null answer what could not be read; JSON-RPC wants them so, and no schema of MCP has them.
     """
 

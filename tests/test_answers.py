@@ -13,7 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.answers import Answers, open_answers
+from responses_mcp.asking import Asker, Watcher, open_answers
 from responses_mcp.errors import (
     AuthenticationFailed,
     BadArgument,
@@ -45,10 +45,10 @@ from tests.responses_api.stub import KEY, Play, Reply, StubConnections, ok, refu
 TODAY = "2026-11-22"
 
 
-def asking(settings: Settings | None = None, *script: Play) -> tuple[Answers, StubConnections]:
+def asking(settings: Settings | None = None, *script: Play) -> tuple[Asker, StubConnections]:
     settings = settings or Settings()
     api, stub = stub_api(*script, openai=replace(settings.openai, api_key=KEY), profiles=settings.model_profiles)
-    return Answers(settings, api=api, today=lambda: TODAY), stub
+    return Asker(settings, api=api, today=lambda: TODAY), stub
 
 
 def sent(stub: StubConnections) -> dict[str, Any]:
@@ -132,9 +132,9 @@ async def sleep_forever_with(_: str) -> None:
         ({"profile": "search"}, "profile is 'search'"),
         ({"profile": ["answer"]}, "profile is "),
         ({"profile": 10**5000}, "profile is not a text"),
-        ({"on_text": 3}, "on_text is not a plain function"),
-        ({"on_text": sleep_forever_with}, "on_text is not a plain function"),
-        ({"on_phase": sleep_forever_with}, "on_phase is not a plain function"),
+        ({"watcher": Watcher(on_text=3)}, "on_text is not a plain function"),  # type: ignore[arg-type]
+        ({"watcher": Watcher(on_text=sleep_forever_with)}, "on_text is not a plain function"),  # type: ignore[arg-type]
+        ({"watcher": Watcher(sleep_forever_with)}, "on_phase is not a plain function"),  # type: ignore[arg-type]
     ],
 )
 async def test_an_argument_that_makes_no_sense_is_refused_with_its_name_and_nothing_is_sent(
@@ -209,7 +209,7 @@ async def test_a_call_whose_model_has_ended_says_which_settings_to_change(
 )
 async def test_a_refused_key_is_told_with_the_variable_that_it_comes_from(openai: dict[str, Any], cure: str) -> None:
     api, _ = stub_api(refused(401), openai=OpenAISettings(**openai))
-    answers = Answers(Settings(), api=api)
+    answers = Asker(Settings(), api=api)
     with pytest.raises(AuthenticationFailed) as caught:
         await answers.answer("q")
     assert str(caught.value).endswith(cure)
@@ -230,7 +230,7 @@ async def test_a_time_limit_below_a_second_is_told_in_milliseconds(autojump_cloc
     with pytest.raises(
         DeadlineExceeded, match=r"request\.timeout_ms \(OPENAI_API_TIMEOUT\) is in milliseconds, and is 300"
     ):
-        await Answers(Settings(), api=api).answer("q")
+        await Asker(Settings(), api=api).answer("q")
 
 
 async def test_strict_domains_filter_whichever_way_the_domains_came() -> None:
@@ -287,13 +287,23 @@ async def test_each_profile_is_used_under_its_name() -> None:
 
 
 @pytest.mark.rule("spec 3.0")
-@pytest.mark.parametrize("profile", ["answer", "answer_detailed", "answer_quick"])
-@pytest.mark.parametrize("settings", [profiles(), profiles(answer_detailed=Profile())], ids=["none", "detailed only"])
-async def test_without_the_answer_profile_every_call_fails_and_names_it(profile: str, settings: Settings) -> None:
+@pytest.mark.parametrize(
+    ("profile", "settings"),
+    [
+        *((name, profiles()) for name in ("answer", "answer_detailed", "answer_quick")),
+        *((name, profiles(answer_detailed=Profile())) for name in ("answer", "answer_quick")),
+    ],
+)
+async def test_without_the_answer_profile_calls_that_need_it_fail_and_name_it(profile: str, settings: Settings) -> None:
     answers, stub = asking(settings)
     with pytest.raises(ConfigError, match=r"model_profiles\.answer .*MODEL_ANSWER"):
         await answers.answer("q", profile=profile)
     assert stub.sent == []
+
+
+async def test_a_tool_with_a_profile_of_its_own_needs_no_answer_profile() -> None:
+    answers, _ = asking(profiles(answer_detailed=Profile(model="gpt-5.5")))
+    assert (await answers.answer("q", profile="answer_detailed")).model == "gpt-5.5"
 
 
 # What is not sent
@@ -321,7 +331,7 @@ async def test_who_watches_is_told_the_model_the_phases_and_nothing_of_the_quest
     with trio.fail_after(WAIT):
         async with open_fake_api(as_stream(bodies.searched())) as fake:
             async with open_answers(Settings(openai=OpenAISettings(base_url=fake.base_url))) as answers:
-                result = await answers.answer("canary", on_phase=phases.append)
+                result = await answers.answer("canary", watcher=Watcher(phases.append))
             assert fake.requests[0].json["stream"] is True
     assert result.used_search
     assert phases == ["asking gpt-5.2", "thinking", "searching", "searched: python 3.14 release date", "writing"]
@@ -372,7 +382,7 @@ async def test_the_day_is_that_of_the_time_zone_in_the_settings(monkeypatch: pyt
 
     monkeypatch.setattr(time_zone, "datetime", Clock)
     api, stub = stub_api(ok(bodies.searched()))
-    result = await Answers(Settings(locale=LocaleSettings(time_zone="UTC")), api=api).answer("When?")
+    result = await Asker(Settings(locale=LocaleSettings(time_zone="UTC")), api=api).answer("When?")
     assert "[Hints] today=2026-11-21 (UTC), " in sent(stub)["input"]
     assert sent(stub)["instructions"] == SYSTEM_POLICY.replace("Asia/Tokyo", "UTC")
     assert result.citations[0].published_at == "2026-11-21"
@@ -383,7 +393,7 @@ async def test_a_time_zone_that_there_is_not_fails_before_anything_is_sent() -> 
     api, stub = stub_api(ok(bodies.searched()))
     for name in ("Mars/Base", "Europe", "", "../../etc/passwd", "a\0b"):
         with pytest.raises(ConfigError, match=r"locale\.time_zone"):
-            await Answers(Settings(locale=LocaleSettings(time_zone=name)), api=api).answer("When?")
+            await Asker(Settings(locale=LocaleSettings(time_zone=name)), api=api).answer("When?")
     assert stub.sent == []
 
 

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.settings import Settings, load_settings
 from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Hang, open_fake_api
@@ -132,7 +132,7 @@ def test_the_manifest_names_the_tools_that_are_always_there_and_says_that_there_
 ) -> None:
     first = [
         (tool.name, tool.description.partition(". ")[0].rstrip("."))
-        for tool in AnswerToolset(lambda: Answers(Settings())).tools
+        for tool in AnswerToolset(lambda: Asker(Settings())).tools
     ]
     assert [(tool["name"], tool["description"].rstrip(".")) for tool in manifest["tools"]] == first
     assert manifest["tools_generated"] is True

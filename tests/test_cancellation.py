@@ -24,6 +24,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from responses_mcp.asking import Asker
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded
 from responses_mcp.responses_api.http.client import open_connections
 from responses_mcp.responses_api.http.pool import ConnectionPool, Request, no_need
@@ -42,7 +43,6 @@ from responses_mcp.testing import (
     open_fake_api,
 )
 from responses_mcp.testing.client import connected_client
-from responses_mcp.websearch import WebSearch
 from tests.processes import WAIT
 from tests.responses_api.http.network import (
     Stream,
@@ -344,7 +344,7 @@ async def test_cancelling_one_request_leaves_the_others_alone() -> None:
 
 def searching(*script: Any, timeout_ms: int = 30_000) -> tuple[Callable[[], Awaitable[object]], list[Any]]:
     api, stub = stub_api(*script)
-    search = WebSearch(Settings(search=SearchSettings(timeout_ms=timeout_ms)), api=api)
+    search = Asker(Settings(search=SearchSettings(timeout_ms=timeout_ms)), api=api)
     return lambda: search.search("q"), stub.sent
 
 

@@ -385,7 +385,7 @@ def loaded_modules(home: Path) -> set[str]:
 
 def test_the_handshake_is_answered_without_httpx_and_without_yaml(tmp_path: Path) -> None:
     modules = loaded_modules(tmp_path)
-    assert modules >= {"trio", "responses_mcp.answers"}  # what calls need is loaded behind the first answers
+    assert modules >= {"trio", "responses_mcp.asking"}  # what calls need is loaded behind the first answers
     unwanted = {"httpx", "httpcore", "h11", "yaml", "anyio", "openai", "mcp"}
     if sys.platform != "win32":  # there Trio makes its pipes with it
         unwanted.add("asyncio")

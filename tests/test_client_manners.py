@@ -138,7 +138,7 @@ async def test_the_text_says_what_the_structured_content_says_with_the_answer_fi
     assert content["type"] == "text"
     assert json.loads(content["text"]) == result["structuredContent"]
     assert next(iter(result["structuredContent"])) == "answer"
-    assert content["text"].startswith('{"answer": ')
+    assert content["text"].startswith('{"answer":')
     tokens = [m["params"]["progressToken"] for m in client.heard if m.get("method") == "notifications/progress"]
     assert tokens
     assert set(map(repr, tokens)) == {repr(meta["progressToken"])}

@@ -18,7 +18,7 @@ import trio
 
 import responses_mcp
 from responses_mcp import cli
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.settings import OpenAISettings, RequestSettings, ServerSettings, Settings
 from responses_mcp.settings.model import Profile
 from responses_mcp.settings.schema import SETTINGS
@@ -225,7 +225,7 @@ def test_each_help_fits_a_screen_and_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "title"), [("docs/tools.md", "Answers"), ("docs/spec.md", "3. Tools")])
 def test_the_tables_of_tools_are_those_that_are_listed(name: str, title: str) -> None:
-    tools = AnswerToolset(lambda: Answers(Settings())).tools
+    tools = AnswerToolset(lambda: Asker(Settings())).tools
     found = [row for row in rows(section(text_of(name), title)) if row[0].startswith("`answer")]
     found = [row for row in found if "`query`" in "".join(row)]
     assert [row[0] for row in found] == [f"`{tool.name}`" for tool in tools]

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 import trio
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import open_answers
 from responses_mcp.errors import BadArgument
 from responses_mcp.manuals.embeddings.provider import open_embedder
 from responses_mcp.outgoing import OutgoingText
@@ -33,7 +33,6 @@ from responses_mcp.settings.model import (
 )
 from responses_mcp.testing import Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
-from responses_mcp.websearch import open_search
 from tests.growth import Hostile, superlinear
 
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
@@ -460,7 +459,7 @@ async def test_a_refused_question_makes_no_request() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as api:
             chosen = settings("refuse", api.base_url)
-            async with open_answers(chosen) as answers, open_search(chosen) as search:
+            async with open_answers(chosen) as answers, open_answers(chosen) as search:
                 for ask in (answers.answer, search.search):
                     with pytest.raises(BadArgument, match="Stripe key"):
                         await ask(f"what is {secret}")

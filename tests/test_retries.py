@@ -24,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from responses_mcp.asking import Asker, Watcher
 from responses_mcp.errors import (
     AuthenticationFailed,
     ConnectionFailed,
@@ -50,7 +51,6 @@ from responses_mcp.testing import (
     open_fake_api,
 )
 from responses_mcp.testing.event_stream import stream_events
-from responses_mcp.websearch import WebSearch
 from tests.processes import WAIT
 from tests.responses_api.http.network import bare_environment, real_api
 from tests.responses_api.response.search_bodies import PEP, found
@@ -82,10 +82,10 @@ def taking(seconds: float, reply: Reply) -> Play:
 
 def searching(
     *script: Play, attempts: int = 3, try_ms: int = 30_000, timeout_ms: int = 300_000
-) -> tuple[WebSearch, StubConnections]:
+) -> tuple[Asker, StubConnections]:
     api, stub = stub_api(*script, timeout_ms=timeout_ms)
     settings = Settings(search=SearchSettings(max_attempts=attempts, timeout_ms=try_ms))
-    return WebSearch(settings, api=api), stub
+    return Asker(settings, api=api), stub
 
 
 # How often
@@ -450,7 +450,7 @@ async def test_whoever_watches_is_told_of_every_retry_before_the_wait(autojump_c
 
     script = refused(429, retry_after="9"), lost, never_sent, trio.sleep_forever, ok(PAGES)
     search, _ = searching(*script, attempts=5)
-    await search.search("q", on_phase=tell)
+    await search.search("q", watcher=Watcher(tell))
     assert told == [
         (0, "asking gpt-5.2"),
         (0, "rate limited, retry in 9 s (1/4)"),
@@ -463,5 +463,5 @@ async def test_whoever_watches_is_told_of_every_retry_before_the_wait(autojump_c
 async def test_whoever_watches_an_answer_is_told_of_its_retries(autojump_clock: MockClock) -> None:
     api, _ = stub_api(refused(429), refused(503), ok())
     phases: list[str] = []
-    await api.create({}, dict, on_phase=phases.append)
+    await api.create({}, dict, watcher=Watcher(phases.append))
     assert phases == ["rate limited, retry in 0 s (1/3)", "the API failed, retry in 1 s (2/3)"]

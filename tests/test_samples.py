@@ -19,7 +19,7 @@ import pytest
 import trio
 import yaml
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.commands.clients.known import CLIENTS
 from responses_mcp.protocol.framing import MessageReader, Payload
 from responses_mcp.settings import ServerSettings, Settings, load_settings
@@ -29,7 +29,6 @@ from responses_mcp.testing.client import connected_client
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.research_definitions import DEFINITIONS
 from responses_mcp.toolsets.search import SearchToolset
-from responses_mcp.websearch import WebSearch
 from tests.processes import ROOT, WAIT, environment, posix, run
 
 pytestmark = pytest.mark.once
@@ -194,7 +193,7 @@ def test_an_entry_in_toml_serves(block: Block, tmp_path: Path) -> None:
 @every("json")
 async def test_a_sample_in_json_is_what_it_shows(block: Block, tmp_path: Path) -> None:
     shown = json.loads(block.text)
-    tools = AnswerToolset(lambda: Answers(Settings())).tools
+    tools = AnswerToolset(lambda: Asker(Settings())).tools
     if "run_id" in shown:
         jsonschema.validate(shown, DEFINITIONS[0].output_schema)
     elif {client.container for client in CLIENTS.values()} & shown.keys():
@@ -204,7 +203,7 @@ async def test_a_sample_in_json_is_what_it_shows(block: Block, tmp_path: Path) -
     elif "query" in shown:
         jsonschema.validate(shown, tools[0].input_schema)
     elif "results" in shown:
-        [search] = SearchToolset(lambda: WebSearch(Settings())).tools
+        [search] = SearchToolset(lambda: Asker(Settings())).tools
         jsonschema.validate(shown, search.output_schema)
     elif "env" in shown:
         check_settings(shown["env"], tmp_path)

@@ -16,7 +16,7 @@ import pytest
 import trio
 from hypothesis import strategies as st
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import UpstreamError
 from responses_mcp.redaction import MASK
 from responses_mcp.research.service import open_research
@@ -246,7 +246,7 @@ async def test_no_injection_reaches_a_client_in_progress_or_a_reader_of_the_text
                 written: list[str] = []
                 search = bodies.web_search_call([tokens(given)])
                 api.script(as_stream(bodies.answer(tokens(given) + ".", searches=[search])))
-                await answers.answer("q", on_phase=phases.append, on_text=written.append)
+                await answers.answer("q", watcher=Watcher(phases.append, written.append))
                 assert f"searched: {tokens(left)}" in phases, name
                 assert tokens(left).startswith("".join(written).removesuffix(".")), name
 
@@ -368,7 +368,7 @@ async def test_a_secret_that_comes_with_invisible_characters_inside_is_masked_wh
     body = bodies.answer(f"the {said} is\n", searches=[bodies.web_search_call([f"what is {said}"])])
     with trio.fail_after(WAIT):
         async with open_fake_api(as_stream(body)) as api, open_answers(settings(api.base_url)) as answers:
-            await answers.answer("q", on_phase=phases.append, on_text=written.append)
+            await answers.answer("q", watcher=Watcher(phases.append, written.append))
             api.script(Error(400, message=f"no {said}"))
             with pytest.raises(UpstreamError) as caught:
                 await answers.answer("q")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from responses_mcp.asking import Asker, Watcher, open_answers
 from responses_mcp.errors import (
     BadArgument,
     ConfigError,
@@ -21,7 +22,6 @@ from responses_mcp.settings.model import (
     Settings,
 )
 from responses_mcp.testing import Json, as_stream, open_fake_api
-from responses_mcp.websearch import WebSearch, open_search
 from tests.debug_lines import configured
 from tests.processes import WAIT
 from tests.responses_api.http.network import gone
@@ -35,9 +35,9 @@ PAGES = found([{"title": "PEP 745", "url": PEP, "snippet": "s"}], sources=[PEP])
 
 def searching(
     *script: Play, settings: Settings | None = None, timeout_ms: int = 300_000
-) -> tuple[WebSearch, StubConnections]:
+) -> tuple[Asker, StubConnections]:
     api, stub = stub_api(*(script or [ok(PAGES)]), timeout_ms=timeout_ms)
-    return WebSearch(settings or Settings(), api=api, today=lambda: TODAY), stub
+    return Asker(settings or Settings(), api=api, today=lambda: TODAY), stub
 
 
 def sent(stub: StubConnections) -> dict[str, Any]:
@@ -57,9 +57,9 @@ async def test_a_query_gets_the_pages_that_were_found() -> None:
 
 
 async def test_the_day_is_that_of_the_time_zone_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("responses_mcp.websearch.today_in", {"UTC": TODAY}.__getitem__)
+    monkeypatch.setattr("responses_mcp.asking.today_in", {"UTC": TODAY}.__getitem__)
     api, stub = stub_api(ok(PAGES))
-    await WebSearch(Settings(locale=LocaleSettings(time_zone="UTC")), api=api).search("q", timeframe="past_week")
+    await Asker(Settings(locale=LocaleSettings(time_zone="UTC")), api=api).search("q", timeframe="past_week")
     assert f"Today is {TODAY} (UTC)." in sent(stub)["instructions"]
 
 
@@ -67,7 +67,7 @@ async def test_open_search_asks_a_server_and_closes_its_connections() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api(Json(PAGES)) as fake:
             settings = Settings(openai=OpenAISettings(base_url=fake.base_url))
-            async with open_search(settings) as search:
+            async with open_answers(settings) as search:
                 assert (await search.search("q")).total_count == 1
             await gone(fake)
 
@@ -76,8 +76,8 @@ async def test_who_watches_is_told_the_phases_and_nothing_else_changes() -> None
     phases: list[str] = []
     with trio.fail_after(WAIT):
         async with open_fake_api(as_stream(PAGES)) as fake:
-            async with open_search(Settings(openai=OpenAISettings(base_url=fake.base_url))) as search:
-                results = await search.search("canary", on_phase=phases.append)
+            async with open_answers(Settings(openai=OpenAISettings(base_url=fake.base_url))) as search:
+                results = await search.search("canary", watcher=Watcher(phases.append))
             assert fake.requests[0].json["stream"] is True
     assert results.total_count == 1
     assert phases == ["asking gpt-5.2", "searching", "searched: q", "writing"]
@@ -132,7 +132,7 @@ BOUNDS = ("query", "limit", "language", "timeframe")
         ({"limit": 51}, "limit is 51; it must be a whole number from 1 to 50."),
         *(({name: 10**5000}, f"{name} is a number of too many digits; it must be ") for name in BOUNDS),
         ({"timeframe": "\ud800"}, 'timeframe is "\ufffd"; it must be one of'),
-        ({"on_phase": 3}, "on_phase is not a plain function"),
+        ({"watcher": Watcher(3)}, "on_phase is not a plain function"),  # type: ignore[arg-type]
     ],
 )
 async def test_wrong_arguments_are_refused_before_anything_is_sent(asked: dict[str, Any], told: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from responses_mcp.answers import TOOLS, open_answers
+from responses_mcp.asking import TOOLS, Watcher, open_answers
 from responses_mcp.commands.asking import (
     COMMAND_LINE,
     Watch,
@@ -92,16 +92,14 @@ def _ask(options: argparse.Namespace) -> None:
             if written is not None:
                 written.take(text)
 
-        async with open_answers(settings, named=named) as answers:
-            return await answers.answer(
+        async with open_answers(settings, named=named) as asker:
+            return await asker.answer(
                 query,
                 profile=options.profile,
                 recency_days=options.recency_days,
                 max_results=options.max_results,
                 domains=domains,
-                on_phase=watch.tell,
-                on_text=None if written is None else show,
-                client=COMMAND_LINE,
+                watcher=Watcher(watch.tell, None if written is None else show, client=COMMAND_LINE),
             )
 
     answer = call(settings, ask)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+from responses_mcp.asking import SearchResults, Watcher, open_answers
 from responses_mcp.commands.asking import (
     COMMAND_LINE,
     Watch,
@@ -28,7 +29,6 @@ from responses_mcp.commands.terminal import (
     say_text,
 )
 from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
-from responses_mcp.websearch import SearchResults, open_search
 
 _INDENT: Final = " " * 5
 _EXAMPLES: Final = """\
@@ -75,14 +75,13 @@ def _search(options: argparse.Namespace) -> None:
     query = question(options.query)
 
     async def ask(watch: Watch) -> SearchResults:
-        async with open_search(settings) as search:
-            return await search.search(
+        async with open_answers(settings) as asker:
+            return await asker.search(
                 query,
                 limit=options.limit,
                 language=options.language,
                 timeframe=options.timeframe,
-                on_phase=watch.tell,
-                client=COMMAND_LINE,
+                watcher=Watcher(watch.tell, client=COMMAND_LINE),
             )
 
     found = call(settings, ask)

@@ -45,8 +45,9 @@ from responses_mcp.responses_api.background import (
     note_without_background,
 )
 from responses_mcp.responses_api.failures import is_unpaid
-from responses_mcp.responses_api.response.streaming import Place, keeps_nothing
+from responses_mcp.responses_api.response.streaming import keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
+from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.usage.bill import Bill, Usage
 from responses_mcp.usage.prices import PriceList
 
@@ -362,10 +363,7 @@ class Run:
             try:
                 self._response = await self._api.begin_run(
                     self._body,
-                    on_place=self._placed,
-                    on_phase=self._tell,
-                    on_send=self._sending,
-                    bill=self._bill,
+                    watcher=Watcher(self._tell, on_place=self._placed, on_send=self._sending, bill=self._bill),
                     fixed=self._fixed,
                     policy=RetryPolicy(max_retries=self._terms.max_retries, wait=backoff, repeats=self._may_repeat),
                     seconds=self._seconds_left() + WITHDRAW,  # by then it is cancelled
@@ -397,8 +395,7 @@ class Run:
                 self._response = await self._api.follow_run(
                     self.row.response_id or "",
                     after=self.row.cursor,
-                    on_place=self._placed,
-                    on_phase=self._tell,
+                    watcher=Watcher(self._tell, on_place=self._placed),
                     seconds=math.inf,
                 )
                 if self._seen() is Trigger.FINISHED:

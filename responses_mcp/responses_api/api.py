@@ -7,10 +7,11 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property, partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import trio
@@ -33,14 +34,13 @@ from responses_mcp.responses_api.http.pool import Connect, Connections, Request,
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader
-from responses_mcp.responses_api.response.streaming import Place, as_response
+from responses_mcp.responses_api.response.streaming import as_response
 from responses_mcp.responses_api.response.written_text import WrittenText
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
-from responses_mcp.room import Room
+from responses_mcp.responses_api.watcher import NOBODY, Watcher
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.trace_context import TRACE
-from responses_mcp.usage.bill import Bill
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,19 @@ async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> 
     # The import takes a tenth of a second: in a thread, so that pings are answered meanwhile.
     open_connections = await trio.to_thread.run_sync(import_client, abandon_on_cancel=True)
     return await open_connections(url, limit=limit, trust_env=trust_env)
+
+
+_STREAMED: Final[JsonObject] = {"stream": True, "stream_options": {"include_obfuscation": False}}
+
+
+class _Call(NamedTuple):
+    """A request with what holds for its repeats: a GET without a body, else a POST."""
+
+    path: str
+    body: JsonObject | None = None
+    policy: RetryPolicy | None = None
+    seconds: float | None = None
+    fixed: AbstractSet[str] = frozenset()
 
 
 class ResponsesApi:
@@ -106,35 +119,29 @@ class ResponsesApi:
         body: JsonObject,
         read: Callable[[JsonObject], T],
         *,
-        on_phase: Callable[[str], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        watcher: Watcher = NOBODY,
         policy: RetryPolicy | None = None,
-        room: Room | None = None,
-        bill: Bill | None = None,
     ) -> T:
         """Ask for a response and return what `read` makes of the Response object, which ended well or is incomplete.
 
         `read` is called in the step that decodes the reply, so that of all calls one such object exists at a time.
         Takes at most `request.timeout_ms`, retries and waits included. `policy` says what is asked again; without one,
-        what may pass and is not paid for twice, `request.max_retries` times at most. `on_phase` is told the phases of
-        the response, in words for a person, and `on_text` its text, as `WrittenText` tells it. With `room` the API is
-        asked, and a large reply read, only while the client's answers leave some. `bill` gets what each attempt used.
-        Raises `UpstreamError`. Cancelling closes the socket.
+        what may pass and is not paid for twice, `request.max_retries` times at most. Raises `UpstreamError`. Cancelling
+        closes the socket.
         """
         # Streamed whether or not anybody watches: gateways close connections that are silent for a minute or four, and
         # what they cut may have been paid for.
-        body = {**body, "stream": True, "stream_options": {"include_obfuscation": False}}
+        body = {**body, **_STREAMED}
+        take = None if watcher.bill is None else watcher.bill.take
 
         def answer(reader: ReplyReader) -> T:
-            response = reader.finish(None if bill is None else bill.take)
+            response = reader.finish(take)
             if log.isEnabledFor(logging.DEBUG):
                 named = (line_at(response, key, self.redact) for key in ("model", "id"))
                 log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
             return read(response)
 
-        return await self._ask(
-            "/responses", body, answer, on_phase=on_phase, on_text=on_text, policy=policy, room=room, bill=bill
-        )
+        return await self._ask(_Call("/responses", body, policy), answer, watcher)
 
     async def post(self, path: str, body: JsonObject, read: Callable[[JsonObject], T], *, once: bool = False) -> T:
         """Ask another endpoint of the same server and return what `read` makes of the JSON object that it answers.
@@ -149,7 +156,7 @@ class ResponsesApi:
             log.debug("openai(client): ok status=%d path=%s", reader.status, path)
             return read(found)
 
-        return await self._ask(path, body, answer, policy=policy)
+        return await self._ask(_Call(path, body, policy), answer, NOBODY)
 
     async def prepare(self) -> None:
         """Do now what a first request would have to wait for, before anything is connected. Raises `UpstreamError`."""
@@ -160,47 +167,26 @@ class ResponsesApi:
         self,
         body: JsonObject,
         *,
-        on_place: Callable[[Place], None],
-        on_send: Callable[[], Awaitable[None]],
-        on_phase: Callable[[str], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        watcher: Watcher,
         policy: RetryPolicy | None = None,
-        room: Room | None = None,
-        bill: Bill | None = None,
         fixed: AbstractSet[str] = frozenset(),
         seconds: float,
     ) -> JsonObject:
         """Ask for a response in background mode and return the Response object, in whatever state it ended.
 
-        `on_place` is told the id of the response and the number of each event. `on_send` is awaited right before each
-        request, after all other waits, that for a connection too; what it raises ends the call, and nothing is sent.
-        Takes at most `seconds`.
-        `bill` is told of each request, but not what came of it, which may be known later. Members of the body, or of
-        its search, that are `fixed` are sent whatever the API says of them. The rest is as for `create`.
+        Takes at most `seconds`. The bill is told of each request, but not what came of it, which may be known later.
+        Members of the body, or of its search, that are `fixed` are sent whatever the API says of them. The rest is as
+        for `create`.
         """
-        return await self._ask(
-            "/responses",
-            {**body, "stream": True, "stream_options": {"include_obfuscation": False}},
-            lambda reader: as_response(reader.response(), self.redact.known),
-            on_place=on_place,
-            on_send=on_send,
-            on_phase=on_phase,
-            on_text=on_text,
-            policy=policy,
-            room=room,
-            bill=bill,
-            fixed=fixed,
-            seconds=seconds,
-        )
+        call = _Call("/responses", {**body, **_STREAMED}, policy, seconds, fixed)
+        return await self._ask(call, lambda reader: as_response(reader.response(), self.redact.known), watcher)
 
     async def follow_run(
         self,
         response_id: str,
         *,
         after: int,
-        on_place: Callable[[Place], None],
-        on_phase: Callable[[str], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
+        watcher: Watcher,
         seconds: float,
     ) -> JsonObject:
         """Read the events of a stored response that come behind number `after`, until it ends; -1 reads all.
@@ -214,9 +200,7 @@ class ResponsesApi:
         def ended(reader: ReplyReader) -> JsonObject:
             return as_response(reader.response(begins=False, from_start=after < 0), self.redact.known)
 
-        return await self._ask(
-            path, None, ended, on_place=on_place, on_phase=on_phase, on_text=on_text, seconds=seconds
-        )
+        return await self._ask(_Call(path, seconds=seconds), ended, watcher)
 
     async def look_up_run(self, response_id: str, *, seconds: float) -> JsonObject:
         """Return a stored response as it is now. Raises `UpstreamError`; with status 404, it is not known.
@@ -225,7 +209,7 @@ class ResponsesApi:
         """
         unknown = UnusableReply("The API answered a look-up with what is no response.", status=HTTPStatus.NOT_FOUND)
         try:
-            found = await self._ask(_path_of(response_id), None, self._response, seconds=seconds)
+            found = await self._ask(_Call(_path_of(response_id), seconds=seconds), self._response, NOBODY)
         except UpstreamError as error:
             if error.status is None and error.kind in ("unknown", "address"):
                 raise unknown from error
@@ -236,42 +220,24 @@ class ResponsesApi:
 
     async def cancel_run(self, response_id: str, *, seconds: float, policy: RetryPolicy | None = None) -> JsonObject:
         """Cancel a response in background mode and return what it is then, which may have ended otherwise."""
-        return await self._ask(f"{_path_of(response_id)}/cancel", {}, self._response, policy=policy, seconds=seconds)
+        call = _Call(f"{_path_of(response_id)}/cancel", {}, policy, seconds)
+        return await self._ask(call, self._response, NOBODY)
 
     def _response(self, reader: ReplyReader) -> JsonObject:
         return as_response(reader.json_object(), self.redact.known)
 
-    async def _ask(
-        self,
-        path: str,
-        given: JsonObject | None,
-        read: Callable[[ReplyReader], T],
-        *,
-        on_phase: Callable[[str], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        on_place: Callable[[Place], None] | None = None,
-        on_send: Callable[[], Awaitable[None]] | None = None,
-        policy: RetryPolicy | None = None,
-        room: Room | None = None,
-        bill: Bill | None = None,
-        fixed: AbstractSet[str] = frozenset(),
-        seconds: float | None = None,
-    ) -> T:
-        """POST `given`, or GET where there is nothing to give, as often as it takes."""
-        body = given or {}
-        policy = policy or self._policy
-        bare = self._bare("GET" if given is None else "POST", path)  # which may raise, before anything is sent
-        written = None if on_text is None else WrittenText(on_text, self.redact.known, lines=self._blanks).take
-
-        def tell(phase: str) -> None:
-            if on_phase is not None:
-                on_phase(self.redact.known(sanitized(phase)))
+    async def _ask(self, call: _Call, read: Callable[[ReplyReader], T], watcher: Watcher) -> T:
+        """Send a request as often as it takes."""
+        body = call.body or {}
+        policy = call.policy or self._policy
+        bare = self._bare("GET" if call.body is None else "POST", call.path)  # which may raise, before anything is sent
+        watcher, bill = self._without_secrets(watcher), watcher.bill
 
         model = str(body.get("model"))
         # What a call learns is its own until it is answered: a refusal may have meant something else.
         fallback = self._fallbacks.get(model, _NOTHING_LEARNT)
         retries = 0
-        seconds = seconds or self._request.timeout_ms / 1000
+        seconds = call.seconds or self._request.timeout_ms / 1000
         gate = (self._gates.get(model) if "model" in body else None) or Gate()  # other requests have no limit
         if "model" in body:
             self._gates[model] = gate
@@ -281,33 +247,24 @@ class ResponsesApi:
         with trio.move_on_after(seconds) as deadline:
             while True:
                 attempts = 0 if bill is None else bill.usage.attempts
-                data = replace_lone_surrogates(json.dumps(fallback.fit(body, fixed), ensure_ascii=False)).encode()
-                request = Request(bare.method, bare.url, bare.headers, b"" if given is None else data)
+                data = replace_lone_surrogates(json.dumps(fallback.fit(body, call.fixed), ensure_ascii=False)).encode()
+                content = b"" if call.body is None else data
+                request = Request(bare.method, bare.url, bare.headers, content, watcher.before_sending)
                 for news in fallback.news(_NOTHING_LEARNT):
                     log.debug("openai(client): the model %s %s", model, news)
                 number = None
                 try:
-                    number = await gate.enter(ticket, deadline.deadline, tell if limited_for is None else None)
-                    limited_for = None
+                    tell = watcher.on_phase if limited_for is None else None
+                    number, limited_for = await gate.enter(ticket, deadline.deadline, tell), None
                     # A cancel during the wait must not cost another request, even if the wait had just ended.
                     await trio.lowlevel.checkpoint_if_cancelled()
-                    answer = await self._attempt(
-                        request,
-                        read,
-                        on_phase=on_phase and tell,
-                        on_text=written,
-                        on_place=on_place,
-                        on_head=partial(gate.read, number),
-                        on_send=on_send,
-                        policy=policy,
-                        room=room,
-                        bill=bill,
-                    )
+                    reader = self._reader(watcher, partial(gate.read, number))
+                    answer = await self._attempt(request, reader, read, watcher, policy)
                 except UpstreamError as error:
                     if bill is not None and bill.usage.attempts > attempts and is_unbilled(error):
                         bill.not_billed()  # this one, and none before it
                     self._log_failure(retries + 1, error)
-                    learnt = fallback.after(error, body, fixed)
+                    learnt = fallback.after(error, body, call.fixed)
                     wait = policy.wait_before_retry(error, retries, self._rng)  # which is told of every failure
                     if learnt:
                         wait = 0.0
@@ -321,8 +278,8 @@ class ResponsesApi:
                             name_model(error, model, self._models, self._openai.base_url)
                         raise
                     fallback = learnt or fallback
-                    if wait:
-                        tell(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
+                    if wait and watcher.on_phase is not None:
+                        watcher.on_phase(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
                     if isinstance(error, RateLimited):
                         limited_for = wait
                 else:
@@ -340,7 +297,7 @@ class ResponsesApi:
                 "Ask for less at once, or have the limit raised.",
                 code="timeout",
             )
-        if path.startswith("/responses/"):  # no question, but something about one
+        if call.path.startswith("/responses/"):  # no question, but something about one
             raise DeadlineExceeded(f"The API said nothing for {seconds:g} s; try again later.", code="timeout")
         raise DeadlineExceeded(
             f"No answer within {seconds:g} s; {_more_time(self._request.timeout_ms)} "
@@ -366,46 +323,38 @@ class ResponsesApi:
         except KeyUnusable as error:
             raise error.with_traceback(None) from None  # whose frames have the key
 
-    async def _attempt(
-        self,
-        request: Request,
-        read: Callable[[ReplyReader], T],
-        *,
-        on_phase: Callable[[str], None] | None,
-        on_text: Callable[[str], None] | None,
-        on_place: Callable[[Place], None] | None,
-        on_head: Callable[[int, Mapping[str, str]], None],
-        on_send: Callable[[], Awaitable[None]] | None,
-        policy: RetryPolicy,
-        room: Room | None,
-        bill: Bill | None,
-    ) -> T:
-        reader = ReplyReader(
+    def _without_secrets(self, watcher: Watcher) -> Watcher:
+        """Return a watcher that hears the same, without secrets and what a terminal would obey."""
+        on_phase, on_text = watcher.on_phase, watcher.on_text
+        if on_phase is not None:
+            watcher = replace(watcher, on_phase=lambda phase: on_phase(self.redact.known(sanitized(phase))))
+        if on_text is not None:
+            watcher = replace(watcher, on_text=WrittenText(on_text, self.redact.known, lines=self._blanks).take)
+        return watcher
+
+    def _reader(self, watcher: Watcher, on_head: Callable[[int, Mapping[str, str]], None]) -> ReplyReader:
+        return ReplyReader(
             most_bytes=self._request.max_reply_bytes,
             budget=self._budget,
             redact=self.redact,
             key_from=key_from(self._openai),
-            on_phase=on_phase,
-            on_text=on_text,
-            on_place=on_place,
+            watcher=watcher,
             on_head=on_head,
         )
+
+    async def _attempt(
+        self,
+        request: Request,
+        reader: ReplyReader,
+        read: Callable[[ReplyReader], T],
+        watcher: Watcher,
+        policy: RetryPolicy,
+    ) -> T:
         with trio.move_on_after(policy.try_seconds), reader:
             connections = self._connections or await self._open()
 
-            async def make_room() -> None:
-                if room is not None:
-                    await room.wait()
-
-            async def sending() -> None:
-                if on_send is not None:
-                    await on_send()
-                if bill is not None:
-                    bill.sending()
-
             try:
-                request.on_send = sending
-                await connections.send(request, reader, make_room)
+                await connections.send(request, reader, watcher.wait_for_room)
             except UpstreamError as error:
                 if reader.progress == "begun":
                     mark(error, "begun")

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -21,10 +22,9 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.failures import is_unpaid, response_error
 from responses_mcp.responses_api.response.reply import TOO_LONG
-from responses_mcp.responses_api.response.streaming import Place, keeps_nothing
+from responses_mcp.responses_api.response.streaming import keeps_nothing
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
-from responses_mcp.room import Room
-from responses_mcp.usage.bill import Bill
+from responses_mcp.responses_api.watcher import NOBODY, Place, Watcher
 
 log = logging.getLogger(__name__)
 
@@ -176,10 +176,7 @@ async def create_in_background(
     body: JsonObject,
     read: Callable[[JsonObject], T],
     *,
-    on_phase: Callable[[str], None] | None = None,
-    on_text: Callable[[str], None] | None = None,
-    room: Room | None = None,
-    bill: Bill | None = None,
+    watcher: Watcher = NOBODY,
 ) -> T:
     """Do what `ResponsesApi.create` does, in background mode and stored; where the API has no such mode, without.
 
@@ -189,11 +186,11 @@ async def create_in_background(
     """
 
     async def ask_without() -> T:
-        return await api.create(body, read, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+        return await api.create(body, read, watcher=watcher)
 
     if body["model"] in api.without_background:
         return await ask_without()
-    asking = _Asking(api, body, on_phase=on_phase, on_text=on_text, room=room, bill=bill)
+    asking = _Asking(api, body, watcher)
     with trio.move_on_after(api.timeout_ms / 1000):
         try:
             return read(await asking.response())
@@ -216,22 +213,11 @@ async def create_in_background(
 class _Asking:
     """One question on its way. The work is a task of its own, so that it can end properly when its caller leaves."""
 
-    def __init__(
-        self,
-        api: ResponsesApi,
-        body: JsonObject,
-        *,
-        on_phase: Callable[[str], None] | None,
-        on_text: Callable[[str], None] | None,
-        room: Room | None,
-        bill: Bill | None,
-    ) -> None:
+    def __init__(self, api: ResponsesApi, body: JsonObject, watcher: Watcher) -> None:
         self._api = api
         self._body = {**body, "background": True, "store": True}
-        self._on_phase = on_phase
-        self._on_text = on_text
-        self._room = room
-        self._bill = bill
+        self._watcher = replace(watcher, on_place=self._placed, on_send=self._sending)
+        self._bill = watcher.bill
         self._life = trio.CancelScope(shield=True)
         self._reading = trio.CancelScope()
         self._idle = trio.CancelScope()
@@ -340,13 +326,8 @@ class _Asking:
         with trio.CancelScope() as self._idle:
             found = await self._api.begin_run(
                 self._body,
-                on_place=self._placed,
-                on_send=self._sending,
-                on_phase=self._on_phase,
-                on_text=self._on_text,
+                watcher=self._watcher,
                 policy=policy,
-                room=self._room,
-                bill=self._bill,
                 seconds=self._api.timeout_ms / 1000 + _LEAVING,  # by then its caller has left
             )
             if not keeps_nothing(found):
@@ -356,15 +337,13 @@ class _Asking:
 
     async def _follow(self) -> JsonObject:
         self._tell("taking up the stream again")
-        after = self._cursor if self._on_text is None else -1  # a text is told from its beginning
+        after = self._cursor if self._watcher.on_text is None else -1  # a text is told from its beginning
         with trio.CancelScope(deadline=trio.current_time() + IDLE) as self._idle:
             try:
                 return await self._api.follow_run(
                     self._id or "",
                     after=after,
-                    on_place=self._placed,
-                    on_phase=self._on_phase,
-                    on_text=self._on_text,
+                    watcher=replace(self._watcher, on_send=None, bill=None),
                     seconds=math.inf,
                 )
             except UpstreamError as error:
@@ -414,5 +393,5 @@ class _Asking:
             self._reading.cancel(reason="its caller has left")
 
     def _tell(self, phase: str) -> None:
-        if self._on_phase is not None:
-            self._on_phase(phase)
+        if self._watcher.on_phase is not None:
+            self._watcher.on_phase(phase)

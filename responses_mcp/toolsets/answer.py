@@ -6,9 +6,7 @@ Names, descriptions and input schemas are the contract's, word for word.
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,19 +16,16 @@ from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.toolsets.base import (
     USUAL_CHARACTERS,
     CallContext,
+    Done,
     Tool,
-    ToolError,
     ToolFailure,
-    ToolSuccess,
-    outcome_meta,
+    answered,
     size_meta,
 )
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
-    from responses_mcp.answers import Answer, Answers
-
-log = logging.getLogger(__name__)
+    from responses_mcp.asking import Asker
 
 ANSWER_FAILED: Final = -32001
 
@@ -104,25 +99,22 @@ _DEFINITIONS = (
 
 
 class AnswerToolset:
-    """The three answer tools over one `Answers`, which `open_answers` makes for the first call.
+    """The three answer tools over one `Asker`, which `open_asker` makes for the first call.
 
-    `debug` adds status, type and name to errors (spec 8.2), null where they are not known. `hand_off`, if given, is
-    asked first, with the question and what wants to know the phases (`Answers.answer`). A text of more than
+    `debug` adds status, type and name to errors (spec 8.2), null where they are not known. A text of more than
     `most_characters` is cut.
     """
 
     def __init__(
         self,
-        open_answers: Callable[[], Answers],
+        open_asker: Callable[[], Asker],
         *,
         debug: bool = False,
-        hand_off: Callable[..., Awaitable[Answer | None]] | None = None,
         most_characters: int = USUAL_CHARACTERS,
     ) -> None:
-        self._open_answers = open_answers
-        self._answers: Answers | None = None
+        self._open_asker = open_asker
+        self._asker: Asker | None = None
         self._debug = debug
-        self._hand_off = hand_off
         self._most = most_characters
 
     @property
@@ -137,7 +129,7 @@ class AnswerToolset:
                 output_schema=_OUTPUT_SCHEMA,
                 annotations=_ANNOTATIONS,
                 meta=size_meta(self._most) if self._most > USUAL_CHARACTERS else {},  # the usual list is the contract's
-                handler=partial(self._call, name, schema),
+                handler=answered(name, partial(self._answer, name, schema), self._failed),
                 failure=lambda text: answer_failed(text, self._details(None)),
             )
             for name, title, description, schema in _DEFINITIONS
@@ -145,39 +137,22 @@ class AnswerToolset:
 
     async def aclose(self) -> None:
         """Close the connections to the API."""
-        if self._answers is not None:
-            await self._answers.aclose()
+        if self._asker is not None:
+            await self._asker.aclose()
 
-    async def _call(
-        self, name: str, schema: JsonObject, context: CallContext, arguments: Mapping[str, Any]
-    ) -> ToolSuccess:
-        query = arguments.get("query")
-        log.debug(
-            "server: tools/call name=%s argsKeys=%s queryLen=%d",
-            name,
-            sorted(arguments),
-            len(query) if isinstance(query, str) else 0,
-        )
-        answers = self._answers = self._answers or self._open_answers()
+    async def _answer(self, name: str, schema: JsonObject, context: CallContext, arguments: Mapping[str, Any]) -> Done:
+        from responses_mcp.responses_api.watcher import Watcher  # noqa: PLC0415  # a start should not wait for it
+
+        asker = self._asker = self._asker or self._open_asker()
         # As they came: `answer` checks them.
         asked: dict[str, Any] = {key: arguments.get(key) for key in schema["properties"]}
-        hand_off = None if self._hand_off is None else partial(self._hand_off, on_phase=context.report)
-        try:
-            answer = await answers.answer(
-                **asked,
-                profile=name,
-                on_phase=context.report,
-                room=context.room,
-                client=context.client,
-                hand_off=hand_off,
-            )
-        except ResponsesMcpError as error:
-            text = answers.redact(for_client(error, context.client))
-            used = error.usage if isinstance(error, UpstreamError) else None
-            raise ToolError(replace(answer_failed(text, self._details(error)), meta=outcome_meta(used))) from error
-        result = answer.as_json(self._most)
-        meta = outcome_meta(None if answer.usage is None else answer.usage.as_json(), answer.masked)
-        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
+        watcher = Watcher(context.report, room=context.room, client=context.client)
+        answer = await asker.answer(**asked, profile=name, watcher=watcher)
+        return Done(answer.as_json(self._most), None if answer.usage is None else answer.usage.as_json(), answer.masked)
+
+    def _failed(self, context: CallContext, error: ResponsesMcpError) -> ToolFailure:
+        text = for_client(error, context.client)
+        return answer_failed(text if self._asker is None else self._asker.redact(text), self._details(error))
 
     def _details(self, error: ResponsesMcpError | None) -> JsonObject | None:
         """Return what debugging adds to a failure, in the contract's members; None without it."""

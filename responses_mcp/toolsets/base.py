@@ -7,11 +7,13 @@ escapes a tool is a bug of ours and reaches the client as such.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from responses_mcp.room import Room
 
+
+log = logging.getLogger(__name__)
 
 USAGE: Final = "io.github.uchimanajet7/usage"
 """Where in `_meta` a result says what the call used."""
@@ -74,6 +78,36 @@ def outcome_meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | No
     """Return the `meta` of an outcome: what the call used, and what was masked in its question; None for neither."""
     told = {USAGE: usage, MASKED: masked}
     return {name: dict(counts) for name, counts in told.items() if counts} or None
+
+
+class Done(NamedTuple):
+    """What a tool has done: the result, what that used, and what was masked in the question, each if there is any."""
+
+    result: JsonObject
+    usage: Mapping[str, Any] | None = None
+    masked: Mapping[str, int] | None = None
+
+
+def answered(
+    name: str,
+    work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done]],
+    failed: Callable[[CallContext, ResponsesMcpError], ToolFailure],
+) -> Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]:
+    """Return the handler of a tool: it logs the call, does the work, and words its result or its failure."""
+
+    async def handle(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        query = arguments.get("query")
+        length = len(query) if isinstance(query, str) else 0
+        log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", name, sorted(arguments), length)
+        try:
+            done = await work(context, arguments)
+        except ResponsesMcpError as error:
+            used = error.usage if isinstance(error, UpstreamError) else None
+            raise ToolError(replace(failed(context, error), meta=outcome_meta(used))) from error
+        text = json.dumps(done.result, ensure_ascii=False, separators=(",", ":"))
+        return ToolSuccess(text, done.result, outcome_meta(done.usage, done.masked))
+
+    return handle
 
 
 class ToolError(Exception):
@@ -198,6 +232,7 @@ class ResidentToolset(Toolset, Protocol):
 __all__ = [
     "CallContext",
     "Crash",
+    "Done",
     "Feature",
     "FeaturedToolset",
     "Fetched",
@@ -210,5 +245,6 @@ __all__ = [
     "ToolFailure",
     "ToolSuccess",
     "Toolset",
+    "answered",
     "outcome_meta",
 ]

@@ -7,14 +7,13 @@ imports. Errors are results with `{code, message, details?}` in every revision o
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from responses_mcp.errors import ConfigError
+from responses_mcp.errors import ConfigError, ResponsesMcpError
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.toolsets.base import CallContext, Feature, Tool, ToolError, ToolFailure, ToolSuccess, outcome_meta
+from responses_mcp.toolsets.base import CallContext, Done, Feature, Tool, ToolFailure, answered
 from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
 from responses_mcp.toolsets.manual_resources import features
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from responses_mcp.manuals.service import Manuals
     from responses_mcp.responses_api.api import ResponsesApi
     from responses_mcp.settings.model import Settings
-
-log = logging.getLogger(__name__)
 
 
 class ManualsToolset:
@@ -48,8 +45,8 @@ class ManualsToolset:
             Tool(
                 **shown._asdict(),
                 annotations=ANNOTATIONS,
-                handler=partial(self._call, shown.name),
-                failure=lambda text: _failure(ManualsError("conflict", text)),
+                handler=answered(shown.name, partial(self._work, shown.name), _failed),
+                failure=lambda text: _failed(None, ManualsError("conflict", text)),
             )
             for shown in DEFINITIONS
             if shown.name != "manual_search" or self._settings.manuals.search_tool
@@ -67,23 +64,17 @@ class ManualsToolset:
         if self._embedder is not None:
             await self._embedder.aclose()
 
-    async def _call(self, name: str, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
-        log.debug("server: tools/call name=%s argsKeys=%s", name, sorted(arguments))
-        try:
-            manuals = self._opened()
-            # A start should not wait for these.
-            from responses_mcp.manuals.embeddings.embedder import USED  # noqa: PLC0415
-            from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415
-            from responses_mcp.toolsets.manual_calls import CALLS  # noqa: PLC0415
+    async def _work(self, name: str, context: CallContext, arguments: Mapping[str, Any]) -> Done:
+        manuals = self._opened()
+        # A start should not wait for these.
+        from responses_mcp.manuals.embeddings.embedder import USED  # noqa: PLC0415
+        from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415
+        from responses_mcp.toolsets.manual_calls import CALLS  # noqa: PLC0415
 
-            # Here and not where the text is read: places in a file count its characters, whatever they are.
-            used: dict[str, int] = {}
-            USED.set(used)  # of this call's task
-            result = sanitized_json(await CALLS[name](manuals, context, arguments))
-        except ManualsError as error:
-            raise ToolError(_failure(error)) from error
-        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-        return ToolSuccess(text, result, outcome_meta(used))
+        # Here and not where the text is read: places in a file count its characters, whatever they are.
+        used: dict[str, int] = {}
+        USED.set(used)  # of this call's task
+        return Done(sanitized_json(await CALLS[name](manuals, context, arguments)), used)
 
     def _opened(self) -> Manuals:
         if self._settings.problems:
@@ -99,7 +90,8 @@ class ManualsToolset:
         return self._manuals
 
 
-def _failure(error: ManualsError) -> ToolFailure:
+def _failed(_: CallContext | None, error: ResponsesMcpError) -> ToolFailure:
     from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
-    return ToolFailure(json.dumps(sanitized_json(error.as_json()), ensure_ascii=False))
+    known = error if isinstance(error, ManualsError) else ManualsError("conflict", str(error))
+    return ToolFailure(json.dumps(sanitized_json(known.as_json()), ensure_ascii=False))

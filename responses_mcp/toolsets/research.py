@@ -6,8 +6,6 @@ results with `isError` in every revision of the protocol; a run that failed is a
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -18,11 +16,11 @@ from responses_mcp.responses_api.request.question import read_number, read_word
 from responses_mcp.toolsets.base import (
     USUAL_CHARACTERS,
     CallContext,
+    Done,
     Tool,
     ToolError,
     ToolFailure,
-    ToolSuccess,
-    outcome_meta,
+    answered,
     size_meta,
     within,
 )
@@ -39,10 +37,9 @@ if TYPE_CHECKING:
 
     import trio
 
-    from responses_mcp.answers import Answer, Asked
+    from responses_mcp.asking import Answer, Asked
     from responses_mcp.research.service import Research, RunView
-
-log = logging.getLogger(__name__)
+    from responses_mcp.responses_api.watcher import Watcher
 
 _MOST_DAYS = 36_500
 _LOOK = 1.0  # seconds between two looks at the deadline of a call
@@ -80,7 +77,7 @@ class ResearchToolset:
         return [
             Tool(
                 **shown._asdict(),
-                handler=partial(self._call, work[shown.name]),
+                handler=answered(shown.name, partial(self._work, work[shown.name]), self._failed),
                 meta=size_meta(self._most) if "answer" in shown.output_schema["properties"] else {},
             )
             for shown in DEFINITIONS
@@ -90,9 +87,7 @@ class ResearchToolset:
         """Take the nursery of the server, in which runs go on when their calls have ended."""
         self._nursery = nursery
 
-    async def answer(
-        self, asked: Asked, *, seconds: float, on_phase: Callable[[str], None] | None = None
-    ) -> Answer | None:
+    async def answer(self, asked: Asked, watcher: Watcher, *, seconds: float) -> Answer | None:
         """Have a question of an answer tool asked by a run; after `seconds` the answer says which run goes on.
 
         None where no run can be begun. Raises `UpstreamError` for a run that failed.
@@ -101,31 +96,29 @@ class ResearchToolset:
 
         if self._nursery is None:
             return None
-        return await answer_by_run(await self._opened(), *asked, seconds=seconds, on_phase=on_phase)
+        return await answer_by_run(await self._opened(), *asked, seconds=seconds, on_phase=watcher.on_phase)
 
     async def aclose(self) -> None:
         """Do nothing: all that was opened is closed by the end of the server's nursery."""
 
-    async def _call(
+    async def _work(
         self,
         work: Callable[[Research, CallContext, Mapping[str, Any]], Any],
         context: CallContext,
         arguments: Mapping[str, Any],
-    ) -> ToolSuccess:
-        log.debug("server: tools/call research argsKeys=%s", sorted(arguments))
-        research = await self._opened()
-        try:
-            found: RunView | JsonObject = await work(research, context, arguments)
-        except ResponsesMcpError as error:
-            text = research.redact(for_client(error, context.client))
-            raise ToolError(ToolFailure(replace_lone_surrogates(text))) from error
+    ) -> Done:
         from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
+        research = await self._opened()
+        found: RunView | JsonObject = await work(research, context, arguments)
         result, used = (found, None) if isinstance(found, dict) else (found.as_json(self._most), found.usage)
-        result = within(sanitized_json(result), self._most)
         query = arguments.get("query")
         masked = research.outgoing.masked(query).masked if isinstance(query, str) else None
-        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, outcome_meta(used, masked))
+        return Done(within(sanitized_json(result), self._most), used, masked)
+
+    def _failed(self, context: CallContext, error: ResponsesMcpError) -> ToolFailure:
+        text = for_client(error, context.client)
+        return ToolFailure(replace_lone_surrogates(text if self._research is None else self._research.redact(text)))
 
     async def _opened(self) -> Research:
         import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there

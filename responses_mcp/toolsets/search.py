@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError, UpstreamError
+from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from responses_mcp.responses_api.request.search import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.toolsets.base import (
     CallContext,
     Crash,
+    Done,
     Tool,
-    ToolError,
     ToolFailure,
-    ToolSuccess,
-    outcome_meta,
+    answered,
 )
 from responses_mcp.toolsets.cures import for_client
 
 if TYPE_CHECKING:
-    from responses_mcp.websearch import WebSearch
-
-log = logging.getLogger(__name__)
+    from responses_mcp.asking import Asker
 
 AUTHENTICATION_ERROR: Final = -32001
 SEARCH_ERROR: Final = -32002
@@ -75,11 +69,11 @@ _OUTPUT_SCHEMA: JsonObject = {
 
 
 class SearchToolset:
-    """The search tool over one `WebSearch`, which `open_search` makes for the first call."""
+    """The search tool over one `Asker`, which `open_asker` makes for the first call."""
 
-    def __init__(self, open_search: Callable[[], WebSearch]) -> None:
-        self._open_search = open_search
-        self._search: WebSearch | None = None
+    def __init__(self, open_asker: Callable[[], Asker]) -> None:
+        self._open_asker = open_asker
+        self._asker: Asker | None = None
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -92,7 +86,7 @@ class SearchToolset:
                 input_schema=_INPUT_SCHEMA,
                 output_schema=_OUTPUT_SCHEMA,
                 annotations={"readOnlyHint": True, "openWorldHint": True},
-                handler=self._call,
+                handler=answered(_NAME, self._search, self._failed),
                 failure=lambda text: _failure(SEARCH_ERROR, "Search Error", text),
                 crash=Crash(RpcError(INTERNAL_ERROR, "Internal Error", {"details": "An unexpected error occurred"})),
             )
@@ -100,25 +94,21 @@ class SearchToolset:
 
     async def aclose(self) -> None:
         """Close the connections to the API."""
-        if self._search is not None:
-            await self._search.aclose()
+        if self._asker is not None:
+            await self._asker.aclose()
 
-    async def _call(self, context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
-        query = arguments.get("query")
-        length = len(query) if isinstance(query, str) else 0
-        log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", _NAME, sorted(arguments), length)
-        search = self._search = self._search or self._open_search()
+    async def _search(self, context: CallContext, arguments: Mapping[str, Any]) -> Done:
+        from responses_mcp.responses_api.watcher import Watcher  # noqa: PLC0415  # a start should not wait for it
+
+        asker = self._asker = self._asker or self._open_asker()
         # As they came: `search` checks them.
         asked: dict[str, Any] = {name: arguments.get(name) for name in _INPUT_SCHEMA["properties"]}
-        try:
-            found = await search.search(**asked, on_phase=context.report, room=context.room, client=context.client)
-        except ResponsesMcpError as error:
-            used = error.usage if isinstance(error, UpstreamError) else None
-            failure = search_failed(error, search.redact(for_client(error, context.client)))
-            raise ToolError(replace(failure, meta=outcome_meta(used))) from error
-        result = found.as_json()
-        meta = outcome_meta(None if found.usage is None else found.usage.as_json(), found.masked)
-        return ToolSuccess(json.dumps(result, ensure_ascii=False), result, meta)
+        found = await asker.search(**asked, watcher=Watcher(context.report, room=context.room, client=context.client))
+        return Done(found.as_json(), None if found.usage is None else found.usage.as_json(), found.masked)
+
+    def _failed(self, context: CallContext, error: ResponsesMcpError) -> ToolFailure:
+        text = for_client(error, context.client)
+        return search_failed(error, text if self._asker is None else self._asker.redact(text))
 
 
 def search_failed(error: ResponsesMcpError, details: str) -> ToolFailure:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.commands import asking, terminal
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
@@ -506,7 +506,7 @@ async def test_ctrl_c_exits_130_with_one_line(
         await trio.lowlevel.checkpoint()
         raise BaseExceptionGroup("of a nursery", [KeyboardInterrupt()]) if wrapped else KeyboardInterrupt
 
-    monkeypatch.setattr(Answers, "answer", interrupted)
+    monkeypatch.setattr(Asker, "answer", interrupted)
     assert await command("ask", "Why?") == (130, "", "openai-responses-mcp: interrupted.\n")
 
 
@@ -578,7 +578,7 @@ async def test_a_terminal_gets_long_lines_broken_between_words_and_nothing_that_
         await trio.lowlevel.checkpoint()
         return answer
 
-    monkeypatch.setattr(Answers, "answer", answered)
+    monkeypatch.setattr(Asker, "answer", answered)
     assert output(await command("ask", "Why?")) == LISTED + "\x1b[2J\n"
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", "40")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import trio
 
+from responses_mcp.asking import Asker, SearchResult, SearchResults, Watcher
 from responses_mcp.commands.asking import COMMAND_LINE
 from responses_mcp.redaction import MASK
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies
-from responses_mcp.websearch import SearchResult, SearchResults, WebSearch
 from tests.commands.online import Command, Terminal, api, command, output
 
 __all__ = ["api", "command"]
@@ -30,13 +30,15 @@ def finding(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Let every search find the same; return what it is asked."""
     asked: dict[str, Any] = {}
 
-    async def search(_: WebSearch, query: str, **more: Any) -> SearchResults:
+    async def search(_: Asker, query: str, **more: Any) -> SearchResults:
         await trio.lowlevel.checkpoint()
-        more.pop("on_phase")("asking")
-        asked.update(more, query=query)
+        watcher: Watcher = more.pop("watcher")
+        assert watcher.on_phase is not None
+        watcher.on_phase("asking")
+        asked.update(more, query=query, client=watcher.client)
         return FOUND
 
-    monkeypatch.setattr(WebSearch, "search", search)
+    monkeypatch.setattr(Asker, "search", search)
     return asked
 
 

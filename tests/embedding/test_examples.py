@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import trio
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import KeyUnusable
 from responses_mcp.settings import Settings
 from responses_mcp.settings.schema import SETTINGS
@@ -242,7 +242,7 @@ async def test_what_the_examples_say_of_a_callback_that_raises_is_so() -> None:
 
     async def ask(api: FakeApi) -> None:
         async with open_answers(settings_for(api)) as answers:
-            await answers.answer("Why?", on_phase=stop_listening)
+            await answers.answer("Why?", watcher=Watcher(stop_listening))
 
     async with open_fake_api() as api:
         with pytest.raises(Unwatched):

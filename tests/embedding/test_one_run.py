@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 import trio
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.errors import NotUnderTrio, UpstreamError
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest
 from responses_mcp.manuals.service import Manuals, open_manuals
 from responses_mcp.settings.model import ManualsSettings, OpenAISettings, RequestSettings, Settings
-from responses_mcp.websearch import WebSearch
 from tests.research.upstream import researching, slow
 
 Use = Callable[[], Awaitable[Any]]
@@ -33,7 +32,7 @@ def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_afte
         openai=OpenAISettings(base_url="http://127.0.0.1:9/v1", api_key="sk-none"),
         request=RequestSettings(max_retries=0),
     )
-    answers, search = Answers(settings), WebSearch(settings)
+    answers, search = Asker(settings), Asker(settings)
     manuals = Manuals(ManualsSettings(root=str(tmp_path), in_memory=True))
     use: Use = {
         "answers": lambda: answers.answer("why?"),

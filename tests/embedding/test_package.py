@@ -15,22 +15,20 @@ import pytest
 import trio.testing
 
 import responses_mcp
-from responses_mcp import load_settings, open_answers, open_manuals, open_research, open_search
-from responses_mcp.answers import Answers
+from responses_mcp import load_settings, open_answers, open_manuals, open_research
+from responses_mcp.asking import Asker
 from responses_mcp.errors import NotUnderTrio, ResponsesMcpError
 from responses_mcp.manuals.service import Manuals
 from responses_mcp.settings import ManualsSettings, Settings
 from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.client import connected_client
-from responses_mcp.websearch import WebSearch
 from tests.processes import ROOT
 
 OFFERED = {
     "load_settings": "responses_mcp.settings.load",
-    "open_answers": "responses_mcp.answers",
+    "open_answers": "responses_mcp.asking",
     "open_manuals": "responses_mcp.manuals.service",
     "open_research": "responses_mcp.research.service",
-    "open_search": "responses_mcp.websearch",
     "serve": "responses_mcp.serving",
 }
 
@@ -64,7 +62,7 @@ def test_to_import_the_package_imports_nothing_else_of_it() -> None:
 
 OPENERS: list[Callable[[], AbstractAsyncContextManager[Any]]] = [
     lambda: responses_mcp.open_answers(Settings()),
-    lambda: responses_mcp.open_search(Settings()),
+    lambda: responses_mcp.open_answers(Settings()),
     lambda: responses_mcp.open_manuals(ManualsSettings(root="/nowhere", in_memory=True)),
     lambda: responses_mcp.open_research(Settings()),
     lambda: connected_client(Settings()),
@@ -85,10 +83,9 @@ def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], Abstra
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: Answers(Settings()).answer("q"),
-        lambda: WebSearch(Settings()).search("q"),
-        lambda: Answers(Settings()).aclose(),
-        lambda: WebSearch(Settings()).aclose(),
+        lambda: Asker(Settings()).answer("q"),
+        lambda: Asker(Settings()).search("q"),
+        lambda: Asker(Settings()).aclose(),
     ],
 )
 def test_to_ask_under_asyncio_says_so_too(ask: Callable[[], Awaitable[Any]]) -> None:
@@ -121,7 +118,7 @@ async def test_under_trio_they_open_and_close_and_let_others_have_their_turn() -
                 assert opened is not None
 
 
-@pytest.mark.parametrize("closing", [Answers, WebSearch, lambda settings: Manuals(settings.manuals)])
+@pytest.mark.parametrize("closing", [Asker, lambda settings: Manuals(settings.manuals)])
 async def test_to_close_is_a_checkpoint_however_often(closing: Callable[[Settings], Any]) -> None:
     opened = closing(Settings())
     for _ in range(2):
@@ -129,7 +126,7 @@ async def test_to_close_is_a_checkpoint_however_often(closing: Callable[[Setting
             await opened.aclose()
 
 
-@pytest.mark.parametrize("opener", [open_answers, open_search, open_manuals, open_research, None])
+@pytest.mark.parametrize("opener", [open_answers, open_manuals, open_research, None])
 def test_what_load_settings_gives_in_place_of_its_settings_is_told_with_the_right_form(opener: Any) -> None:
     opener = opener or (lambda settings: responses_mcp.serve(*trio.testing.memory_stream_pair(), settings=settings))
 

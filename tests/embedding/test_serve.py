@@ -17,7 +17,7 @@ import pytest
 import trio
 import trio.testing
 
-from responses_mcp.answers import Answers, open_answers
+from responses_mcp.asking import Asker, open_answers
 from responses_mcp.errors import ConfigError, ConnectionFailed
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import SearchRequest
@@ -234,7 +234,7 @@ async def test_ctrl_c_while_a_toolset_closes_comes_out_when_the_rest_is_closed(s
             await trio.lowlevel.checkpoint()
             self.closed = True
 
-    first, other = Struck(lambda: Answers(Settings())), Closing(lambda: Answers(Settings()))
+    first, other = Struck(lambda: Asker(Settings())), Closing(lambda: Asker(Settings()))
     ours, theirs = trio.testing.memory_stream_pair()
     await ours.send_eof()
     with trio.fail_after(WAIT):
@@ -324,7 +324,7 @@ async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_al
         async def aclose(self) -> None:
             self.closed = True
 
-    broken = Broken(lambda: Answers(Settings()))
+    broken = Broken(lambda: Asker(Settings()))
     ours, theirs = trio.testing.memory_stream_pair()
     with trio.fail_after(WAIT):
         with pytest.raises(failure):
@@ -357,7 +357,7 @@ async def test_answers_that_a_host_asks_itself_serve_its_clients_too() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as api:
             settings = settings_for(api)
-            answers = Answers(settings)
+            answers = Asker(settings)
             async with connected_client(settings, toolsets=[AnswerToolset(lambda: answers)]) as client:
                 asked = await answers.answer("Why?")
                 called = (await client.call("answer", {"query": "Why?"}))["result"]["structuredContent"]

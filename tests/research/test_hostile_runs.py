@@ -1158,7 +1158,7 @@ async def test_a_follow_up_of_a_follow_up_that_the_api_has_lost_is_asked_with_al
     assert "say in the question what it needs" in str(view.error)
 
 
-# Answers that cannot be had
+# Asker that cannot be had
 
 
 async def test_an_answer_that_is_too_long_to_be_read_is_told_at_once_and_had_with_a_higher_limit(

@@ -265,7 +265,7 @@ def strike(phase):
 
 async def main():
     try:
-        await asking(upstream).answer("why?", on_phase=strike)
+        await asking(upstream).answer("why?", watcher=Watcher(strike))
     finally:
         print(upstream.kinds)
 

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.errors import LimitReached
 from responses_mcp.settings.model import LimitSettings
 from responses_mcp.testing import Error
@@ -68,7 +68,7 @@ async def test_an_answer_waits_for_a_run_that_holds_the_limit_no_longer_than_an_
         await trio.sleep(10)
         before = trio.current_time()
         with pytest.raises(LimitReached, match="held by calls that run"):
-            await Answers(settings, api=upstream.api(), meter=meter).answer("two?")
+            await Asker(settings, api=upstream.api(), meter=meter).answer("two?")
         assert trio.current_time() - before == settings.request.timeout_ms / 1000
     assert len(upstream.of("ask")) == 1
 

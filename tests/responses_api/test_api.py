@@ -12,6 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from responses_mcp.asking import Watcher
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, RequestRefused, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
@@ -158,7 +159,7 @@ async def test_a_call_is_streamed_and_whoever_watches_is_told_its_phases() -> No
     phases: list[str] = []
     with trio.fail_after(WAIT):
         async with open_fake_api(*[as_stream(body)] * 3) as fake, real_api(fake.base_url) as api:
-            assert await api.create(BODY, dict, on_phase=phases.append) == body
+            assert await api.create(BODY, dict, watcher=Watcher(phases.append)) == body
             assert phases == ["thinking", "searching", "searched: python 3.14 release date", "writing"]
             for _ in range(2):
                 assert await api.create(BODY, dict) == body

@@ -1,4 +1,4 @@
-"""Answers in background mode, for profiles that ask for it: one request that is paid for, and nothing left behind.
+"""Asker in background mode, for profiles that ask for it: one request that is paid for, and nothing left behind.
 
 - The request goes out in the background, stored and streamed; without the setting it is as it was.
 - A stream that breaks is taken up behind its last event, and then the response is looked up, though that is refused for
@@ -18,7 +18,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker, Watcher
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.settings.model import Profile, RequestSettings, Settings
@@ -30,14 +30,14 @@ LONG = 2000.0  # seconds of virtual time
 WITHOUT = Error(400, "Unsupported parameter: 'background'.", param="background")
 
 
-def asking(upstream: Upstream, *, timeout_ms: int = 1_000_000, **profile: Any) -> Answers:
+def asking(upstream: Upstream, *, timeout_ms: int = 1_000_000, **profile: Any) -> Asker:
     request = RequestSettings(timeout_ms=timeout_ms)
     settings = Settings(
         openai=OPENAI,
         request=request,
         model_profiles=MappingProxyType({"answer": Profile(**{"background": True, **profile})}),
     )
-    return Answers(settings, api=ResponsesApi(OPENAI, request, rng=lambda: 0.0, connect=upstream.connect))
+    return Asker(settings, api=ResponsesApi(OPENAI, request, rng=lambda: 0.0, connect=upstream.connect))
 
 
 def stopped(upstream: Upstream) -> list[bool]:
@@ -84,7 +84,7 @@ async def test_whoever_reads_the_text_along_is_told_it_from_its_beginning_again(
     upstream = slow(cut_after=16)
     told: list[str] = []
     with trio.fail_after(LONG):
-        answer = await asking(upstream).answer(f"why?{' and why?' * 20}", on_text=told.append)
+        answer = await asking(upstream).answer(f"why?{' and why?' * 20}", watcher=Watcher(on_text=told.append))
     assert "starting_after" not in upstream.asked[1].path
     begun = len(told) - told[::-1].index("")
     assert answer.text.startswith("".join(told[begun:]).strip())
@@ -277,7 +277,7 @@ async def test_what_a_listener_raises_ends_the_question_and_cancels_it_at_the_ap
             raise trio.BrokenResourceError
 
     with trio.fail_after(LONG), pytest.raises(trio.BrokenResourceError):
-        await asking(upstream).answer("why?", on_phase=listen)
+        await asking(upstream).answer("why?", watcher=Watcher(listen))
     assert upstream.kinds == ["ask", "cancel"]
 
 
@@ -385,7 +385,7 @@ async def test_a_text_that_was_told_from_its_beginning_is_the_answer_where_the_l
     upstream = Upstream(script=[Sse(events[:5], ending="cut"), Sse(events), *[Error(404)] * 9])
     told: list[str] = []
     with trio.fail_after(LONG):
-        answer = await asking(upstream).answer("why?", on_text=told.append)
+        answer = await asking(upstream).answer("why?", watcher=Watcher(on_text=told.append))
     assert answer.text
     assert upstream.kinds == ["ask", "stream"]
 

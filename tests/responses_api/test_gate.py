@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from responses_mcp.asking import Watcher
 from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.retry import duration
@@ -43,7 +44,7 @@ def after(seconds: float, reply: Reply) -> Play:
 
 
 async def ask(api: ResponsesApi, on_phase: Any = None, **more: Any) -> dict[str, Any]:
-    return await api.create({**BODY, **more}, lambda response: response, on_phase=on_phase)
+    return await api.create({**BODY, **more}, lambda response: response, watcher=Watcher(on_phase))
 
 
 async def ask_in_turn(api: ResponsesApi, nursery: trio.Nursery, count: int) -> None:

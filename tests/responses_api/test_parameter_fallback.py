@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import open_answers
 from responses_mcp.errors import RequestRefused, ServiceFailed, UpstreamError
 from responses_mcp.settings.model import OpenAISettings, SearchSettings, Settings
 from responses_mcp.testing import Error, FakeApi, bodies, open_fake_api

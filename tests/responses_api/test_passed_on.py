@@ -9,7 +9,7 @@ import trio
 from openai.types import responses as official
 from pydantic import TypeAdapter
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import open_answers
 from responses_mcp.errors import RequestRefused
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body
 from responses_mcp.responses_api.request.question import Question
@@ -19,7 +19,6 @@ from responses_mcp.responses_api.response.search_results import read_results
 from responses_mcp.settings import FileSearch, OpenAISettings, Profile, Settings, UserLocation
 from responses_mcp.settings.schema import SHARED_FIELDS
 from responses_mcp.testing import Error, FakeApi, as_stream, bodies, open_fake_api
-from responses_mcp.websearch import open_search
 from tests.processes import WAIT
 from tests.responses_api.stub import KEY
 
@@ -214,7 +213,7 @@ async def test_a_list_of_pages_has_none_of_a_blocked_domain() -> None:
     response = answering(listed, bodies.PEP, "https://bad.test/x", sources=("https://a.bad.test/", bodies.NEWS))
     async with open_fake_api(as_stream(response)) as fake:
         with trio.fail_after(WAIT):
-            async with open_search(settings(fake)) as search:
+            async with open_answers(settings(fake)) as search:
                 found = await search.search("q")
     assert [page.url for page in found.results] == [bodies.PEP, bodies.NEWS]
     assert (found.total_count, found.dropped) == (2, 0)

@@ -99,7 +99,7 @@ def test_descriptors_closed_at_the_start_end_the_process_with_a_word_or_are_done
 STRAY = """
 import os, subprocess
 from responses_mcp.toolsets.answer import AnswerToolset
-real = AnswerToolset._call
+real = AnswerToolset._answer
 
 async def noisy(self, *args):
     print("stray print")
@@ -108,7 +108,7 @@ async def noisy(self, *args):
     subprocess.run(["cat"], timeout=30)
     return await real(self, *args)
 
-AnswerToolset._call = noisy
+AnswerToolset._answer = noisy
 """
 
 

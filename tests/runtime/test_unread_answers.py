@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.protocol.jsonrpc import RequestId
 from responses_mcp.runtime.server import Server
 from responses_mcp.serving import serve
@@ -144,7 +144,7 @@ async def test_pings_are_read_again_before_all_calls_have_had_their_answers() ->
 
 async def test_a_retry_waits_for_room(autojump_clock: trio.testing.MockClock) -> None:
     api, stub = stub_api(refused(429), ok())
-    answers = Answers(Settings(openai=OpenAISettings(api_key=KEY)), api=api)
+    answers = Asker(Settings(openai=OpenAISettings(api_key=KEY)), api=api)
     async with unread(AnswerToolset(lambda: answers), max_unsent_bytes=10_000) as client:
         repeated = await client.start_call("answer", {"query": "?"})
         await client.settled()

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import trio
 from trio._core import _run as trio_run
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.protocol import session
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.pool import Connections
@@ -125,7 +125,7 @@ class _World:
         api = ResponsesApi(
             settings.openai, settings.request, rng=random.Random(schedule.seed).random, connect=self._connect
         )
-        answers = Answers(settings, api=api, today=lambda: "2026-11-22")
+        answers = Asker(settings, api=api, today=lambda: "2026-11-22")
         self._settings = settings.server
         self._tools = WatchedTools(self.transcript, AnswerToolset(lambda: answers))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.errors import ConfigError, ConnectionFailed, DeadlineExceeded, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, Profile, SearchDefaults, SearchSettings, Settings
@@ -30,7 +30,7 @@ class Harness:
     def __init__(self, *script: Play, settings: Settings | None = None, debug: bool = False) -> None:
         settings = settings or Settings(openai=OpenAISettings(api_key=KEY))
         api, self.stub = stub_api(*script, openai=settings.openai, max_retries=0)
-        answers = Answers(settings, api=api, today=lambda: TODAY)
+        answers = Asker(settings, api=api, today=lambda: TODAY)
         self.toolset = AnswerToolset(lambda: answers, debug=debug)
         self.tools: dict[str, Tool] = {tool.name: tool for tool in self.toolset.tools}
 
@@ -98,7 +98,7 @@ async def test_a_long_answer_is_cut_in_text_and_structure_alike_and_keeps_its_so
 
 
 async def test_how_long_an_answer_may_be_is_a_setting_and_more_than_usual_is_told_in_the_list() -> None:
-    toolset = AnswerToolset(lambda: Answers(Settings()), most_characters=200_000)
+    toolset = AnswerToolset(lambda: Asker(Settings()), most_characters=200_000)
     assert {tool.definition["_meta"]["anthropic/maxResultSizeChars"] for tool in toolset.tools} == {200_000}
     assert all("_meta" not in tool.definition for tool in Harness().tools.values())
 
@@ -157,7 +157,7 @@ async def test_an_answer_fits_its_schema(name: str) -> None:
 
 @pytest.mark.rule("spec 3.2")
 async def test_japanese_stays_readable_in_the_text() -> None:
-    assert '"answer": "日本語🐍"' in (await Harness(ok(bodies.answer("日本語🐍"))).call({"query": "q"})).text
+    assert '"answer":"日本語🐍"' in (await Harness(ok(bodies.answer("日本語🐍"))).call({"query": "q"})).text
 
 
 @pytest.mark.rule("spec 10")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.settings.model import PolicySettings, Settings
 from responses_mcp.testing import bodies, items, stream_events
 from responses_mcp.toolsets.answer import AnswerToolset
@@ -20,7 +20,7 @@ OURS = f"Sources:\n- {A} (2026-11-20)"
 
 async def called(reply: Reply, most_characters: int = 60_000) -> dict[str, Any]:
     api, _ = stub_api(reply)
-    answers = Answers(Settings(policy=PolicySettings(max_citations=10)), api=api, today=lambda: TODAY)
+    answers = Asker(Settings(policy=PolicySettings(max_citations=10)), api=api, today=lambda: TODAY)
     [tool, *_] = AnswerToolset(lambda: answers, most_characters=most_characters).tools
     found = await tool.handler(CallContext(1), {"query": "q"})
     assert found.structured == json.loads(found.text)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 import trio
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import UnusableReply
 from responses_mcp.redaction import MASK
 from responses_mcp.responses_api.response.parser import LONGEST_ANSWER
@@ -20,7 +20,6 @@ from responses_mcp.settings.model import OpenAISettings, ServerSettings, Setting
 from responses_mcp.testing import Json, Sse, as_stream, bodies, open_fake_api, stream_events
 from responses_mcp.testing.client import connected_client
 from responses_mcp.testing.items import open_page
-from responses_mcp.websearch import open_search
 from tests.processes import WAIT
 
 pytestmark = pytest.mark.rule("P4", "P11", "spec 8")
@@ -171,7 +170,7 @@ async def test_an_echoed_secret_is_masked_in_a_stream_and_in_its_phases(place: s
         async with open_fake_api() as api, open_answers(settings(api.base_url)) as answers:
             for written in WRITTEN.values():
                 api.script(as_stream(echo(written)))
-                answer = await answers.answer("q", on_phase=phases.append)
+                answer = await answers.answer("q", watcher=Watcher(phases.append))
                 assert seen(f"{answer} {phases}") == set()
     if place == "query":
         assert phases.count(f"searched: what is {MASK}") == len(WRITTEN)
@@ -238,7 +237,7 @@ async def test_hosts_and_their_logs_get_no_secret_either(caplog: pytest.LogCaptu
         async with (
             open_fake_api(*replies) as api,
             open_answers(settings(api.base_url)) as answers,
-            open_search(settings(api.base_url)) as searches,
+            open_answers(settings(api.base_url)) as searches,
         ):
             results = f"{await answers.answer('q')} {await searches.search('q')}"
     assert seen(results + caplog.text) == set()

@@ -20,7 +20,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.service import answer_by_run, open_research
 from responses_mcp.settings.model import (
@@ -49,9 +49,8 @@ async def client_of(
     """Serve the answer tools, which hand off after some seconds, and the research tools, over one upstream."""
     settings = replace(settings_for(folder), model_profiles=MappingProxyType({"answer": Profile(**profile)}))
     research = ResearchToolset(lambda: researching(upstream, folder, settings=settings))
-    answers = AnswerToolset(
-        lambda: Answers(settings, api=upstream.api()), hand_off=partial(research.answer, seconds=seconds)
-    )
+    hand_off = partial(research.answer, seconds=seconds)
+    answers = AnswerToolset(lambda: Asker(settings, api=upstream.api(), hand_off=hand_off))
     async with connected_client(Settings(), toolsets=[answers, research]) as client:
         yield client
 
@@ -236,9 +235,9 @@ async def test_a_call_whose_run_another_server_goes_on_with_is_not_asked_again_w
         found: list[str] = []
 
         async def ask() -> None:
-            answers = Answers(settings_for(tmp_path), api=upstream.api())
-            hand_off = partial(answer_by_run, research, seconds=60.0)
-            found.append((await answers.answer("why?", hand_off=lambda asked: hand_off(*asked))).text)
+            by_run = partial(answer_by_run, research, seconds=60.0)
+            asker = Asker(settings_for(tmp_path), api=upstream.api(), hand_off=lambda asked, _: by_run(*asked))
+            found.append((await asker.answer("why?")).text)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
@@ -258,9 +257,9 @@ async def test_without_a_folder_for_runs_the_call_is_answered_all_the_same(autoj
     upstream = slow()
     settings = settings_for(Path())
     async with open_research(replace(settings, research=ResearchSettings()), api=upstream.api()) as research:
-        answers = Answers(settings, api=upstream.api())
-        hand_off = partial(answer_by_run, research, seconds=60.0)
-        answer = await answers.answer("why?", hand_off=lambda asked: hand_off(*asked))
+        by_run = partial(answer_by_run, research, seconds=60.0)
+        asker = Asker(settings, api=upstream.api(), hand_off=lambda asked, _: by_run(*asked))
+        answer = await asker.answer("why?")
     assert answer.text.startswith("The answer to: why?")
     assert "background" not in upstream.asked[0].json
 

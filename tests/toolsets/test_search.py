@@ -9,6 +9,7 @@ import pytest
 import trio
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from responses_mcp.asking import Asker
 from responses_mcp.errors import ConfigError, ConnectionFailed, UpstreamError
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.serving import configured_toolsets
@@ -24,7 +25,6 @@ from responses_mcp.testing import Error, FakeApi, Json, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure
 from responses_mcp.toolsets.search import SearchToolset
-from responses_mcp.websearch import WebSearch
 from tests.debug_lines import configured
 from tests.responses_api.response.search_bodies import NEWS, PEP, found
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
@@ -75,7 +75,7 @@ class Harness:
     def __init__(self, *script: Play, settings: Settings | None = None) -> None:
         settings = settings or Settings(openai=OpenAISettings(api_key=KEY), search=SearchSettings(max_attempts=1))
         api, self.stub = stub_api(*(script or [ok(PAGES)]), openai=settings.openai)
-        self.toolset = SearchToolset(lambda: WebSearch(settings, api=api, today=lambda: TODAY))
+        self.toolset = SearchToolset(lambda: Asker(settings, api=api, today=lambda: TODAY))
         [self.tool] = self.toolset.tools
 
     async def fail(self, **arguments: Any) -> RpcError:
@@ -136,7 +136,7 @@ async def test_the_result_is_the_same_object_as_text_and_as_structure_and_fits_i
 
 async def test_finding_nothing_is_a_result() -> None:
     success = await Harness(ok(found("[]"))).tool.handler(CallContext(1), {"query": "q"})
-    assert success.text == '{"results": [], "totalCount": 0}'
+    assert success.text == '{"results":[],"totalCount":0}'
 
 
 @pytest.mark.parametrize("watched", [True, False])
@@ -337,7 +337,7 @@ async def test_a_bug_of_a_search_is_the_error_of_the_contract_and_says_no_more(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("sk-canary")
 
-    monkeypatch.setattr("responses_mcp.websearch.search_body", broken)
+    monkeypatch.setattr("responses_mcp.asking.search_body", broken)
     async with served(revision=revision) as (client, _):
         told = (await client.ask("tools/call", params(revision)))["error"]
     assert told == {

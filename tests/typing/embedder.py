@@ -9,7 +9,7 @@ from typing import Any, assert_type
 
 import trio
 
-from responses_mcp.answers import Answers, open_answers
+from responses_mcp.asking import Asker, open_answers
 from responses_mcp.errors import UpstreamError
 from responses_mcp.runtime.server import Server
 from responses_mcp.serving import configured_toolsets, serve
@@ -19,7 +19,7 @@ from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailur
 
 async def ask_without_mcp(environ: Mapping[str, str]) -> str:
     async with open_answers(load_settings(environ).settings) as answers:
-        assert_type(answers, Answers)
+        assert_type(answers, Asker)
         try:
             result = await answers.answer("Which Python release is current?", recency_days=30)
         except UpstreamError as error:

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.errors import ConnectionFailed, LimitReached, ServiceFailed, UpstreamError
 from responses_mcp.settings import (
     LimitSettings,
@@ -28,7 +28,6 @@ from responses_mcp.under_trio import opened
 from responses_mcp.usage.caps import Amount
 from responses_mcp.usage.ledger import DAY, read_ledger
 from responses_mcp.usage.meter import Caller, Meter
-from responses_mcp.websearch import WebSearch
 from tests.processes import WAIT
 from tests.responses_api.stub import KEY, Play, Reply, StubConnections, ok, refused, stub_api
 from tests.usage.test_ledger import written
@@ -37,10 +36,10 @@ CALLER = Caller("answer")
 COST = (8512 * 1.75 + 733 * 14) / 1e6  # of a reply of the fake without a search
 
 
-def asking(settings: Settings, *script: Play) -> tuple[Answers, Meter, StubConnections]:
+def asking(settings: Settings, *script: Play) -> tuple[Asker, Meter, StubConnections]:
     api, stub = stub_api(*script, max_retries=1)
     meter = Meter(settings)
-    return Answers(settings, api=api, meter=meter), meter, stub
+    return Asker(settings, api=api, meter=meter), meter, stub
 
 
 @asynccontextmanager
@@ -238,23 +237,21 @@ async def test_the_ledger_has_the_tool_and_the_client_of_each_call(tmp_path: Pat
     assert b"Why?" not in (tmp_path / "ledger.sqlite3").read_bytes()
 
 
-@pytest.mark.parametrize("kind", [Answers, WebSearch])
-async def test_the_ledger_has_a_call_whose_host_is_cancelled_and_leaves_at_once(
-    kind: type[Answers | WebSearch], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("method", ["answer", "search"])
+async def test_the_ledger_has_a_call_whose_host_is_cancelled_and_leaves_at_once(method: str, tmp_path: Path) -> None:
     sent = trio.Event()
 
     async def hanging() -> Reply:
         sent.set()
         await trio.sleep_forever()
 
-    asked = kind(with_ledger(tmp_path), api=stub_api(hanging)[0])
+    asker = Asker(with_ledger(tmp_path), api=stub_api(hanging)[0])
     with trio.fail_after(WAIT):
         async with trio.open_nursery() as nursery:
 
             async def host() -> None:
-                async with opened(asked):
-                    await (asked.answer("Why?") if isinstance(asked, Answers) else asked.search("Why?"))
+                async with opened(asker):
+                    await getattr(asker, method)("Why?")
 
             nursery.start_soon(host)
             await sent.wait()

@@ -1,4 +1,4 @@
-"""Answers of earlier finds, given again while the manual is the same (M4.37 to M4.45)."""
+"""Asker of earlier finds, given again while the manual is the same (M4.37 to M4.45)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from responses_mcp.responses_api.failures import (
     refusal_in,
     response_error,
 )
-from responses_mcp.responses_api.response.streaming import Event, EventStream, Place, ResponseStream, decode
+from responses_mcp.responses_api.response.streaming import Event, EventStream, ResponseStream, decode
+from responses_mcp.responses_api.watcher import NOBODY, Watcher
 
 BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
 LARGE_BYTES: Final = 32 * 1024  # of a reply, above which other tasks run before it is decoded
@@ -57,8 +58,7 @@ class ReplyReader:
     """Reads one reply: `begin`, then `feed` until it has enough or the body ends, then `finish`.
 
     What it holds counts against `budget` until its `with` block ends. What errors quote has passed `redact`.
-    `on_phase`, if given, is told the phases of a stream, `on_text` its text as it is written (`ResponseStream`), and
-    `on_place` where it is; `on_head` the status and the headers.
+    `watcher` is told of a stream what `ResponseStream` tells; `on_head` the status and the headers.
     """
 
     def __init__(
@@ -68,9 +68,7 @@ class ReplyReader:
         budget: ReplyBudget,
         redact: Redact,
         key_from: str = "OPENAI_API_KEY",
-        on_phase: Callable[[str], None] | None = None,
-        on_text: Callable[[str], None] | None = None,
-        on_place: Callable[[Place], None] | None = None,
+        watcher: Watcher = NOBODY,
         on_head: Callable[[int, Mapping[str, str]], None] | None = None,
     ) -> None:
         self._most_bytes = most_bytes
@@ -86,7 +84,7 @@ class ReplyReader:
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
         self._body_bytes = 0
         self._events: EventStream | None = None
-        self._stream = ResponseStream(on_phase, redact, most_bytes=most_bytes, on_text=on_text, on_place=on_place)
+        self._stream = ResponseStream(watcher, redact, most_bytes=most_bytes)
         self._named = False  # an event stream
         self._sure = False  # of what kind it is
         self._read_bytes = 0
@@ -104,7 +102,7 @@ class ReplyReader:
         self._body.clear()
         self._body_bytes = 0
         self._events = None
-        self._stream = ResponseStream(None, str, most_bytes=0)
+        self._stream = ResponseStream(NOBODY, str, most_bytes=0)
 
     @property
     def held_bytes(self) -> int:

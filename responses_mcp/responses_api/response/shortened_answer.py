@@ -1,4 +1,4 @@
-"""Answers that are longer than a client has room for: cut at a sentence, marked as cut, their sources kept."""
+"""Asker that are longer than a client has room for: cut at a sentence, marked as cut, their sources kept."""
 
 from __future__ import annotations
 

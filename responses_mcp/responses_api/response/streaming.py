@@ -23,6 +23,7 @@ from responses_mcp.errors import ConnectionFailed, Progress, UnusableReply
 from responses_mcp.json_types import JsonObject, as_object, text_at
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.failures import mark, read_failure, says
+from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.sanitization import sanitized
 
 MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which holds up everything else
@@ -58,17 +59,6 @@ class Event(NamedTuple):
 
     name: bytes
     data: bytes
-
-
-class Place(NamedTuple):
-    """Where a stream is: the number of its last event, and the id of its response, where the event tells it.
-
-    `kept` is false where it says that the API works on it in the foreground, or does not store it.
-    """
-
-    number: int | None
-    response_id: str | None = None
-    kept: bool = True
 
 
 class EventStream:
@@ -163,24 +153,15 @@ _JSON: Final = json.JSONDecoder(parse_int=_integer, parse_constant=_nothing)
 class ResponseStream:
     """Collects the events of one streamed response, of which it keeps at most `most_bytes`.
 
-    `on_phase`, if given, is told the phases, in words for a person; `redact` is for what they quote only in part.
-    `on_text`, if given, is told the text of the answer as it is written, secrets and all, after "" for its beginning.
-    `on_place`, if given, is told with each event where the stream is.
+    `watcher` is told the phases, the text with secrets and all, and with each event where the stream is. `redact` is
+    for what the phases quote only in part.
     """
 
-    def __init__(
-        self,
-        on_phase: Callable[[str], None] | None,
-        redact: Redact,
-        *,
-        most_bytes: int,
-        on_text: Callable[[str], None] | None = None,
-        on_place: Callable[[Place], None] | None = None,
-    ) -> None:
-        self._on_phase = on_phase
-        self._on_text = on_text
+    def __init__(self, watcher: Watcher, redact: Redact, *, most_bytes: int) -> None:
+        self._on_phase = watcher.on_phase
+        self._on_text = watcher.on_text
         self._asides = set[int]()  # messages that are not the final answer, by their place in the output
-        self._on_place = on_place
+        self._on_place = watcher.on_place
         self._redact = redact
         self._most_bytes = most_bytes
         self._kept: list[tuple[str, bytes]] = []

@@ -2,7 +2,7 @@ import os
 
 import trio
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import open_answers
 from responses_mcp.settings import load_settings
 
 

@@ -3,14 +3,14 @@ from collections.abc import Sequence
 
 import trio
 
-from responses_mcp.answers import Answer, Answers, open_answers
+from responses_mcp.asking import Answer, Asker, open_answers
 from responses_mcp.errors import UpstreamError
 from responses_mcp.settings import load_settings
 
 PROFILES = ("answer_quick", "answer", "answer_detailed")
 
 
-async def first_answer(answers: Answers, query: str, profiles: Sequence[str], patience: float) -> Answer | None:
+async def first_answer(answers: Asker, query: str, profiles: Sequence[str], patience: float) -> Answer | None:
     """Ask once for each profile and return what comes first, None when nothing comes within `patience` seconds."""
     won: list[Answer] = []
 

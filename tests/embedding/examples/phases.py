@@ -3,7 +3,7 @@ import os
 
 import trio
 
-from responses_mcp.answers import open_answers
+from responses_mcp.asking import Watcher, open_answers
 from responses_mcp.errors import ResponsesMcpError
 from responses_mcp.settings import load_settings
 
@@ -19,7 +19,7 @@ async def main() -> None:
         nursery.start_soon(show, phases)
         with tell:  # closing it ends the loop in show
             try:
-                said = (await answers.answer("What is new in Trio?", on_phase=tell.send_nowait)).text
+                said = (await answers.answer("What is new in Trio?", watcher=Watcher(tell.send_nowait))).text
             except ResponsesMcpError as error:  # which the nursery would wrap in a group
                 said = str(error)
     print(said)  # here all phases have been shown

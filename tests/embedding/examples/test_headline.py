@@ -1,14 +1,14 @@
 import pytest
 import trio
 
-from responses_mcp.answers import Answers, open_answers
+from responses_mcp.asking import Asker, open_answers
 from responses_mcp.errors import UpstreamError
 from responses_mcp.settings import OpenAISettings, RequestSettings, Settings
 from responses_mcp.testing import Error, FakeApi, Hang, Json, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 
 
-async def headline(answers: Answers, topic: str) -> str:
+async def headline(answers: Asker, topic: str) -> str:
     """Stand for the host's own code."""
     with trio.move_on_after(60):
         try:

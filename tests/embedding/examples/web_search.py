@@ -2,13 +2,13 @@ import os
 
 import trio
 
+from responses_mcp.asking import open_answers
 from responses_mcp.settings import load_settings
-from responses_mcp.websearch import open_search
 
 
 async def main() -> None:
-    async with open_search(load_settings(os.environ).settings) as search:
-        found = await search.search("structured concurrency", limit=5, language="en", timeframe="past_year")
+    async with open_answers(load_settings(os.environ).settings) as asker:
+        found = await asker.search("structured concurrency", limit=5, language="en", timeframe="past_year")
     for page in found.results:
         print(page.title, page.url, page.published_date)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
+from responses_mcp.responses_api.watcher import Watcher
 
 MOST = 8 * 1024 * 1024
 
@@ -15,7 +16,7 @@ def reader(
     redact: Callable[[str], str] = str,
     on_phase: Callable[[str], None] | None = None,
 ) -> ReplyReader:
-    return ReplyReader(most_bytes=most_bytes, budget=budget or ReplyBudget(), redact=redact, on_phase=on_phase)
+    return ReplyReader(most_bytes=most_bytes, budget=budget or ReplyBudget(), redact=redact, watcher=Watcher(on_phase))
 
 
 def fed(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from responses_mcp.answers import Answer, Answers
+from responses_mcp.asking import Answer, Asker
 from responses_mcp.settings.model import PolicySettings, Settings
 from responses_mcp.testing import bodies
 from responses_mcp.testing.items import url_citation
@@ -28,7 +28,7 @@ async def asked(case: dict[str, Any], text: str) -> Answer:
     search["action"]["sources"] = [{"type": "api", "name": name} for name in case.get("named", ())]
     body = bodies.answer(text, annotations=map(annotation, case.get("cited", ())), searches=[search])
     api, _ = stub_api(ok(body))
-    answers = Answers(Settings(policy=PolicySettings(max_citations=10)), api=api, today=lambda: TODAY)
+    answers = Asker(Settings(policy=PolicySettings(max_citations=10)), api=api, today=lambda: TODAY)
     return await answers.answer("Why?")
 
 

@@ -1,4 +1,4 @@
-"""Answers that are too long: where they are cut, what is said of it, and that the sources stay."""
+"""Asker that are too long: where they are cut, what is said of it, and that the sources stay."""
 
 import re
 import unicodedata

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from responses_mcp.answers import Answers
+from responses_mcp.asking import Asker
 from responses_mcp.settings.model import Settings
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
@@ -62,7 +62,7 @@ def install(folder: Path) -> dict[str, Peer]:
 def _settings() -> dict[str, object]:
     """Return what both servers read as they start: what clients are shown, and what goes into each request."""
     settings = Settings()
-    tools = [tool.definition for tool in AnswerToolset(lambda: Answers(settings)).tools]
+    tools = [tool.definition for tool in AnswerToolset(lambda: Asker(settings)).tools]
     profiles = settings.model_profiles
     return {
         "tools": tools,
