@@ -340,8 +340,10 @@ class _Body:
 
 @lru_cache(maxsize=8)
 def _parsed(url: str) -> tuple[httpcore.URL, bytes]:
-    """Return a URL and what names its host in a request. Raises UnicodeError or InvalidURL if it cannot be used."""
+    """Return a URL and what names its host in a request. Raises what `exchange` takes for an unusable one."""
     parsed = httpx.URL(url)
+    if parsed.scheme not in ("http", "https"):
+        raise httpcore.UnsupportedProtocol(f"{parsed.scheme} is no kind of HTTP")
     if not parsed.host:  # which is decoded here, and may turn out to be no name
         raise httpx.InvalidURL("no host")
     as_bytes = httpcore.URL(scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path)
