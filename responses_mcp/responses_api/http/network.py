@@ -112,8 +112,8 @@ class NetworkStream(httpcore.AsyncNetworkStream):
         self._network = network
         self._stream = stream
         self._unsent: list[bytes] = []
-        self._received = b""  # and not handed on
-        self._last = b""  # bytes handed on: an empty line may have begun with them
+        self._received: bytes = b""  # and not handed on
+        self._last: bytes = b""  # bytes handed on: an empty line may have begun with them
         self._heads = 0  # of replies since the last request
         self._in_head = False
         self._chunks: _Chunks | None = None
