@@ -98,8 +98,8 @@ def test_exactly_one_module_knows_httpx() -> None:
     assert importers_of("h11") == {"testing.fake_api"}
 
 
-def test_one_module_knows_yaml_for_settings_and_one_for_a_file_of_somebody_else() -> None:
-    assert importers_of("yaml") == {"settings.yaml_nodes", "commands.clients.yaml_merge"}
+def test_exactly_one_module_knows_yaml() -> None:
+    assert importers_of("yaml") == {"settings.yaml_nodes"}
 
 
 @pytest.mark.rule("P6", "spec 13")

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trio
 
+from responses_mcp.commands.clients.codex_table import CodexTable
 from responses_mcp.commands.clients.files import Unmergeable
 from responses_mcp.commands.clients.json_merge import JsonDocument
-from responses_mcp.commands.clients.toml_merge import TomlDocument
 from responses_mcp.commands.terminal import StatusLine, for_reading
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
@@ -138,7 +138,7 @@ def merge(text: str, dialect: Any) -> None:
 
 
 def merge_toml(text: str) -> None:
-    document = TomlDocument(text, container="mcp_servers", name="a")
+    document = CodexTable(text, container="mcp_servers", name="a")
     document.changed({"command": "c", "args": []})
 
 

@@ -15,7 +15,19 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final, cast
+from urllib.parse import quote, urlencode
 
+from responses_mcp.commands.clients.entries import (
+    ASKED,
+    Entry,
+    Unreadable,
+    document_of,
+    find_entries,
+    from_the_root,
+    plugin_in,
+    read_by_server,
+    secret_variables,
+)
 from responses_mcp.commands.clients.files import (
     Change,
     ClientFile,
@@ -25,20 +37,9 @@ from responses_mcp.commands.clients.files import (
     as_variable,
     variables_in,
 )
-from responses_mcp.commands.clients.installed import (
-    ASKED,
-    Installed,
-    Unreadable,
-    document_of,
-    find_installed,
-    from_the_root,
-    plugin_in,
-    read_by_server,
-    secret_variables,
-    without_values,
-)
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, Server, this_machine
-from responses_mcp.commands.doctor.configuration import TO_KEEP, check_manuals, is_thrown_away
+from responses_mcp.commands.doctor.configuration import SOURCE, TO_KEEP, check_manuals, is_thrown_away
+from responses_mcp.commands.doctor.entries import judge, verdict
 from responses_mcp.commands.example_profiles import offer_profiles
 from responses_mcp.commands.parser import SERVER, Parser, not_blank
 from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
@@ -147,7 +148,11 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     if there is not None and client.members.names is not None:  # it fills in nothing, and these would win
         replaced += _unfilled_in(there.given, server.secrets)
     old_secret = there is not None and there.holds_secret
-    if options.write:
+    if client.dialect is None:
+        put = _show_for_goose(client, server, entry, path, server.command[len(machine.command) :])
+        if options.write:
+            raise Stop(f"{path} was left alone: it is YAML, which this program does not change.")
+    elif options.write:
         put = _write(client, options.name, entry, path, redact, replaced=replaced, old_secret=old_secret)
     else:
         put = _show(client, options.name, entry, path, redact, replaced=replaced)
@@ -156,9 +161,6 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
         if finding.fix is not None:
             remark(f"{finding.found}; {finding.fix}.")
-    root = settings.manuals.root
-    if root and "manuals" not in settings.toolsets:
-        remark(f"The manuals in {root} are not offered: the list of toolsets lacks manuals; add it to --toolsets.")
     if options.client == "claude-code" and (plugin := plugin_in(machine)):
         remark(
             f"{client.title} has the plugin {plugin[0]} too, so tools appear twice. "
@@ -168,7 +170,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
         remark(f"{path} also has {options.name} under {_USUAL}, where {client.title} does not look; take that out.")
     for other in _others(options, machine, path):
         first = ", which comes before this one" if other.scope == "local" and other.name == options.name else ""
-        first += ", which starts the older program" if other.is_predecessor else ""
+        first += ", which starts the older program" if other.is_older else ""
         remark(f"{client.title} also has {other.place}{first}. To take it out: {other.removal}")
     _say_next_steps(options, machine, settings, path, put)
 
@@ -191,10 +193,10 @@ def _remove(options: argparse.Namespace, machine: Machine) -> None:
         remark(f"{client.title} still has {other.place}. To take it out: {other.removal}")
 
 
-def _others(options: argparse.Namespace, machine: Machine, path: Path) -> Iterator[Installed]:
+def _others(options: argparse.Namespace, machine: Machine, path: Path) -> Iterator[Entry]:
     """Yield the entries of this server that a client has besides the one that the command is about."""
-    for found in find_installed(machine):
-        if isinstance(found, Installed) and found.client == options.client:
+    for found in find_entries(machine):
+        if isinstance(found, Entry) and found.client == options.client:
             here = os.path.realpath(found.file) == os.path.realpath(path)
             if not here or found.name != options.name or found.scope == "local":
                 yield found
@@ -206,41 +208,29 @@ def _list(options: argparse.Namespace, machine: Machine) -> None:
     if "claude-code" in wanted and (plugin := plugin_in(machine)):
         having.add("claude-code")
         say(f"{'claude-code':<15} plugin {plugin[0]} is turned on in {plugin[1]}")
-    for found in find_installed(machine):
+    for found in find_entries(machine):
         if found.client not in wanted:
             continue
         having.add(found.client)
         if isinstance(found, Unreadable):
-            say(f"{found.client:<15} {found.file} was not read: {found.why}")
+            say(f"{found.client:<15} {found.file} was not read: {found.why}", hanging=16)
             continue
-        say(f"{found.client:<15} {found.place}")
-        gone = "write the entry again, or remove it"
-        if found.scope == "local":
-            gone = f"to take it out: {found.removal}"
-        if found.unstartable is not None:
-            say(f"{'':<15} starts nothing, because {found.unstartable}; {gone}")
-            continue
-        there = "is there" if found.program() else f"is gone; {gone}"
-        if found.is_predecessor:
-            there += "; it is the older program, which runs on Node"
-        if CLIENTS[found.client].turns_off(found.entry):
-            there += "; it is turned off in the entry"
-        if found.refusal is not None:
-            there += "; {}; {}".format(*found.refusal)
-        if found.hidden:
-            there += "; that of its name for this project alone comes first"
-        say(f"{'':<15} starts {without_values(found.command[0])}, which {there}")
-    if without := [client for client in wanted if client not in having]:
-        say(f"{'no entry':<15} {', '.join(without)}", hanging=16)
+        _, _, told, fix = verdict(found)
+        say(f"{found.client:<15} {told}{f'; {fix}' if fix else ''}", hanging=16)
+    unread = [client for client in wanted if CLIENTS[client].dialect is None]
+    without = [client for client in wanted if client not in (*having, *unread)]
+    for told, clients in (("no entry", without), ("not read", unread)):
+        if clients:
+            say(f"{told:<15} {', '.join(clients)}", hanging=16)
 
 
-def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Installed | None:
+def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Entry | None:
     """Return the entry of that name that is in the file, None without one of ours, or where it cannot be read."""
     with suppress(Unmergeable, OSError):
         client = CLIENTS[options.client]
         entry = as_table(document_of(ClientFile(path, mark=client.reads_mark).text, client, options.name).entry)
         if entry is not None:
-            return Installed(options.client, path, options.name, entry, machine, options.scope)
+            return Entry(options.client, path, options.name, entry, machine, options.scope)
     return None
 
 
@@ -250,7 +240,7 @@ def _has_under(container: str, client: Client, name: str, path: Path) -> bool:
     return False
 
 
-def _settings(options: argparse.Namespace, machine: Machine, there: Installed | None, manuals: str | None) -> Settings:
+def _settings(options: argparse.Namespace, machine: Machine, there: Entry | None, manuals: str | None) -> Settings:
     """Load the settings that the server will have with this entry, which keeps what is `there` already."""
     client = CLIENTS[options.client]
     kept = {} if there is None else there.variables()
@@ -374,6 +364,23 @@ def _show(
         if change.drops_comments:
             remark("The comments inside it would be left out; a copy keeps them.")
     return new
+
+
+def _show_for_goose(
+    client: Client, server: Server, entry: Mapping[str, Any], path: Path, arguments: Sequence[str]
+) -> Mapping[str, Any]:
+    """Write the entry to stdout, and to stderr where it belongs and a link; return it. JSON values are YAML, too."""
+    members = "".join(f"    {name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in entry.items())
+    write(f"{client.container}:\n  {server.name}:\n{members}")
+    remark(f"Put this into {path}; if {client.container} is there already, only the lines below the first.")
+    # The link of Goose starts no other programs than uvx, npx and docker.
+    link = [
+        *(("cmd", "uvx"), *(("arg", word) for word in ("--from", SOURCE, NAME, *arguments))),
+        *(("id", server.name), ("name", server.name), ("timeout", server.client_limit)),
+        *(("env", f"{name}={server.env.get(name, 'a secret')}") for name in (*server.secrets, *server.env)),
+    ]
+    remark(f"Or open this link, which needs uv: goose://extension?{urlencode(link, quote_via=quote)}")
+    return entry
 
 
 def _write(
@@ -515,48 +522,30 @@ def _say_next_steps(
 ) -> None:
     """Say what this command cannot do; `put` is the entry that is or would be there."""
     client = CLIENTS[options.client]
-    secrets = secret_variables(settings.openai)
-    written = Installed(options.client, path, options.name, put, machine, options.scope)
+    secrets = () if client.writes_values else secret_variables(settings.openai)
+    written = Entry(options.client, path, options.name, put, machine, options.scope)
+    for found in judge(written, settings):
+        if found.fix is not None:
+            remark(f"{found.found}; {found.fix}.")
     in_entry = _keys_in(written.given, secrets)
-    missing = [variable for variable in secrets if variable not in in_entry]
-    if client.writes_values and missing:
-        remark(
-            f"{client.title} fills in no variables: {written.by_hand(missing)} in {path} yourself, "
-            "and let nobody else read that file."
-        )
-    for variable in () if client.writes_values else secrets:
+    for variable in secrets:
         if variable in in_entry:
             remark(
                 f"The key stands in the entry itself. To keep it out of the file, set {variable} here, "
                 "and run this again."
             )
-        elif machine.environ.get(variable) or written.fills_in(variable):
-            continue
-        elif client.keyring or written.elsewhere(variable) is None:
+        elif not (machine.environ.get(variable) or written.fills_in(variable) or written.elsewhere(variable)):
             alone = "; the manuals work without it" if settings.manuals.root else ""
             remark(f"{variable} is not set here{alone}. Set it where {client.title} is started, then restart it.")
-    for variable, value in read_by_server(machine.environ):
-        whole = from_the_root(variable, value, machine)
-        if client.leaves_out(value):
-            remark(f"{variable} has credentials in it and was left out; add it in the same way.")
-        elif whole != value and not client.writes_values:
-            remark(
-                f"{variable} is a relative path, and {client.title} may start the server in another folder. "
-                f"Set it to {whole}, where {client.title} is started, too."
-            )
     if gone := [name for name in READ_BY_SERVER if name in _named_in(put, client) and not machine.environ.get(name)]:
         remark(
-            f"The entry names {', '.join(sorted(gone))}, not set here. To have only what is set, take the entry out "
-            "with --remove in place of --write, and run this again."
+            f"In the entry but not set here: {', '.join(sorted(gone))}. That is fine if the client sets it. "
+            f'To drop it: "{written.removal}", then "{written.install("--write")}".'
         )
     if put.get("required") is True:
         remark(
             f"required = true in it keeps {client.title} from starting when this server cannot start. "
             "Take that line out, unless that is what you want."
-        )
-    if client.turns_off(put):
-        remark(
-            f"{client.members.switch} is false in it, so {client.title} starts no server by it. Change that to use it."
         )
     if client.untrusted and not put.items() >= client.trust.items():
         remark(client.untrusted)
@@ -566,9 +555,6 @@ def _say_next_steps(
         remark(
             f"The path in it is that of this machine. {'' if written.refusal else client.project_note or ''}".strip()
         )
-    if written.refusal is not None:
-        what, cure = written.refusal
-        remark(f"{what}; {cure}.")
     if options.write:
         quoted = subprocess.list2cmdline if machine.system == "windows" else shlex.join
         remark(client.check.format(program=quoted(machine.command)))

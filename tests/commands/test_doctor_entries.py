@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from responses_mcp.commands import install
-from responses_mcp.commands.clients.installed import document_of
+from responses_mcp.commands.clients.entries import document_of
 from responses_mcp.commands.clients.known import CLIENT_LIMITS, CLIENTS, Machine
 from tests.commands.test_doctor import KEY, SMALLEST, Doctor, bare_environment, examine, surroundings
 
@@ -182,32 +182,6 @@ async def test_an_entry_that_claude_code_keeps_for_this_project_alone_is_judged_
             report.line("ok", "start", "the server answered")
 
 
-async def test_the_command_that_takes_out_an_entry_has_a_name_with_blanks_in_quotation_marks(
-    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    entry = {"command": "openai-responses-mcp", "args": ["--stdio"]}
-    path = put("claude-code", tmp_path, entry, "my own")
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["projects"] = {tmp_path.as_posix(): {"mcpServers": {"my own": entry}}}
-    path.write_text(json.dumps(content), encoding="utf-8")
-    report = await examine("--offline", "--client", "claude-code")
-    report.line("warn", "clients", "does not go by my own in", "run \"claude mcp remove 'my own' -s local\"")
-
-
-async def test_a_file_of_the_project_keeps_no_entries_for_this_project_alone(
-    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    servers = {"mcpServers": {"openai-responses": {"command": "/gone/openai-responses-mcp"}}}
-    content = {**servers, "projects": {(tmp_path / "project").as_posix(): servers}}
-    (tmp_path / "project/.mcp.json").write_text(json.dumps(content), encoding="utf-8")
-    report = await examine("--offline", "--client", "claude-code")
-    assert "for this project alone" not in str(report.lines)
-    report.line("FAIL", "clients", "which is not there")
-
-
 @posix_only
 async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examine: Doctor, tmp_path: Path) -> None:
     (tmp_path / "hb" / "pump").mkdir(parents=True)
@@ -269,7 +243,6 @@ async def test_for_one_client_everything_is_judged_by_what_its_entry_says(examin
         ),
         ("claude-code", {}, f"{KEY}, , x"),
         ("opencode", {"environment": {"MODEL_ANSWER": "m"}}, f"{KEY}, m, x"),
-        ("goose", {"envs": {"MODEL_ANSWER": "m"}, "env_keys": ["OPENAI_API_KEY"]}, f"{KEY}, m, x"),
         ("claude-desktop", {"env": {"OPENAI_API_KEY": "canary of Desktop"}}, "canary of Desktop, , "),
     ],
 )
@@ -321,15 +294,6 @@ async def test_a_command_and_its_arguments_are_filled_in_as_the_client_does_it(
 
 
 @posix_only
-@pytest.mark.parametrize("word", ["${TOKEN}", "--x${TOKEN}", "x-${TOKEN}"])
-async def test_what_is_filled_into_an_argument_is_not_shown(examine: Doctor, tmp_path: Path, word: str) -> None:
-    put("claude-code", tmp_path, {"command": small_server(tmp_path), "args": [word, "--stdio"]})
-    report = await examine("--offline", "--client", "claude-code", start=None, TOKEN="plain-4711")
-    report.line("FAIL", "clients", f"gives it {word}, which is none of its options")
-    assert "plain-4711" not in "\n".join(report.lines)
-
-
-@posix_only
 @pytest.mark.parametrize(
     ("client", "entry", "file", "told"),
     [
@@ -347,7 +311,6 @@ async def test_what_is_filled_into_an_argument_is_not_shown(examine: Doctor, tmp
             (".claude/settings.local.json", '{"env": {"OPENAI_API_KEY": "x"}}'),
             "Claude Code may have it from",
         ),
-        ("goose", {"env_keys": ["OPENAI_API_KEY"]}, None, "Goose may have it from its keyring"),
         ("codex", {"env_vars": ["OPENAI_API_KEY"]}, (".codex/.env", "OPENAI_API_KEY=x\n"), "Codex may have it from"),
     ],
 )
@@ -376,31 +339,10 @@ async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # n
 
 @posix_only
 @pytest.mark.parametrize(
-    ("client", "entry", "file", "text"),
-    [
-        ("claude-code", {}, ".claude/settings.json", '{"permissions": {"deny": ["OPENAI_API_KEY"]}}'),
-        ("claude-code", {}, ".claude/settings.json", '{"env": {"OPENAI_API_KEY": ""}}'),
-        ("codex", {"env_vars": ["OPENAI_API_KEY"]}, ".codex/.env", "OPENAI_API_KEY=\n"),
-    ],
-)
-async def test_a_key_that_a_file_of_the_client_only_names_is_a_failure(  # noqa: PLR0917
-    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any], file: str, text: str
-) -> None:
-    put(client, tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **entry})
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text(text, encoding="utf-8")
-    report = await examine("--offline", "--client", client, start=None, OPENAI_API_KEY=None)
-    report.line("FAIL", "key", "not set")
-    assert report.code == 1
-
-
-@posix_only
-@pytest.mark.parametrize(
     ("client", "entry"),
     [
         ("claude-code", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),  # which it does not fill in
         ("codex", {}),
-        ("goose", {}),
         ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),
     ],
 )
@@ -440,23 +382,6 @@ async def test_what_a_client_asks_its_user_for_or_where_a_workspace_is_is_not_kn
 
 
 @posix_only
-@pytest.mark.parametrize("folder", ["${workspaceFolder}", "${workspaceFolder}/x", "${env:NOT_SET}", "${input:dir}"])
-async def test_a_folder_of_vs_code_that_is_not_known_here_is_no_failure(
-    examine: Doctor, tmp_path: Path, folder: str
-) -> None:
-    env = {"OPENAI_API_KEY": "${env:OPENAI_API_KEY}"}
-    entry = {"command": small_server(tmp_path), "args": ["--stdio"], "cwd": folder, "env": env}
-    put("vscode", tmp_path, entry)
-    report = await examine("--offline", "--client", "vscode", start=None)
-    report.line("ok", "start", "the server answered")
-    if "env:" not in folder:
-        put("vscode", tmp_path, {**entry, "command": "./openai-responses-mcp"})
-        report = await examine("--offline", "--client", "vscode", start=None)
-        report.line("ok", "start", "a server with the settings of this shell, and not that of an entry,")
-        assert report.code == 0
-
-
-@posix_only
 @pytest.mark.parametrize(
     "said",
     [
@@ -487,13 +412,6 @@ async def test_a_key_that_a_client_s_entry_has_is_not_told_to_be_missing(examine
     put("claude-desktop", tmp_path, {**entry, "env": {"OPENAI_API_KEY": "YOUR_KEY"}})
     report = await examine("--offline")
     report.line("FAIL", "key", "OPENAI_API_KEY is not set")
-
-
-@posix_only
-async def test_an_entry_that_is_turned_off_is_told(examine: Doctor, tmp_path: Path) -> None:
-    put("goose", tmp_path, {"cmd": small_server(tmp_path), "args": ["--stdio"], "enabled": False})
-    report = await examine("--offline")
-    report.line("warn", "clients", "Goose has it turned off, by openai-responses in", "Fix: set enabled to true there")
 
 
 @posix_only
@@ -575,22 +493,6 @@ async def test_a_header_s_variable_is_judged_like_the_key_and_does_not_hide_it(
     report.line("ok", "clients")
 
 
-@posix_only
-async def test_a_header_that_an_entry_does_not_pass_on_is_told_with_the_command_that_mends_it(
-    examine: Doctor, tmp_path: Path
-) -> None:
-    yaml = tmp_path / ".config/openai-responses-mcp/config.yaml"
-    yaml.parent.mkdir(parents=True)
-    yaml.write_text("openai: {headers_env: {x-team: TEAM}}", encoding="utf-8")
-    put("codex", tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], "env_vars": ["OPENAI_API_KEY"]})
-    report = await examine("--offline", "--client", "codex", start=None, TEAM="red", OPENAI_API_KEY=KEY)
-    again = "let the client's entry pass it on (openai-responses-mcp install CLIENT --write)"
-    report.line("FAIL", "headers", f"Fix: set TEAM where the client is started and {again}, or remove the header")
-    report.line(
-        "warn", "clients", "Codex does not pass TEAM on", 'Fix: run "openai-responses-mcp install codex --write"'
-    )
-
-
 async def test_a_proxy_with_a_password_is_told_to_be_added_by_hand_where_install_leaves_it_out(
     examine: Doctor, tmp_path: Path
 ) -> None:
@@ -637,42 +539,15 @@ async def test_a_file_of_codex_that_only_codex_reads_is_no_failure(examine: Doct
     path = put("codex", tmp_path, {"command": sys.executable})
     path.write_text("a = {\n b = 1,\n}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
     report = await examine("--offline", "--client", "codex")
-    fix = "Fix: look at its entry yourself, if Codex reads that file."
-    report.line("warn", "clients", f"{path} of Codex was not read: it is not TOML 1.0, which is all that is read", fix)
+    fix = "Fix: correct that file, or look at its entry yourself if Codex reads it."
+    report.line("warn", "clients", f"{path} of Codex was not read: it is not valid TOML 1.0 (", fix)
     report.line("ok", "time-outs")
-
-
-@posix_only
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        {"args": ["--config=\0"]},
-        {"env": {"A=B": "x"}},
-        {"env": {"A": "\0"}},
-        {"env": {"A": "\ud800"}},
-    ],
-)
-async def test_an_entry_that_no_system_can_start_is_told(
-    examine: Doctor, tmp_path: Path, hostile: dict[str, Any]
-) -> None:
-    path = put("gemini", tmp_path, {})
-    entry = {"command": small_server(tmp_path), **hostile}
-    path.write_text(json.dumps({"mcpServers": {"x": entry}}), encoding="utf-8")
-    report = await examine("--offline", "--client", "gemini", start=None)
-    report.line("FAIL", "start", "the server cannot be started (")
 
 
 async def test_time_limits_that_no_number_can_hold_are_no_limits(examine: Doctor, tmp_path: Path) -> None:
     endless = 10**400
     put("codex", tmp_path, {"command": "openai-responses-mcp", "tool_timeout_sec": endless})
     put("gemini", tmp_path, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": f"{endless}"}})
-    report = await examine("--offline")
-    report.line("ok", "time-outs")
-
-
-async def test_a_time_limit_of_codex_may_be_a_fraction(examine: Doctor, tmp_path: Path) -> None:
-    path = put("codex", tmp_path, {"command": "openai-responses-mcp"})
-    path.write_text(f"{path.read_text(encoding='utf-8')}tool_timeout_sec = 600.5\n", encoding="utf-8")
     report = await examine("--offline")
     report.line("ok", "time-outs")
 
@@ -691,7 +566,7 @@ async def test_nothing_is_started_because_a_file_of_the_working_directory_says_s
         encoding="utf-8",
     )
     report = await examine("--offline", "--client", "claude-code", start=None, HOME=str(home))
-    report.line("ok", "clients", f"Claude Code starts {evil}, by x in ", "it is not started here")
+    report.line("ok", "clients", f"Claude Code starts {evil}, by x in ")
     report.line("ok", "start", "answer_quick")
     assert sorted(os.listdir(tmp_path)) == ["bin", "cloned", "home"]
 
@@ -730,14 +605,6 @@ async def test_a_file_of_a_client_that_cannot_be_read_is_told(examine: Doctor, t
     assert report.code == 1
 
 
-@posix_only
-async def test_a_file_of_a_client_that_is_kept_from_being_changed_is_read(examine: Doctor, tmp_path: Path) -> None:
-    path = put("cursor", tmp_path, {"command": "gone"})
-    path.chmod(0o444)
-    report = await examine("--offline", "--client", "cursor")
-    report.line("FAIL", "clients", f"by openai-responses in {path}")
-
-
 @pytest.mark.parametrize(
     ("client", "of_another"), [("claude-code", "$OPENAI_API_KEY"), ("gemini", "${env:OPENAI_API_KEY}")]
 )
@@ -751,44 +618,8 @@ async def test_the_placeholder_of_another_client_is_told_with_the_command_that_w
     report.line("FAIL", "key", "holds an unexpanded placeholder", "restart the client.", again)
 
 
-@posix_only
-async def test_a_key_that_is_set_here_and_that_the_entry_does_not_pass_on_is_told_with_the_command_that_mends_it(
-    examine: Doctor, tmp_path: Path
-) -> None:
-    put("codex", tmp_path, {"command": small_server(tmp_path)}, "mine")
-    report = await examine("--offline", "--client", "codex", start=None)
-    again = 'If it is set there, run "openai-responses-mcp install codex --name mine --write" again.'
-    report.line("FAIL", "key", "OPENAI_API_KEY is not set", "restart the client.", again)
-
-
-@posix_only
-@pytest.mark.parametrize("given", ["${OPENAI_API_KEY}", ""])
-async def test_who_has_manuals_and_no_key_is_not_told_that_something_failed(
-    examine: Doctor, given: str, tmp_path: Path
-) -> None:
-    (tmp_path / "hb/pump").mkdir(parents=True)
-    env = {"MANUALS_ROOT": str(tmp_path / "hb"), "OPENAI_API_KEY": given}
-    put("claude-code", tmp_path, {"command": small_server(tmp_path), "env": env})
-    report = await examine("--offline", "--client", "claude-code", start=None, OPENAI_API_KEY=None)
-    report.line("warn", "key", "; the manuals work without it", "Fix: set it where your client is started")
-    assert report.code == 0
-
-
 async def test_every_client_that_install_knows_can_be_judged_for() -> None:
     assert CLIENTS.keys() <= CLIENT_LIMITS.keys()
-
-
-@posix_only
-async def test_what_is_set_here_and_not_passed_on_is_told(
-    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
-    monkeypatch.setenv("MODEL_ANSWER", "gpt-5.5")
-    report = await examine("--offline", "--client", "codex")
-    told = "Codex does not pass on MODEL_ANSWER, set here"
-    report.line("warn", "clients", told, 'Fix: run "openai-responses-mcp install codex --write" again')
-    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY", "MODEL_ANSWER"]})
-    assert not any(told in line for line in (await examine("--offline", "--client", "codex")).lines)
 
 
 @posix_only
@@ -829,16 +660,6 @@ async def test_manuals_that_no_toolset_of_an_entry_shows_are_told(
     put("claude-code", tmp_path, {**entry, "args": ["--toolsets", "answer,manuals"]})
     report = await examine("--offline", "--client", "claude-code")
     assert not any("does not offer" in line for line in report.lines)
-
-
-async def test_manuals_that_no_toolset_of_the_settings_shows_are_told(
-    examine: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "hb/pump").mkdir(parents=True)
-    monkeypatch.setenv("MANUALS_ROOT", str(tmp_path / "hb"))
-    monkeypatch.setenv("MCP_TOOLSETS", "answer,research")
-    report = await examine("--offline")
-    report.line("warn", "manuals", "the list of toolsets lacks them", "Fix: add manuals to it")
 
 
 @posix_only
@@ -889,19 +710,6 @@ async def test_the_way_to_the_api_is_judged_with_the_variables_that_the_entry_gi
 
 
 @posix_only
-async def test_what_gemini_passes_on_and_is_no_longer_set_is_as_if_it_were_not_there(
-    examine: Doctor, tmp_path: Path
-) -> None:
-    passed = {name: f"${name}" for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SSL_CERT_FILE", "HTTPS_PROXY")}
-    put("gemini", tmp_path, {"command": small_server(tmp_path), "env": passed, "trust": True})
-    report = await examine("--offline", "--client", "gemini", start=None)
-    report.line("ok", "base_url", "https://api.openai.com/v1")
-    report.line("ok", "certificates", "certifi")
-    report.line("ok", "proxy", "none is set")
-    assert report.code == 0
-
-
-@posix_only
 async def test_a_proxy_and_a_certificate_left_as_placeholders_are_told_and_nothing_fails_for_them(
     examine: Doctor, tmp_path: Path
 ) -> None:
@@ -948,166 +756,38 @@ async def test_a_server_that_is_no_client_s_is_not_taken_for_that_of_its_entry(e
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"env": {"OPENAI_API_TIMEOUT": 600000}}, "refuses the value of OPENAI_API_TIMEOUT, which is no text"),
+        ({"env": {"OPENAI_API_TIMEOUT": 600000}}, "cannot use it: its OPENAI_API_TIMEOUT is no text"),
         ({"args": ["--stdoi", "--toolsets=answer"]}, "gives it --stdoi, which is none of its options"),
-        ({"args": "--stdio"}, "Codex refuses args, which is no list of texts"),
-        ({"env": ["OPENAI_API_TIMEOUT=600000"]}, "Codex refuses env, which is no table of variables"),
+        ({"args": ["ask", "--stdio"]}, "gives it ask, which is none of its options"),
+        ({"args": "--stdio"}, "Codex cannot use it: its args is no list of texts"),
+        ({"env": ["OPENAI_API_TIMEOUT=600000"]}, "Codex cannot use it: its env is no table of variables"),
         ({"args": ["OPENAI_API_KEY=0123456789abcdef"]}, "gives it OPENAI_API_KEY=(not shown), which is none of its"),
+        ({"command": 5}, "cannot use it: its command is no text"),
+        ({"command": ""}, "cannot use it: it has no command"),
     ],
-    ids=["a number for a text", "an option of nobody", "no list", "no table", "a key"],
 )
 async def test_what_is_wrong_in_an_entry_is_told_with_the_command_that_puts_it_right(
     examine: Doctor, tmp_path: Path, said: dict[str, Any], told: str
 ) -> None:
-    put("codex", tmp_path, {"command": small_server(tmp_path), **said})
+    started = tmp_path / "started"
+    put("codex", tmp_path, {"command": small_server(tmp_path, f"touch {started}"), **said})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("FAIL", "clients", told, "install codex --write")
+    assert not started.exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[mcp_servers.openai-responses]\ncommand = "x"\nenv = {A = "b"}\n[mcp_servers.openai-responses.env]\nC = "d"\n',
-        'model = "a"\nmodel = "b"\n',
-        "[mcp_servers.openai-responses\n",
-        "a = {b = 1, b = 2}\n",
-        '[mcp_servers.x]\ncommand = "C:\\Users\\x"\n',
-        "[mcp_servers.x]\nenabled = True\n",
-        '[mcp_servers.x]\nargs = ["a" "b"]\n',
-        '[p."(at line 999, column 1)"]\n' * 2,
-    ],
-    ids=[
-        *("a table twice", "a key twice", "no bracket", "a key twice in a line"),
-        *("a path", "a word", "no comma", "a name"),
-    ],
-)
-async def test_a_file_that_no_version_of_toml_takes_fails(examine: Doctor, tmp_path: Path, text: str) -> None:
-    put("codex", tmp_path, {"command": "x"}).write_text(text, encoding="utf-8")
-    report = await examine("--offline", "--client", "codex")
-    report.line("FAIL", "clients", "it is not valid TOML")
-
-
-@pytest.mark.parametrize("client", ["cursor", "codex", "opencode", "goose"])
-@pytest.mark.parametrize("wrong", [None, 5, "of the other kind"])
-async def test_an_entry_of_our_name_without_a_command_that_can_be_started_is_told(
-    examine: Doctor, tmp_path: Path, client: str, wrong: object
-) -> None:
-    member, lists = CLIENTS[client].members.command, CLIENTS[client].members.arguments is None
-    if isinstance(wrong, str):
-        wrong = "openai-responses-mcp --stdio" if lists else ["openai-responses-mcp", "--stdio"]
-    put(client, tmp_path, {} if wrong is None else {member: wrong})
-    why = f"it has no {member}" if wrong is None else f"its {member} is no {'list of texts' if lists else 'text'}"
-    report = await examine("--offline", "--client", client, start=None)
-    cure = f'Fix: run "openai-responses-mcp install {client} --write" again'
-    report.line("FAIL", "clients", f"{CLIENTS[client].title} cannot start it: {why}, by openai-responses in ", cure)
-    told = "a server with the settings of this shell, and not that of an entry,"
-    assert [line.split()[1] for line in report.lines if told in line] == ["start:"]  # also where it is slow to start
-
-
-async def test_a_list_with_more_than_texts_is_no_command(examine: Doctor, tmp_path: Path) -> None:
-    put("opencode", tmp_path, {"command": ["openai-responses-mcp", 5, "--stdio"]})
-    report = await examine("--offline", "--client", "opencode")
-    report.line("FAIL", "clients", "OpenCode cannot start it: its command is no list of texts")
-
-
-@pytest.mark.parametrize(("client", "variables"), [("codex", "env"), ("goose", "envs")])
-async def test_a_number_that_is_too_long_to_be_written_ends_nothing(
-    examine: Doctor, tmp_path: Path, client: str, variables: str
-) -> None:
-    path = put(client, tmp_path, {CLIENTS[client].members.command: "openai-responses-mcp"}, "mine")
-    number = f"0x{'f' * 4000}"
-    more = f"env = {{A = {number}}}\n" if client == "codex" else f"    envs: {{A: {number}}}\n"
-    path.write_text(path.read_text(encoding="utf-8") + more, encoding="utf-8")
+async def test_a_number_that_is_too_long_to_be_written_ends_nothing(examine: Doctor, tmp_path: Path) -> None:
+    path = put("codex", tmp_path, {"command": "openai-responses-mcp"}, "mine")
+    path.write_text(f"{path.read_text('utf-8')}env = {{A = 0x{'f' * 4000}}}\n", encoding="utf-8")
     report = await examine("--offline")
     assert any("by mine in " in line for line in report.lines)
 
 
-@pytest.mark.parametrize(
-    ("client", "text"), [("cursor", "[]"), ("cursor", '{"a": NaN}'), ("goose", "- a\n"), ("gemini", "null")]
-)
+@pytest.mark.parametrize(("client", "text"), [("cursor", "[]"), ("cursor", '{"a": NaN}'), ("gemini", "null")])
 async def test_a_file_that_holds_something_else_fails(examine: Doctor, tmp_path: Path, client: str, text: str) -> None:
     put(client, tmp_path, {}).write_text(text, encoding="utf-8")
     report = await examine("--offline", "--client", client)
     report.line("FAIL", "clients", "was not read: it holds ", "Fix: correct that file")
-
-
-@pytest.mark.parametrize(
-    ("words", "ours"),
-    [
-        (["uvx", "mcp-server-git", "--repository", "{}"], False),
-        (["uvx", "mcp-server-git", "--repository={}"], False),
-        (["npx", "-y", "mcp-remote", "https://gitmcp.io/uchimanajet7/openai-responses-mcp"], False),
-        (["npx", "-y", "@modelcontextprotocol/server-filesystem", "~/openai-responses-mcp"], False),
-        (["npx", "--prefix", "{}", "other-server"], False),
-        (["uvx", "--directory", "{}", "other-server"], False),
-        (["uvx", "basic-memory", "mcp", "--project", "openai-responses-mcp"], False),
-        (["docker", "run", "-i", "--name", "openai-responses-mcp", "mcp/git"], False),
-        (["uvx", "{}", "--stdio"], True),
-        (["uvx", "--no-cache", "--python", "3.12", "{}", "--stdio"], True),
-        (["npx", "-y", "openai-responses-mcp@latest"], True),
-        (["uv", "run", "--directory", "{}", "openai-responses-mcp"], True),
-        (["python3", "-m", "responses_mcp"], True),
-    ],
-)
-async def test_a_server_of_others_that_is_told_of_a_checkout_of_this_project_is_none_of_ours(
-    examine: Doctor, tmp_path: Path, words: list[str], ours: bool
-) -> None:
-    checkout = tmp_path / "openai-responses-mcp"
-    checkout.mkdir()
-    command, *arguments = (word.format(checkout) for word in words)
-    put("claude-code", tmp_path, {"command": command, "args": arguments}, "git")
-    report = await examine("--offline")
-    assert ("none has an entry for this server" in "".join(report.lines)) is not ours
-
-
-async def test_a_word_that_stands_in_for_a_key_is_no_secret(examine: Doctor, tmp_path: Path) -> None:
-    report = await examine("--offline", OPENAI_API_KEY="openai", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    assert "[redacted]" not in "".join(report.lines)
-
-
-@pytest.mark.parametrize(
-    "spoilt",
-    ['timeout: !!int ""', "on: !!bool maybe", "at: !!timestamp foo", "envs: {1: x, true: y, ~: z}"],
-)
-async def test_odd_values_in_a_file_of_goose_end_nothing(examine: Doctor, tmp_path: Path, spoilt: str) -> None:
-    path = put("goose", tmp_path, {"cmd": "openai-responses-mcp"})
-    path.write_text(path.read_text("utf-8") + f"    {spoilt}\n", encoding="utf-8")
-    report = await examine("--offline", "--client", "goose")
-    assert "clients" in "".join(report.lines)
-
-
-async def test_a_time_limit_of_two_entries_is_told_once(examine: Doctor, tmp_path: Path) -> None:
-    path = put("codex", tmp_path, {"command": "openai-responses-mcp"})
-    second = document_of(path.read_text(encoding="utf-8"), CLIENTS["codex"], "mine")
-    path.write_text(second.changed({"command": "openai-responses-mcp"}).text, encoding="utf-8")
-    report = await examine("--offline")
-    assert report.line("warn", "time-outs").count("Codex (60 s)") == 1
-
-
-@posix_only
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["npx", "-y", "openai-responses-mcp@latest", "--stdio"],
-        ["node", "/home/me/openai-responses-mcp/dist/index.js", "--stdio"],
-        ["node", "-r", "dotenv/config", "/home/me/openai-responses-mcp/dist/index.js"],
-        ["env", "-u", "X", "npx", "--registry", "https://x.example", "openai-responses-mcp"],
-        ["bash", "-lc", "npx -y openai-responses-mcp --stdio"],
-    ],
-)
-async def test_an_entry_of_the_older_program_is_told_and_not_started(
-    examine: Doctor, tmp_path: Path, words: list[str]
-) -> None:
-    started = tmp_path / "started"
-    program = tmp_path / words[0]
-    program.write_text(f"#!/bin/sh\ntouch {started}\n", encoding="utf-8")
-    program.chmod(0o700)
-    put("codex", tmp_path, {"command": str(program), "args": words[1:], "env_vars": ["OPENAI_API_KEY"]}, "old")
-    report = await examine("--offline", "--client", "codex")
-    command = "openai-responses-mcp install codex --name old"
-    told = "Codex starts the older program of this name, which runs on Node, by old in "
-    report.line("warn", "clients", told, f'Fix: run "{command} --write" again, or "{command} --remove"')
-    assert not started.exists()
 
 
 @posix_only
@@ -1138,72 +818,22 @@ async def test_an_entry_whose_command_fails_is_told_with_the_command_that_puts_i
 
 
 @posix_only
-@pytest.mark.parametrize("words", [["ask"], ["ask", "--", "--stdio"], ["--quiet", "openai-responses-mcp", "ask"]])
-async def test_an_entry_that_starts_a_command_for_people_is_told_and_not_started(
-    examine: Doctor, tmp_path: Path, words: list[str]
-) -> None:
-    started = tmp_path / "started"
-    put("codex", tmp_path, {"command": small_server(tmp_path, f"touch {started}"), "args": words})
-    report = await examine("--offline", "--client", "codex", start=None)
-    report.line("FAIL", "clients", f"gives it {words[0]}, which is none of its options", "install codex --write")
-    assert started.name not in os.listdir(tmp_path)
-
-
-@posix_only
 @pytest.mark.parametrize(
-    "words",
+    ("words", "starts"),
     [
-        ["-c", "exec openai-responses-mcp ask hi"],
-        ["-c", "cd /tmp && exec openai-responses-mcp ask hi"],
-        ["-c", 'exec openai-responses-mcp "$@"', "x", "ask", "hi"],
-        ["-c", "python3 -m responses_mcp ask hi"],
+        (["sh", "-c", "exec openai-responses-mcp ask hi"], False),
+        (["docker", "run", "-i", "ghcr.io/x/openai-responses-mcp:1"], False),
+        (["docker", "run", "--name", "openai-responses-mcp", "-i", "image", "--stdio"], True),
+        (["sh", "-c", "exec openai-responses-mcp --stdio"], True),
+        (["nix", "run", "github:uchimanajet7/openai-responses-mcp", "--", "--stdio"], True),
     ],
 )
-async def test_a_line_for_a_shell_that_may_be_a_question_is_not_started(
-    examine: Doctor, tmp_path: Path, words: list[str]
+async def test_an_entry_that_is_ours_by_its_name_alone_is_started_only_where_it_says_stdio(
+    examine: Doctor, tmp_path: Path, words: list[str], *, starts: bool
 ) -> None:
     started = tmp_path / "started"
-    shell = tmp_path / "sh"
-    shell.write_text(f"#!/bin/sh\ntouch {started}\n{SMALLEST}", encoding="utf-8")
-    shell.chmod(0o755)
-    env = {"OPENAI_API_KEY": "${OPENAI_API_KEY}"}
-    put("claude-code", tmp_path, {"command": str(shell), "args": words, "env": env})
-    report = await examine("--offline", "--client", "claude-code", start=None)
-    report.line("ok", "clients", "it is not started here, because its line for a shell has no --stdio")
-    assert started.name not in os.listdir(tmp_path)
-    line = ["-c", f"exec '{tmp_path}/openai-responses-mcp' --stdio"]
-    put("claude-code", tmp_path, {"command": str(shell), "args": line, "env": env})
-    report = await examine("--offline", "--client", "claude-code", start=None)
-    report.line("ok", "start", "the server answered")
-    assert started.name in os.listdir(tmp_path)
-
-
-@posix_only
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["docker", "run", "--name", "openai-responses-mcp", "-i", "ghcr.io/x/openai-responses-mcp:1", "--stdio"],
-        ["podman", "run", "-h", "openai-responses-mcp", "-i", "image", "--stdio"],
-        ["sudo", "docker", "run", "--name", "openai-responses-mcp", "-i", "image"],
-        ["nix", "run", "github:uchimanajet7/openai-responses-mcp", "--", "--stdio"],
-        ["nix", "run", "github:uchimanajet7/openai-responses-mcp", "--refresh", "--", "--stdio"],
-        ["uv", "--directory", "/src/openai-responses-mcp", "run", "server.py", "--stdio"],
-        ["uv", "--directory=/src/openai-responses-mcp", "run", "server.py", "--stdio"],
-        ["uvx", "--from", "git+https://x.example/openai-responses-mcp", "--python", "3.12", "openai-responses-mcp"],
-    ],
-)
-async def test_words_for_another_program_are_not_taken_for_those_for_the_server(
-    examine: Doctor, tmp_path: Path, words: list[str]
-) -> None:
-    (tmp_path / words[0]).symlink_to(small_server(tmp_path))
+    (tmp_path / words[0]).symlink_to(small_server(tmp_path, f"touch {started}"))
     put("codex", tmp_path, {"command": str(tmp_path / words[0]), "args": words[1:], "env_vars": ["OPENAI_API_KEY"]})
     report = await examine("--offline", "--client", "codex", start=None)
     report.line("ok", "clients")
-    report.line("ok", "start", "the server answered")
-
-
-@posix_only
-async def test_a_misnamed_variable_is_not_told_where_an_entry_is_judged(examine: Doctor, tmp_path: Path) -> None:
-    put("codex", tmp_path, {"command": small_server(tmp_path), "env_vars": ["OPENAI_API_KEY"]})
-    report = await examine("--offline", "--client", "codex", start=None, MODEL_ANSWR="canary")
-    assert "MODEL_ANSWR" not in str(report.lines)
+    assert started.exists() is starts

@@ -12,18 +12,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
 
+from responses_mcp.commands.clients.entries import document_of
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable
-from responses_mcp.commands.clients.installed import document_of
 from responses_mcp.commands.clients.known import CLIENTS, Machine
 from responses_mcp.commands.install import run
 from tests.processes import COMMAND, ROOT, WAIT, environment
 
 KEY = "sk-test-0123456789abcdef"
-every_client = pytest.mark.parametrize("client", sorted(CLIENTS))
+every_client = pytest.mark.parametrize("client", sorted(name for name in CLIENTS if CLIENTS[name].dialect is not None))
 posix_only = pytest.mark.skipif(os.name == "nt", reason="permissions and links as POSIX has them")
 
 
@@ -59,7 +60,7 @@ def install(machine: Machine, capsys: pytest.CaptureFixture[str]) -> Install:
 
 
 def entry_in(client: str, text: str, name: str = "openai-responses") -> dict[str, Any]:
-    read: dict[str, Callable[[str], Any]] = {"toml": tomllib.loads, "yaml": yaml.safe_load}
+    read: dict[str | None, Callable[[str], Any]] = {"toml": tomllib.loads, None: yaml.safe_load}
     root = read.get(CLIENTS[client].dialect, json.loads)(text)
     entry = root[CLIENTS[client].container][name]
     assert isinstance(entry, dict)
@@ -81,13 +82,6 @@ def put_entry(client: str, machine: Machine, entry: object) -> Path:
 
 
 # Where the files are
-
-
-def test_an_older_file_of_claude_code_comes_first_unless_it_is_empty(machine: Machine) -> None:
-    older = put(Path(machine.home) / ".claude/.config.json", "")
-    assert file_of("claude-code", machine).name == ".claude.json"
-    put(older, "{}")
-    assert file_of("claude-code", machine) == older
 
 
 @every_client
@@ -143,22 +137,23 @@ def test_a_missing_file_is_made_of_what_is_shown_and_a_second_run_changes_nothin
     assert "has this entry already" in install(client).err
 
 
-@every_client
+@pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_the_page_of_a_client_shows_the_entry_that_is_written(client: str, install: Install) -> None:
     page = (ROOT / f"docs/clients/{client}.md").read_text(encoding="utf-8")
     more = ["--trust"] if CLIENTS[client].trust else []
     done = install(client, *more, command="/absolute/path/to/openai-responses-mcp", OPENAI_API_KEY=KEY)
     assert f"\n{done.out}```\n" in page
     assert f"](clients/{client}.md)" in (ROOT / "docs/README.md").read_text(encoding="utf-8")
-    command = " ".join(["install", client, *more, "--write"])
+    command = " ".join(["install", client, *more, *(["--write"] if CLIENTS[client].dialect else [])])
     assert f"]({client}.md) | `{command}`" in (ROOT / "docs/clients/README.md").read_text(encoding="utf-8")
 
 
 def test_who_has_to_add_the_key_is_told(install: Install) -> None:
     done = install("claude-desktop")
     assert "OPENAI_API_KEY" not in done.out
-    assert 'add "OPENAI_API_KEY" with its value to "env" of that entry in ' in done.err
-    assert 'add "env": {"OPENAI_API_KEY": "ITS VALUE"} to that entry in ' in install("zed").err
+    told = 'add "OPENAI_API_KEY" with its value to "env" of that entry, and let nobody else read that file.'
+    assert told in done.err
+    assert 'add "env": {"OPENAI_API_KEY": "ITS VALUE"} to that entry, and let' in install("zed").err
 
 
 @every_client
@@ -198,22 +193,6 @@ def test_a_client_waits_longer_than_the_server_may_take_by_what_the_entry_says(
     assert entry_in(client, path.read_text(encoding="utf-8"))[each.limit[0]] == waits
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
-def test_a_client_that_waits_longer_already_is_left_to_it(client: str, install: Install, machine: Machine) -> None:
-    install(client, "--write", OPENAI_API_TIMEOUT="600000")
-    written = file_of(client, machine).read_text(encoding="utf-8")
-    assert "630" in written
-    install(client, "--write")  # where that variable is not set
-    assert file_of(client, machine).read_text(encoding="utf-8") == written
-
-
-def test_a_time_that_the_entry_will_not_say_any_more_does_not_count(install: Install, machine: Machine) -> None:
-    put_entry("gemini", machine, {"command": "openai-responses-mcp", "env": {"OPENAI_API_TIMEOUT": "600000"}})
-    install("gemini", "--write", OPENAI_API_TIMEOUT="900000")
-    entry = entry_in("gemini", file_of("gemini", machine).read_text(encoding="utf-8"))
-    assert (entry["env"]["OPENAI_API_TIMEOUT"], entry["timeout"]) == ("$OPENAI_API_TIMEOUT", 930_000)
-
-
 def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_nothing_is_written(
     install: Install, machine: Machine, tmp_path: Path
 ) -> None:
@@ -223,14 +202,6 @@ def test_a_folder_of_manuals_that_is_not_there_is_the_fault_of_the_option_and_no
     told = f"--manuals: there is no folder {gone}; name the one in which your manuals are."
     assert done.err == f"openai-responses-mcp: {told}\n"
     assert not file_of("codex", machine).exists()
-
-
-def test_manuals_of_which_no_file_is_served_are_told(install: Install, tmp_path: Path) -> None:
-    put(tmp_path / "hb/pump/care.txt", "Care\n")
-    done = install("codex", "--manuals", str(tmp_path / "hb"))
-    assert done.code == 0
-    assert f"{tmp_path / 'hb'} has 1 manual, but no .md or .json file to search; 1 file of another kind" in done.err
-    assert "put the manuals there as such files." in done.err
 
 
 def test_a_folder_that_is_a_manual_itself_is_told_with_the_one_that_was_meant(install: Install, tmp_path: Path) -> None:
@@ -252,26 +223,6 @@ def test_manuals_are_offered_whatever_toolsets_are_listed_beside_them(
     assert "not offered" not in done.err
     entry = entry_in("cursor", install("cursor", *manuals, "--toolsets", "manuals").out)
     assert entry["args"][-2:] == ["--toolsets", "manuals"]
-
-
-def test_manuals_that_an_entry_has_and_its_list_of_toolsets_lacks_are_told(install: Install, tmp_path: Path) -> None:
-    (tmp_path / "hb/pump").mkdir(parents=True)
-    install("claude-code", "--manuals", str(tmp_path / "hb"), "--write")
-    done = install("claude-code", "--toolsets", "answer,research", "--write")
-    told = (
-        f"The manuals in {tmp_path / 'hb'} are not offered: the list of toolsets lacks manuals; add it to --toolsets."
-    )
-    assert told in done.err
-    assert "not offered" not in install("claude-code", "--toolsets", "answer,manuals", "--write").err
-
-
-def test_the_folder_of_manuals_wins_over_the_variable_and_a_relative_one_starts_here(
-    install: Install, machine: Machine
-) -> None:
-    (Path(machine.folder) / "hb").mkdir()
-    for option in ("--manuals", "--manuals-root"):
-        entry = entry_in("cursor", install("cursor", option, "hb", MANUALS_ROOT="/elsewhere").out)
-        assert entry["env"]["MANUALS_ROOT"] == str(machine.folder / "hb")
 
 
 SET_HERE = {
@@ -312,15 +263,15 @@ NAMES = ["OPENAI_BASE_URL", "MODEL_QUICK", "HTTPS_PROXY", "SSL_CERT_FILE"]
 def test_what_is_set_here_is_passed_on_by_name_where_the_client_can(
     client: str, env: dict[str, str] | None, install: Install
 ) -> None:
-    done = install(client, "--write", **SET_HERE)
+    done = install(client, **SET_HERE)
     assert "hunter22" not in done.text
-    entry = entry_in(client, install(client, **SET_HERE).out)
+    entry = entry_in(client, done.out)
     assert entry.get(CLIENTS[client].members.variables) == env
     if client == "codex":
         assert entry["env_vars"] == ["OPENAI_API_KEY", *NAMES]
     if client == "goose":  # passes all of its own on, and looks the key up in its keyring, too
         assert entry["env_keys"] == ["OPENAI_API_KEY"]
-    left_out = "HTTPS_PROXY has credentials in it and was left out; add it in the same way."
+    left_out = 'add "HTTPS_PROXY" with its value to "env" of that entry'
     assert (left_out in done.err) is (client in {"claude-desktop", "zed"})
 
 
@@ -361,18 +312,10 @@ def test_a_relative_path_that_is_passed_on_as_it_is_is_told_with_the_one_from_th
     index = str(Path("/i").absolute())
     done = install(client, SSL_CERT_FILE="ca.pem", MANUALS_INDEX_DIR=index, RESEARCH_STATE_DIR="~/st")
     title = CLIENTS[client].title
-    told = f"SSL_CERT_FILE is a relative path, and {title} may start the server in another folder. "
-    assert told + f"Set it to {machine.folder / 'ca.pem'}, where {title} is started, too." in done.err
+    told = f"{title} may start it elsewhere, and SSL_CERT_FILE is ca.pem, a relative path, by openai-responses in "
+    assert told in done.err
+    assert f"; set it to {machine.folder / 'ca.pem'}." in done.err
     assert done.err.count("a relative path") == 1
-
-
-def test_a_server_that_codex_requires_is_told_to_hold_codex_up(install: Install, machine: Machine) -> None:
-    assert "required" not in install("codex").text
-    put(file_of("codex", machine), "[mcp_servers.openai-responses]\ncommand = 'old'\nrequired = true\n")
-    for more in ([], ["--write"]):
-        done = install("codex", *more)
-        assert "required = true in it keeps Codex from starting when this server cannot start." in done.err
-    assert entry_in("codex", file_of("codex", machine).read_text(encoding="utf-8"))["required"] is True
 
 
 @pytest.mark.parametrize("client", ["codex", "vscode"])
@@ -390,9 +333,12 @@ def test_an_entry_that_its_owner_turned_off_stays_so_and_that_is_told(install: I
     program = "/opt/x/bin/openai-responses-mcp"
     put_entry("opencode", machine, {"type": "local", "command": [program], "enabled": False})
     put(file_of("codex", machine), f"[mcp_servers.openai-responses]\ncommand = '{program}'\nenabled = false\n")
-    assert install("--list").out.count("; it is turned off in the entry\n") == 2
+    listed = install("--list").out
     for client, title in (("opencode", "OpenCode"), ("codex", "Codex")):
-        told = f"enabled is false in it, so {title} starts no server by it. Change that to use it."
+        told = (
+            f"{title} has it turned off, by openai-responses in {file_of(client, machine)}; set enabled to true there"
+        )
+        assert told in listed
         assert told in install(client).err
         assert told in install(client, "--write").err
         assert entry_in(client, file_of(client, machine).read_text(encoding="utf-8"))["enabled"] is False
@@ -409,13 +355,6 @@ def test_only_gemini_is_told_to_trust_and_says_so_until_it_is(install: Install, 
         2,
         "openai-responses-mcp: Cursor has no setting for trust; leave --trust out.\n",
     )
-
-
-@every_client
-def test_windows_paths_are_escaped(client: str, install: Install) -> None:
-    script = "C:\\new\\Scripts\\openai-responses-mcp.exe"
-    entry = entry_in(client, install(client, command=script).out)
-    assert CLIENTS[client].command_in(entry) == [script, "--stdio"]
 
 
 @pytest.mark.parametrize(
@@ -467,14 +406,6 @@ def test_a_configuration_that_an_entry_names_and_that_is_gone_is_told_with_the_e
     assert (done.code, f"there is none at {gone} (from --config); correct the path" in done.err) == (2, True)
 
 
-def test_a_file_that_is_named_in_a_folder_that_is_not_there_is_the_fault_of_the_option(
-    install: Install, tmp_path: Path
-) -> None:
-    done = install("codex", "--file", str(tmp_path / "no/config.toml"), "--write")
-    assert (done.code, f"--file: there is no folder {tmp_path / 'no'}" in done.err) == (2, True)
-    assert not (tmp_path / "no").exists()
-
-
 # What is there already
 
 
@@ -482,7 +413,6 @@ EXISTING = {
     "json": '\ufeff{\r\n   "numStartups" : 3,\r\n   "mcpServers":{\r\n      "b" : {"command":"y"}\r\n   },\r\n\r\n   "z": 1.50\r\n}\r\n\r\n',
     "json with comments": '{\n\t// theme\n\t"theme": "GitHub",\n\t"mcpServers": {\n\t\t"b": {"command": "y"} // mine\n\t}\n}',
     "jsonc": '// servers\n{\n    "a": [1,], /* , */\n    "mcpServers": {\n        "b": {"command": "y",}, // mine\n    },\n}',
-    "yaml": "# mine\n\nextensions: # all\n    b : {cmd: 'y'} # mine\n\n# z\nz: 1.50",
     "toml": 'model = "gpt-5"  # best\n\n[mcp_servers.b]\ncommand = \'y\'\n\n  [mcp_servers.b.env]\n  A = "1"\n# end',
 }
 
@@ -492,7 +422,7 @@ def test_all_else_in_a_file_stays_byte_for_byte_and_a_copy_is_kept(
     client: str, install: Install, machine: Machine
 ) -> None:
     known = CLIENTS[client]
-    text = EXISTING[known.dialect].replace('"mcpServers"', f'"{known.container}"')
+    text = EXISTING[str(known.dialect)].replace('"mcpServers"', f'"{known.container}"')
     path = put(file_of(client, machine), text)
     done = install(client, "--write")
     before, after = text.encode(), path.read_bytes()
@@ -525,12 +455,6 @@ def test_another_entry_of_the_name_is_changed_and_the_difference_shown(
 
 # A line of an entry that is ours, with a comment in it, behind it or around it; the last has none.
 LINES = {
-    "yaml": (
-        "cmd: old # why: hidden-key",
-        "# why: hidden-key\n    cmd: 'old#'",
-        "cmd: old # a\n    # b",
-        "cmd: '# old'",
-    ),
     "toml": (
         'command = "old"  # why: hidden-key',
         '# why: hidden-key\ncommand = "old#"',
@@ -547,7 +471,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("client", [client for client in sorted(CLIENTS) if CLIENTS[client].dialect != "json"])
+@pytest.mark.parametrize("client", ["codex", "gemini", "opencode"])
 def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
     client: str, number: int, install: Install, machine: Machine
 ) -> None:
@@ -555,9 +479,6 @@ def test_comments_inside_an_entry_are_told_to_be_in_the_copy_only(
     if CLIENTS[client].dialect == "toml":
         line = LINES["toml"][number]
         text = f"# first\n[{container}.openai-responses]\n{line}\nargs = []\n\n# last\n[z]\na = 1 # z\n"
-    elif CLIENTS[client].dialect == "yaml":
-        line = LINES["yaml"][number]
-        text = f"# first\n{container}:\n  openai-responses:\n    {line}\n    args: []\n\n# last\nz: 1 # z\n"
     else:
         line = LINES["json"][number].replace('"command"', f'"{CLIENTS[client].members.command}"')
         entry = f'"openai-responses": {{\n{line}\n"args": []\n}}'
@@ -602,13 +523,13 @@ def test_what_its_owner_added_to_an_entry_stays(install: Install, machine: Machi
 def test_a_variable_that_an_entry_names_and_that_is_no_longer_set_is_told_with_the_way_out(
     client: str, install: Install
 ) -> None:
-    told = "The entry names MODEL_ANSWER, OPENAI_BASE_URL, not set here. To have only what is set, take the entry out"
+    told = "In the entry but not set here: MODEL_ANSWER, OPENAI_BASE_URL. That is fine if the client sets it."
     variables = {"MODEL_ANSWER": "gpt-5.5", "OPENAI_BASE_URL": "https://x.example/v1"}
-    assert "The entry names" not in install(client, "--write", **variables).text
-    again = install(client, "--write")
-    assert f"{told} with --remove in place of --write, and run this again." in again.err
+    assert "In the entry" not in install(client, "--write", **variables).text
+    command = f"openai-responses-mcp install {client}"
+    assert f'{told} To drop it: "{command} --remove", then "{command} --write".' in install(client, "--write").err
     install(client, "--remove")
-    assert "The entry names" not in install(client, "--write").text
+    assert "In the entry" not in install(client, "--write").text
 
 
 @pytest.mark.parametrize(("client", "reference"), [("claude-code", "${OPENAI_API_KEY}"), ("gemini", "$OPENAI_API_KEY")])
@@ -670,36 +591,10 @@ def test_settings_of_gemini_with_a_byte_order_mark_which_it_does_not_read_are_le
     assert "byte order mark" in install("--list").out
 
 
-def test_what_vs_code_asks_for_or_reads_from_a_file_is_left_to_it(install: Install, machine: Machine) -> None:
-    asked = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
-    path = put_entry("vscode", machine, {"command": "old", "env": asked})
-    for environ in ({}, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://x.example/v1"}):
-        done = install("vscode", "--write", **environ)
-        assert entry_in("vscode", path.read_text(encoding="utf-8"))["env"] == asked
-        assert "is not set here" not in done.err
-    put_entry("vscode", machine, {"command": "old", "envFile": "${workspaceFolder}/.env"})
-    done = install("vscode", "--write")
-    assert "env" not in entry_in("vscode", path.read_text(encoding="utf-8"))
-    assert "is not set here" not in done.err
-
-
-def test_a_key_in_an_entry_of_codex_gives_way_to_the_name_of_its_variable(install: Install, machine: Machine) -> None:
-    table = (
-        '[mcp_servers.openai-responses]\ncommand = "old"\nenv = {OPENAI_API_KEY = "sk-of-the-owner", MINE = "stays"}\n'
-    )
-    path = put(file_of("codex", machine), table)
-    done = install("codex", "--write", OPENAI_API_KEY=KEY)
-    entry = entry_in("codex", path.read_text(encoding="utf-8"))
-    assert (entry["env"], "OPENAI_API_KEY" in entry["env_vars"]) == ({"MINE": "stays"}, True)
-    assert "stands in the entry itself" not in done.err
-
-
-@pytest.mark.parametrize(
-    ("client", "variables", "names"), [("codex", "env", "env_vars"), ("goose", "envs", "env_keys")]
-)
 def test_a_key_that_is_the_only_variable_of_an_entry_leaves_no_empty_table_and_is_told_with_the_copy_alone(
-    client: str, variables: str, names: str, install: Install, machine: Machine
+    install: Install, machine: Machine
 ) -> None:
+    client, variables, names = "codex", "env", "env_vars"
     install(client, "--write")
     path = file_of(client, machine)
     known = CLIENTS[client]
@@ -717,11 +612,10 @@ def test_a_key_that_is_the_only_variable_of_an_entry_leaves_no_empty_table_and_i
 @pytest.mark.parametrize(
     "value", ["${OPENAI_API_KEY}", "$OPENAI_API_KEY", "{env:OPENAI_API_KEY}", "%OPENAI_API_KEY%", "", " "]
 )
-@pytest.mark.parametrize("client", ["codex", "goose"])
 def test_a_variable_that_a_client_passes_on_by_name_is_not_left_as_a_placeholder_that_would_win(
-    client: str, value: str, install: Install, machine: Machine
+    value: str, install: Install, machine: Machine
 ) -> None:
-    variables, names = CLIENTS[client].members.variables, CLIENTS[client].members.names
+    client, variables, names = "codex", "env", "env_vars"
     install(client, "--write")
     path = file_of(client, machine)
     given = {"OPENAI_API_KEY": value, "MODEL_ANSWER": "${MODEL_ANSWER}", "HTTPS_PROXY": "", "MINE": "$MINE"}
@@ -731,7 +625,7 @@ def test_a_variable_that_a_client_passes_on_by_name_is_not_left_as_a_placeholder
     done = install(client, "--write", OPENAI_API_KEY=KEY, **passed)
     entry = entry_in(client, path.read_text(encoding="utf-8"))
     assert entry[variables] == {"HTTPS_PROXY": "", "MINE": "$MINE"}  # the one on purpose, the other not of this server
-    assert {"OPENAI_API_KEY", *(passed if client == "codex" else ())} == {*entry[str(names)]}
+    assert {"OPENAI_API_KEY", *passed} == {*entry[names]}
     assert "delete it" not in done.text
 
 
@@ -758,37 +652,12 @@ def test_a_key_anywhere_in_an_entry_of_somebody_else_is_not_shown(
         assert '+ args: ["--stdio"]' in done.text
 
 
-def test_another_folder_of_manuals_is_shown_beside_the_one_before(
-    install: Install, machine: Machine, tmp_path: Path
-) -> None:
-    for folder in ("old", "new"):
-        (tmp_path / folder / "guide").mkdir(parents=True)
-    assert install("claude-code", "--manuals", str(tmp_path / "old"), "--write").code == 0
-    told = install("claude-code", "--manuals", str(tmp_path / "new"), "--write").out
-    assert f"  - env.MANUALS_ROOT: {json.dumps(str(tmp_path / 'old'))}" in told
-    assert f"  + env.MANUALS_ROOT: {json.dumps(str(tmp_path / 'new'))}" in told
-
-
-def test_of_a_command_that_is_a_list_only_the_program_is_shown(install: Install, machine: Machine) -> None:
-    put_entry("opencode", machine, {"type": "local", "command": ["npx", "--yes", "hidden-key"]})
-    told = install("opencode", "--write").out
-    assert '  - command: ["npx", "--yes", (not shown)]' in told
-    put_entry("opencode", machine, {"command": ["KEY=hidden-key", "--stdio"]})
-    assert '  - command: [(not shown), "--stdio"]' in install("opencode", "--write").out
-
-
 def test_a_file_of_opencode_with_comments_comes_first_because_it_wins(install: Install, machine: Machine) -> None:
     plain = put(file_of("opencode", machine), "{}")
     commented = put(plain.with_name("opencode.jsonc"), "{ // mine\n}")
     assert file_of("opencode", machine) == commented
     assert install("opencode", "--write").out.splitlines()[0] == f"openai-responses was added in {commented}."
     assert (plain.read_text(encoding="utf-8"), "// mine" in commented.read_text(encoding="utf-8")) == ("{}", True)
-
-
-def test_an_entry_for_a_remote_server_is_replaced_as_a_whole(install: Install, machine: Machine) -> None:
-    path = put_entry("cursor", machine, {"type": "http", "url": "https://mcp.example", "headers": {"a": "b"}})
-    assert install("cursor", "--write").code == 0
-    assert set(entry_in("cursor", path.read_text(encoding="utf-8"))) == {"command", "args", "env"}
 
 
 def test_variables_that_its_owner_named_for_codex_stay(install: Install, machine: Machine) -> None:
@@ -810,31 +679,6 @@ def test_a_variable_that_a_table_names_for_codex_is_not_named_again(install: Ins
     entry = entry_in("codex", path.read_text(encoding="utf-8"))
     assert entry["env_vars"] == [{"name": "OPENAI_API_KEY", "source": "local"}, "MODEL_QUICK"]
     assert "env_vars" not in done.out
-
-
-def test_a_variable_that_is_no_longer_set_leaves_the_order_of_names_and_its_name_is_shown(
-    install: Install, machine: Machine
-) -> None:
-    install("codex", "--write", MODEL_ANSWER="gpt-5.5", HTTPS_PROXY="http://x.example")
-    path = file_of("codex", machine)
-    before = path.read_bytes()
-    done = install("codex", "--write", HTTPS_PROXY="http://x.example")
-    assert done.out == f"openai-responses is in {path} already; nothing was changed.\n"
-    assert path.read_bytes() == before
-    put(path, path.read_text(encoding="utf-8").replace("env_vars = [", 'env_vars = ["OF_MINE", "MODEL_QUICK", '))
-    done = install("codex", "--write", HTTPS_PROXY="http://x.example", OPENAI_BASE_URL="https://x.example/v1")
-    names = [line for line in done.out.splitlines() if "env_vars" in line]
-    assert [('(not shown), "MODEL_QUICK"' in line, "OF_MINE" in line) for line in names] == [(True, False)] * 2
-    assert '"HTTPS_PROXY"' in names[0]
-    assert '"MODEL_ANSWER"' in names[0]
-
-
-def test_names_of_an_entry_of_goose_are_those_that_are_written(install: Install, machine: Machine) -> None:
-    old = "openai-responses:\n    cmd: openai-responses-mcp\n    envs: {1: x, true: y}\n    2: z\n"
-    path = put(file_of("goose", machine), f"extensions:\n  {old}")
-    assert install("goose", "--write").code == 0
-    assert install("goose", "--remove").code == 0
-    assert "openai-responses" not in path.read_text("utf-8")
 
 
 @pytest.mark.parametrize("given", [["A=b"], "A=b", {"A": ["b"]}])
@@ -859,27 +703,6 @@ def test_settings_of_claude_code_that_are_a_pipe_are_not_waited_for(install: Ins
     settings.parent.mkdir()
     os.mkfifo(settings)
     assert install("--list").code == 0
-
-
-def test_an_entry_that_goose_has_written_anew_keeps_what_its_owner_added(install: Install, machine: Machine) -> None:
-    old = (
-        "  openai-responses:\n    enabled: false\n    type: stdio\n    name: openai-responses\n    description: ''\n"
-        "    cmd: old\n    args:\n    - --stdio\n    envs:\n      FEATURE: yes\n    env_keys:\n    - MY_TOKEN\n"
-        "    timeout: 60\n    bundled: null\n    available_tools: []\n"
-    )
-    path = put(file_of("goose", machine), f"extensions:\n{old}GOOSE_MODE: smart_approve\n")
-    install("goose", "--write")
-    text = path.read_text(encoding="utf-8")
-    entry = entry_in("goose", text)
-    assert (entry["enabled"], entry["timeout"], entry["available_tools"]) == (True, 330, [])
-    assert entry["env_keys"] == ["MY_TOKEN", "OPENAI_API_KEY"]
-    assert "      FEATURE: yes\n" in text  # a text for Goose
-    assert text.endswith("GOOSE_MODE: smart_approve\n")
-    assert "nothing was changed" in install("goose", "--write").out
-
-
-def test_the_name_of_an_entry_of_goose_stands_in_it(install: Install) -> None:
-    assert entry_in("goose", install("goose", "--name", "mine").out, "mine")["name"] == "mine"
 
 
 @every_client
@@ -916,56 +739,6 @@ def test_an_argument_that_a_client_fills_in_is_kept_and_shown_as_the_entry_has_i
     assert str(tmp_path / "c.yaml") not in done.text
 
 
-@pytest.mark.parametrize(
-    ("words", "kept"),
-    [
-        (["/opt/x/bin/openai-response-mcp", "--stdio", "--toolsets", "answer,search"], True),
-        (["uvx", "--from", ".", "openai-responses-mpc", "--stdio", "--toolsets", "answer,search"], True),
-        (["python3", "-m", "response_mcp", "--stdio", "--toolsets", "answer,search"], True),
-        (
-            [
-                *("uvx", "--from", "git+https://x.example/openai-responses-mcp", "--python", "3.12"),
-                *("openai-responses-mcp", "--stdio", "--toolsets", "answer,search"),
-            ],
-            True,
-        ),
-        (["node", "other-server.js", "--toolsets", "answer,search"], False),
-    ],
-)
-def test_what_an_entry_with_a_mistyped_command_says_to_this_server_is_kept_too(
-    install: Install, machine: Machine, words: list[str], *, kept: bool
-) -> None:
-    put_entry("cursor", machine, {"command": words[0], "args": words[1:]})
-    install("cursor", "--write")
-    entry = entry_in("cursor", file_of("cursor", machine).read_text("utf-8"))
-    assert entry["args"] == ["--stdio", *(["--toolsets", "answer,search"] if kept else [])]
-
-
-@pytest.mark.parametrize(
-    ("words", "kept"),
-    [
-        (
-            ["--stdio", "--toolsets", "answer,research", "--debug", "/var/log/openai-responses-mcp"],
-            ["--stdio", "--toolsets", "answer,research", "--debug", "/var/log/openai-responses-mcp"],
-        ),
-        (["nix", "run", "github:x/openai-responses-mcp", "--", "--stdio", "--debug"], ["--stdio", "--debug"]),
-        (
-            ["uv", "--directory", "/src/openai-responses-mcp", "run", "x.py", "--stdio", "--debug"],
-            ["--stdio", "--debug"],
-        ),
-        (["docker", "run", "--name", "openai-responses-mcp", "-i", "image", "--debug"], ["--debug", "--stdio"]),
-    ],
-    ids=["a log called like the program", "two dashes", "a folder called like the program", "a container of its name"],
-)
-def test_an_entry_written_anew_says_to_the_server_what_it_said_and_nothing_of_another_program(
-    install: Install, machine: Machine, words: list[str], kept: list[str]
-) -> None:
-    command, *words = words if words[0] != "--stdio" else ["openai-responses-mcp", *words]
-    put_entry("cursor", machine, {"command": command, "args": words})
-    install("cursor", "--write")
-    assert entry_in("cursor", file_of("cursor", machine).read_text("utf-8"))["args"] == kept
-
-
 def test_an_option_in_an_entry_that_the_server_does_not_have_is_left_out(install: Install, machine: Machine) -> None:
     config = str(put(Path(machine.folder / "c.yaml"), "{}"))
     words = ["--stdoi", "--debug", "/var/log/x", "--toolset", "search", f"--config={config}"]
@@ -979,15 +752,15 @@ def test_an_option_in_an_entry_that_the_server_does_not_have_is_left_out(install
 def test_a_client_whose_file_will_hold_the_key_is_told_so_until_it_does(
     client: str, install: Install, machine: Machine
 ) -> None:
-    assert "fills in no variables" in install(client, "--write").err
+    told = f"{CLIENTS[client].title} does not pass OPENAI_API_KEY on"
+    assert told in install(client, "--write").err
     path = file_of(client, machine)
     if os.name != "nt":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     entry = entry_in(client, path.read_text("utf-8"))
-    assert "fills in no variables" in install(client, "--write").err
     put_entry(client, machine, {**entry, "env": {**entry.get("env", {}), "OPENAI_API_KEY": KEY}})
     done = install(client, "--write", "--toolsets", "answer,search")
-    assert "fills in no variables" not in done.err
+    assert told not in done.err
     assert KEY not in done.text
     assert KEY in path.read_text("utf-8")
 
@@ -999,14 +772,6 @@ def test_what_is_told_after_an_entry_ends_with_the_next_step(install: Install) -
     assert "\"'/home/a b/openai-responses-mcp' doctor --client codex\"" in done.err.splitlines()[-1]
     assert "answer_quick" not in done.err  # what may be left alone is told by doctor
     assert "--manuals DIR names that folder" in install("codex", "--write", "--toolsets", "answer,manuals").err
-
-
-def test_manuals_of_an_entry_that_has_no_list_are_offered(install: Install, machine: Machine, tmp_path: Path) -> None:
-    (tmp_path / "manuals").mkdir()
-    install("codex", "--write", "--manuals", str(tmp_path / "manuals"))
-    assert "not offered" not in install("codex", "--write", MCP_TOOLSETS="").text
-    assert "not offered" in install("codex", "--write", "--toolsets", "answer").text
-    assert "not offered" in install("codex", "--write").text
 
 
 def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
@@ -1036,7 +801,7 @@ def test_what_was_added_can_be_removed_and_all_else_stays_byte_for_byte(
     client: str, install: Install, machine: Machine
 ) -> None:
     known = CLIENTS[client]
-    text = EXISTING[known.dialect].replace('"mcpServers"', f'"{known.container}"')
+    text = EXISTING[str(known.dialect)].replace('"mcpServers"', f'"{known.container}"')
     text += "\n" * (known.dialect == "toml")
     path = put(file_of(client, machine), text)
     install(client, "--write")
@@ -1138,11 +903,10 @@ def test_an_entry_that_claude_code_keeps_for_one_project_is_told_to_come_first(
     told = f"openai-responses in {path}, for this project alone"
     removal = "claude mcp remove openai-responses -s local"
     listed = install("--list", machine=here).out
-    assert f"claude-code     {told}\n" in listed
-    assert f"starts /gone/openai-responses-mcp, which is gone; to take it out: {removal}\n" in listed
+    assert f'start /gone/openai-responses-mcp, which is not there, by {told}; run "{removal}"' in listed
     written = install("claude-code", "--write", machine=here)
     assert f"Claude Code also has {told}, which comes before this one. To take it out: {removal}\n" in written.err
-    assert "that of its name for this project alone comes first" in install("--list", machine=here).out
+    assert "the one of that name for this project alone comes first" in install("--list", machine=here).out
     removed = install("claude-code", "--remove", machine=here)
     assert f"Claude Code still has {told}. To take it out: {removal}\n" in removed.err
     assert "for this project alone" not in install("--list", machine=replace(machine, folder=machine.home)).out
@@ -1153,7 +917,7 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
 ) -> None:
     put(tmp_path / "bin/openai-responses-mcp", "#!/bin/sh\n").chmod(0o755)
     install("codex", "--write", command=str(tmp_path / "bin/openai-responses-mcp"))
-    install("claude-code", "--write", "--scope", "project", "--name", "mine")
+    install("claude-code", "--write", "--scope", "project", "--name", "mine", command="/gone/openai-responses-mcp")
     put(
         file_of("cursor", machine),
         '{"mcpServers": {"other": {"command": "npx", "args": ["x"]}, "far": {"url": "https://x"}, "odd": 1}}',
@@ -1161,87 +925,18 @@ def test_the_list_says_which_clients_have_an_entry_and_whether_its_command_is_th
     put(file_of("gemini", machine), "{")
     done = install("--list")
     assert (done.code, done.err) == (0, "")
+    program = tmp_path / "bin/openai-responses-mcp"
+    again = "openai-responses-mcp install claude-code --scope project --name mine"
     assert done.out == (
-        f"claude-code     mine in {machine.folder / '.mcp.json'}\n"
-        "                starts /opt/x/bin/openai-responses-mcp, which is gone; write the entry again, or remove it\n"
-        f"codex           openai-responses in {file_of('codex', machine)}\n"
-        f"                starts {tmp_path / 'bin/openai-responses-mcp'}, which is there\n"
+        "claude-code     Claude Code is told to start /gone/openai-responses-mcp, which is not there, by mine in "
+        f'{machine.folder / ".mcp.json"}; run "{again} --write" again, or "{again} --remove"\n'
+        f"codex           Codex starts {program}, by openai-responses in {file_of('codex', machine)}\n"
         f"gemini          {file_of('gemini', machine)} was not read: it is not valid JSON "
         "(line 1, column 2: the file ends there, and a bracket is still open); correct that\n"
-        "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode, goose\n"
+        "no entry        claude-desktop, cursor, vscode, windsurf, zed, opencode\n"
+        "not read        goose\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("command", "arguments"),
-    [
-        ("npx", ["openai-responses-mcp@latest", "--stdio"]),
-        ("cmd", ["/c", "npx", "-y", "openai-responses-mcp@0.8.1", "--stdio"]),
-        ("npx.cmd", ["-y", "openai-responses-mcp", "--stdio"]),
-        ("cmd", ["/C", "npx", "openai-responses-mcp", "--stdio"]),
-        ("env", ["DEBUG=1", "node", "/home/me/openai-responses-mcp/dist/index.js"]),
-        ("node", ["/home/me/openai-responses-mcp/dist/index.js", "--stdio"]),
-        ("node", ["C:\\src\\openai-responses-mcp\\dist\\index.js"]),
-    ],
-)
-def test_an_entry_of_the_older_program_is_listed_and_named_with_the_command_that_takes_it_out(
-    command: str, arguments: list[str], install: Install, machine: Machine
-) -> None:
-    path = file_of("cursor", machine)
-    put(path, json.dumps({"mcpServers": {"openai-responses-mcp": {"command": command, "args": arguments}}}))
-    removal = "openai-responses-mcp install cursor --name openai-responses-mcp --remove"
-    told = f"Cursor also has openai-responses-mcp in {path}, which starts the older program. To take it out: {removal}"
-    assert told in install("cursor", "--write").err
-    listed = install("--list").out
-    assert f"{'cursor':<15} openai-responses-mcp in {path}\n{'':<15} starts {command}, which is " in listed
-    assert "the older program, which runs on Node" in listed
-    assert install(*removal.split()[2:]).out.startswith("openai-responses-mcp was removed from ")
-    assert "To take it out" not in install("cursor").err
-
-
-def test_an_entry_that_starts_this_program_by_one_for_node_is_not_taken_for_the_older(
-    install: Install, machine: Machine
-) -> None:
-    arguments = ["-y", "dotenv-cli", "-e", ".env", "--", "/opt/bin/openai-responses-mcp", "--stdio"]
-    put(file_of("cursor", machine), json.dumps({"mcpServers": {"x": {"command": "npx", "args": arguments}}}))
-    listed = install("--list").out
-    assert "starts npx, which is " in listed
-    assert "the older program" not in listed
-
-
-def test_an_entry_of_our_name_whose_command_is_mistyped_is_listed_and_one_of_that_name_without_a_command_is_not(
-    install: Install, machine: Machine
-) -> None:
-    put_entry("cursor", machine, {"command": "/opt/x/bin/openai-response-mcp", "args": ["--stdio"]})
-    put_entry("gemini", machine, {"url": "https://mcp.example/sse"})
-    first, second, none = install("--list").out.splitlines()
-    assert first == f"cursor          openai-responses in {file_of('cursor', machine)}"
-    assert second.split(maxsplit=1)[1].startswith(
-        "/opt/x/bin/openai-response-mcp, which is gone; write the entry again"
-    )
-    assert "gemini" in none
-
-
-def test_an_entry_of_our_name_whose_command_no_client_starts_is_listed_and_can_be_written_anew(
-    install: Install, machine: Machine
-) -> None:
-    path = put_entry("opencode", machine, {"command": "openai-responses-mcp --stdio"})
-    put_entry("cursor", machine, {"env": {}})
-    listed = install("--list").out
-    assert f"{'opencode':<15} openai-responses in {path}\n" in listed
-    assert "starts nothing, because its command is no list of texts; write the entry again, or remove it" in listed
-    assert "starts nothing, because it has no command; write the entry again, or remove it" in listed
-    install("opencode", "--write")
-    assert entry_in("opencode", path.read_text("utf-8"))["command"] == ["/opt/x/bin/openai-responses-mcp", "--stdio"]
-    assert "starts nothing" not in install("opencode", "--list").out
-
-
-def test_the_list_is_about_one_client_where_one_is_named(install: Install, machine: Machine) -> None:
-    install("cursor", "--write")
-    install("gemini", "--write")
-    listed = install("--list", "gemini").out.splitlines()
-    assert [line.split()[0] for line in listed] == ["gemini", "starts"]
-    assert install("codex", "--list").out == f"{'no entry':<15} codex\n"
+    assert install("--list", "codex").out == "".join(done.out.splitlines(keepends=True)[1:2])
 
 
 def test_a_plugin_of_claude_code_is_listed_and_told_beside_an_entry(install: Install, machine: Machine) -> None:
@@ -1300,6 +995,27 @@ def test_an_example_that_cannot_be_written_ends_with_1(install: Install, machine
     assert "config.yaml cannot be written (" in done.err
 
 
+def test_goose_whose_file_is_not_changed_gets_a_block_and_a_link(install: Install, machine: Machine) -> None:
+    (Path(machine.folder) / "m").mkdir()
+    done = install("goose", "--name", "mine", "--manuals", "m", "--toolsets", "answer,manuals", OPENAI_API_KEY=KEY)
+    entry = entry_in("goose", done.out, "mine")
+    arguments = ["--stdio", "--toolsets", "answer,manuals"]
+    assert (entry["cmd"], entry["args"]) == ("/opt/x/bin/openai-responses-mcp", arguments)
+    assert (entry["envs"], entry["env_keys"]) == ({"MANUALS_ROOT": str(machine.folder / "m")}, ["OPENAI_API_KEY"])
+    assert f"Put this into {file_of('goose', machine)}" in done.err
+    link = parse_qs(urlsplit(done.err.partition("needs uv: ")[2].split("\n")[0]).query)
+    assert (link["cmd"], link["name"], link["timeout"]) == (["uvx"], ["mine"], ["330"])
+    assert link["arg"][2:] == ["openai-responses-mcp", *arguments]
+    assert [each.partition("=")[0] for each in link["env"]] == ["OPENAI_API_KEY", "MANUALS_ROOT"]
+    assert KEY not in done.text
+    path = put(file_of("goose", machine), "extensions: {}\n")
+    for way, shown in (("--write", True), ("--remove", False)):
+        done = install("goose", way)
+        assert (done.code, "openai-responses:" in done.out) == (1, shown)
+        assert f"{path} was left alone: it is YAML, which this program does not change." in done.err
+    assert path.read_text("utf-8") == "extensions: {}\n"
+
+
 # Files that are left alone, and how one is replaced
 
 
@@ -1310,8 +1026,8 @@ def test_a_file_that_cannot_be_read_is_left_alone_with_the_line_of_the_fault(
     path = put(file_of(client, machine), '{\n  "a": \n')
     assert "line" in install(client).err
     done = install(client, "--write")
-    assert (done.code, done.out) == (1, "")
-    fault = r"it is not valid (JSON|YAML|TOML) \(.*line \d.*\); correct that\."
+    assert done.code == 1
+    fault = r"it is not valid (JSON|TOML 1\.0) \(.*line \d.*\)"
     assert re.search(rf"{re.escape(str(path))} was left alone: {fault}", done.err)
     assert path.read_text(encoding="utf-8") == '{\n  "a": \n'
     assert not path.with_name(f"{path.name}.bak").exists()
@@ -1323,7 +1039,7 @@ def test_a_file_of_codex_that_only_codex_reads_is_left_alone_with_what_to_do_by_
 ) -> None:
     path = put(file_of("codex", machine), f"[mcp_servers.github]\n{more}\n")
     before = path.read_bytes()
-    why = "it is not TOML 1.0, which is all that is read here ("
+    why = "it is not valid TOML 1.0 ("
     shown, written, removed = install("codex"), install("codex", "--write"), install("codex", "--remove")
     assert (shown.code, written.code, removed.code, removed.out) == (0, 1, 1, "")
     assert written.out == shown.out  # the entry, to be pasted
@@ -1333,7 +1049,6 @@ def test_a_file_of_codex_that_only_codex_reads_is_left_alone_with_what_to_do_by_
     assert "If Codex reads that file, take the entry openai-responses out of it yourself." in removed.err
     listed = install("--list")
     assert f"{path} was not read: {why}" in listed.out
-    assert "correct" not in shown.text + written.text + removed.text + listed.text
     assert path.read_bytes() == before
 
 
@@ -1375,13 +1090,6 @@ def test_what_is_no_file_to_be_changed_is_left_alone(
     assert f"{path} was left alone: " in done.err
     assert words in done.err
     assert sorted(os.listdir(path.parent)) == [".claude.json", "project"]
-
-
-def test_a_file_where_a_folder_should_be_is_named(install: Install, machine: Machine) -> None:
-    put(Path(machine.home) / ".cursor", "")
-    done = install("cursor", "--write")
-    assert done.code == 1
-    assert "cannot be read or written" in done.err
 
 
 def test_a_folder_in_which_nothing_can_be_written_is_told_with_the_cure(

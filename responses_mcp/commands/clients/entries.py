@@ -1,4 +1,4 @@
-"""The entries of this server that clients have: found in their files, and what each of them starts."""
+"""The entries of this server in the files of clients: found there, with what each of them starts and passes on."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from responses_mcp.commands.clients.codex_table import CodexTable
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable, as_table, as_variable, texts_in, variables_in
 from responses_mcp.commands.clients.json_merge import JsonDocument
 from responses_mcp.commands.clients.known import CLIENTS, ENTRY, Client, Machine, claude_code_settings
-from responses_mcp.commands.clients.started import CONTAINERS, MODULE, program_in, started
-from responses_mcp.commands.clients.toml_merge import TomlDocument
-from responses_mcp.commands.clients.yaml_merge import YamlDocument
-from responses_mcp.commands.parser import OF_SECRET, SERVER
-from responses_mcp.commands.terminal import NAME
+from responses_mcp.commands.parser import OF_SECRET, OF_SERVER, SERVER
 from responses_mcp.errors import program
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings.address import is_placeholder
@@ -29,11 +25,17 @@ from responses_mcp.settings.load import LoadedSettings, load_settings
 from responses_mcp.settings.model import OpenAISettings
 from responses_mcp.settings.schema import PATHS, READ_BY_SERVER
 
+_OURS: Final = re.compile(r"(?i)openai[-_]responses[-_]mcp(?:\.(?:exe|cmd|git))?(?:\[[^]]*\])?(?:[@=<>!~].*)?")
+_LINE: Final = re.compile(r"[^/\\~.$:\s]+\s|[^\s]+\s+[-/\\~.$]")  # begins several words, for a shell
+_NODE: Final = re.compile(r"(?:npx|bunx|node)(?:\.exe|\.cmd)?")
+_RUNNER: Final = re.compile(r"(?:uvx?|pipx|env|cmd|pyw?|python[\d.]*|npx|bunx|node)(?:\.exe|\.cmd)?")
+_BETWEEN: Final = frozenset({"run", "tool", "/c", "/C", "--", "-y", "--yes", "-q", "--quiet", "-I", "-u", "--no-cache"})
+_WITH_VALUE: Final = frozenset({"--from", "--with", "--python", "-p", "--directory", "--project", "--spec"})
+_SETS: Final = re.compile(r"--?[a-z-]+=|[A-Za-z_]\w*=")
+_VALUE: Final = re.compile(r'"?[ \t]{0,9}[=:][ \t]{0,9}"?[^\s",]')  # behind a variable's name, in a file of them
 _WORKSPACE: Final = "${workspaceFolder"  # } or :NAME}
 _WITH_LOCAL: Final = "claude-code"
 _REFUSED: Final = "disabledMcpjsonServers"
-_ADDRESSES: Final = ("url", "httpUrl", "serverUrl", "uri")  # members of an entry without a command
-_MISTYPED: Final = 0.85  # of the two names alike; a slip or two
 _OF_OTHERS_TOO: Final = frozenset({"DEBUG"})  # set for many programs, and the log would hold questions and answers
 # What a client that passes little on gives to every server.
 _ALWAYS: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
@@ -43,7 +45,30 @@ ASKED: Final = "${input:"
 """Begins what VS Code asks its user for."""
 
 
-class Installed(NamedTuple):
+def starting_words(words: Sequence[str]) -> int | None:
+    """Return how many words of a command start this program: 4 for `uvx --from X openai-responses-mcp --stdio`.
+
+    None if the command is not known to start it. Servers of others may have folders and addresses of this name among
+    their arguments, so every word before the program has to be known.
+    """
+    at = 0
+    while at < len(words):
+        word = words[at]
+        path = re.sub(r"[/\\]dist[/\\]index\.js$", "", word).rstrip("/\\")
+        name = re.split(r"[/\\]", path)[-1]
+        if at and word == "-m":
+            return at + 2 if words[at + 1 : at + 2] == ["responses_mcp"] else None
+        if at and word in _WITH_VALUE:
+            at += 2
+        elif (at and (word in _BETWEEN or _SETS.match(word))) or _RUNNER.fullmatch(name):
+            at += 1
+        else:
+            is_ours = _OURS.fullmatch(name) and not (word.startswith(("@", "-")) or _LINE.match(word))
+            return at + 1 if is_ours else None
+    return None
+
+
+class Entry(NamedTuple):
     """An entry of this server: whose it is, the file that it stands in, its name, what it says, and where that is.
 
     `scope` is project for a file of the working directory, which somebody else may have written, and local for what
@@ -53,7 +78,7 @@ class Installed(NamedTuple):
     client: str
     file: Path
     name: str
-    entry: Mapping[str, Any]
+    said: Mapping[str, Any]
     machine: Machine
     scope: Literal["user", "project", "local"]
     hidden: bool = False
@@ -83,84 +108,91 @@ class Installed(NamedTuple):
         return f'run "{self.removal}", then "{again}"' if self.scope == "local" else f'run "{again}" again'
 
     @property
+    def _written(self) -> list[str]:
+        return CLIENTS[self.client].command_in(self.said)
+
+    @property
     def command(self) -> list[str]:
         """What the entry starts, with its arguments, as the client fills them in."""
-        return [self._filled(word) for word in CLIENTS[self.client].command_in(self.entry)]
+        return [self._filled(word) for word in self._written]
 
     @property
-    def _before(self) -> int:
-        """How many words of the command stand before what it says to this server."""
-        words = self.command
-        if (found := started(words)) is not None:
-            return found.before
-        # Ours by its name only: the program may be mistyped. The last like it, as a program that fetches this one may
-        # name where it is; behind an option of ours it is a value, such as a file.
-        like = [at for at, word in enumerate(words, 1) if _may_be_ours(word)]
-        begin = like[0] if like else len(words)
-        option = next((at for at in range(begin, len(words)) if words[at].partition("=")[0] in SERVER), len(words))
-        return max((at for at in like if at <= option), default=begin)
+    def is_ours(self) -> bool:
+        """Whether it starts this server, or has its name and something to start."""
+        is_remote = not self.command and any(name in self.said for name in ("url", "httpUrl", "serverUrl"))
+        return starting_words(self.command) is not None or (self.name == ENTRY and not is_remote)
 
     @property
-    def starts_us(self) -> bool:
-        """Whether its command is known to start this program, or the older one of this name."""
-        return started(self.command) is not None
-
-    @property
-    def is_predecessor(self) -> bool:
+    def is_older(self) -> bool:
         """Whether it starts the older program of this name, which runs on Node."""
-        found = started(self.command)
-        if found is None or found.predecessor:
-            return found is not None
+        before = self.command[: starting_words(self.command)]
+        by_node = any(_NODE.fullmatch(re.split(r"[/\\]", word)[-1]) for word in before)
         # What npm installed has our name, too, and leads to a file of JavaScript.
-        return os.path.realpath(self.program() or "").endswith(".js")
+        return starting_words(self.command) is not None and (
+            by_node or os.path.realpath(self.program() or "").endswith(".js")
+        )
 
     @property
-    def unstartable(self) -> str | None:
-        """Why its client starts nothing by it, in words; None if it starts what `command` says."""
+    def fault(self) -> str | None:
+        """Why its client does not accept it, in words; None if it does."""
         members = CLIENTS[self.client].members
-        said, kind = self.entry.get(members.command), "text" if members.arguments else "list of texts"
-        if not said:
+        command, arguments = self.said.get(members.command), self.said.get(members.arguments or "", [])
+        if not command:
             return f"it has no {members.command}"
-        is_good = isinstance(said, str) if members.arguments else said == texts_in(said)
-        return None if is_good else f"its {members.command} is no {kind}"
+        if members.arguments is None and command != texts_in(command):
+            return f"its {members.command} is no list of texts"
+        if members.arguments is not None and not isinstance(command, str):
+            return f"its {members.command} is no text"
+        if arguments != texts_in(arguments):
+            return f"its {members.arguments} is no list of texts"
+        if self.said.get(members.variables, self.given) != self.given:
+            return f"its {members.variables} is no table of variables"
+        return next(
+            (f"its {name} is no text" for name, value in self.given.items() if not isinstance(value, str)), None
+        )
 
-    @property
-    def is_remote(self) -> bool:
-        """Whether it names a server to connect to, and nothing to start."""
-        return not self.command and any(name in self.entry for name in _ADDRESSES)
+    def _options(self, words: Sequence[str]) -> dict[str, str | None]:
+        before = starting_words(self.command)
+        if before is None:  # ours by its name alone: behind a container, or mistyped
+            before = next((at for at, word in enumerate(words) if word.partition("=")[0] in OF_SERVER), len(words))
+        found: dict[str, str | None] = {}
+        last = ""
+        for word in words[before:]:
+            if word.startswith("-"):
+                last, equals, value = word.partition("=")
+                found[last] = value if equals else None
+            elif found.get(last, "") is None:
+                found[last] = word
+            else:
+                found[word] = None
+        return found
 
     @property
     def options(self) -> dict[str, str | None]:
         """What it says to this server: options with their values, None for one without, in order; also other words."""
-        return _options(self.command[self._before :])
+        return self._options(self.command)
 
     @property
     def options_written(self) -> dict[str, str | None]:
         """The same as the entry has it, with nothing filled in, which may be a secret."""
-        return _options(CLIENTS[self.client].command_in(self.entry)[self._before :])
+        return self._options(self._written)
 
     @property
     def unknown(self) -> list[str]:
-        """Which of `options`, as written, the server does not have, for which it does not start, or does otherwise."""
-        contained = any(program_in(word) in CONTAINERS for word in self.command)
-        if not self.starts_us and (contained or "--stdio" in self.options):
-            return []  # what is like our name may be that of a folder or a container, of a program that is told more
-        written = dict(
-            zip(map(_option, self.command), map(_option, CLIENTS[self.client].command_in(self.entry)), strict=True)
-        )
-        return [written[option] for option in self.options if option not in SERVER]
+        """Which of `options_written` the server does not have, so that it does not start, or does something else."""
+        known = starting_words(self.command) is not None
+        return [option for option in self.options_written if option not in SERVER] if known else []
 
     @property
-    def line_without_stdio(self) -> bool:
-        """Whether it starts us by a line for a shell that does not say --stdio, and so may be a question."""
-        words = self.command
-        lines = [word for word in words if len(word.split()) > 1 and program_in(word) != NAME]
-        return not any("--stdio" in word for word in words) and any(NAME in line or MODULE in line for line in lines)
+    def may_ask(self) -> bool:
+        """Whether starting it may ask a question, which costs, in place of serving."""
+        serves = any("--stdio" in word.split() for word in self.command)
+        return bool(self.unknown) or (starting_words(self.command) is None and not serves)
 
     @property
     def given(self) -> Mapping[str, Any]:
         """The variables that the entry sets, as it says them."""
-        return as_table(self.entry.get(CLIENTS[self.client].members.variables)) or {}
+        return as_table(self.said.get(CLIENTS[self.client].members.variables)) or {}
 
     def by_hand(self, names: Sequence[str]) -> str:
         """Say how variables get into it whose values are written by its owner alone."""
@@ -179,7 +211,7 @@ class Installed(NamedTuple):
         return any(
             redact(text) != text
             or ((name in names or OF_SECRET.search(name)) and text.strip() and not is_placeholder(text))
-            for name, text in _named_texts(self.entry)
+            for name, text in _named_texts(self.said)
         )
 
     def loaded(self, environ: Mapping[str, str]) -> LoadedSettings:
@@ -209,7 +241,7 @@ class Installed(NamedTuple):
 
     @property
     def _folder_said(self) -> str:
-        said = self.entry.get(CLIENTS[self.client].members.folder or "")
+        said = self.said.get(CLIENTS[self.client].members.folder or "")
         return self._filled(said) if isinstance(said, str) else ""
 
     def is_elsewhere(self, text: str) -> bool:
@@ -248,7 +280,7 @@ class Installed(NamedTuple):
     def program(self) -> str | None:
         """Return the path of the program that it starts, as written if that is not known here; None if it is gone."""
         name, folder = "".join(self.command[:1]), self.folder
-        if not self.is_known_here:
+        if not self.is_known_here or name == self.machine.command[0]:
             return name
         if os.path.dirname(name) and folder is not None:  # noqa: PTH120  # keeps ./
             name = str(folder / name)
@@ -266,7 +298,7 @@ class Installed(NamedTuple):
             own = {name: around[name] for name in around if name not in secrets}
         else:
             always = _ON_WINDOWS if self.machine.system == "windows" else _ALWAYS
-            named = (*always, *variables_in(self.entry.get(client.members.names or "")))
+            named = (*always, *variables_in(self.said.get(client.members.names or "")))
             own = {name: around[name] for name in named if name in around}
         values = {name: as_variable(value) for name, value in self.given.items()}
         given = {name: value for name, value in values.items() if isinstance(value, str)}
@@ -276,20 +308,15 @@ class Installed(NamedTuple):
         """Say where the client may have the value of a variable from that is not known here; None if from nowhere."""
         client, said = CLIENTS[self.client], self.given.get(name)
         if isinstance(said, str):
-            if ASKED in said:
-                return f"{client.title} asks for it"
             if self.is_elsewhere(said):
-                return f"{client.title} fills it in"
+                return f"{client.title} {'asks for it' if ASKED in said else 'fills it in'}"
             arrives = client.references is not None and client.references.search(said) is not None
         else:
-            file = self.entry.get(client.members.file or "")
+            file = self.said.get(client.members.file or "")
             if isinstance(file, str):
                 return f"{client.title} may have it from {file}"
-            named = name in variables_in(self.entry.get(client.members.names or ""))
-            if client.keyring and named:
-                return f"{client.title} may have it from its keyring"
-            arrives = client.inherits or named
-        files = (path for path in map(Path, client.variable_files(self.machine)) if arrives and _sets(path, name))
+            arrives = client.inherits or name in variables_in(self.said.get(client.members.names or ""))
+        files = (path for path in map(Path, client.variable_files(self.machine)) if arrives and _may_set(path, name))
         return next((f"{client.title} may have it from {path}" for path in files), None)
 
     def fills_in(self, name: str) -> bool:
@@ -329,23 +356,23 @@ class Unreadable(NamedTuple):
     why: str
 
 
-def document_of(text: str, client: Client, name: str) -> JsonDocument | TomlDocument | YamlDocument:
+def document_of(text: str, client: Client, name: str) -> JsonDocument | CodexTable:
     """Return the text of a client's file, and the entry of that name in it; raises Unmergeable."""
-    if client.dialect == "yaml":
-        return YamlDocument(text, container=client.container, name=name)
+    if client.dialect is None:
+        raise Unmergeable("it is YAML, which this program does not change")
     if client.dialect == "toml":
-        return TomlDocument(text, container=client.container, name=name)
+        return CodexTable(text, container=client.container, name=name)
     return JsonDocument(text, container=client.container, name=name, dialect=client.dialect)
 
 
-def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
+def find_entries(machine: Machine) -> Iterator[Entry | Unreadable]:
     """Yield the entries of this server in the files of all clients: those of the user, and of the working directory."""
     for key, client in CLIENTS.items():
         files: dict[Path, Literal["user", "project"]] = {Path(client.user_file(machine)): "user"}
         if client.project_file is not None:
             files.setdefault(Path(machine.folder / client.project_file), "project")
         local: Mapping[str, Any] = {}
-        for file, scope in files.items():
+        for file, scope in files.items() if client.dialect is not None else ():
             try:
                 document = document_of(ClientFile(file, mark=client.reads_mark).text, client, ENTRY)
             except Unmergeable as problem:
@@ -353,20 +380,15 @@ def find_installed(machine: Machine) -> Iterator[Installed | Unreadable]:
             except OSError as error:
                 yield Unreadable(key, file, f"it cannot be read ({(error.strerror or type(error).__name__).lower()})")
             else:
+                found: list[Entry] = []
                 if key == _WITH_LOCAL and scope == "user" and isinstance(document, JsonDocument):
                     local = _local_in(document.root, Path(machine.folder))
-                    mine = (Installed(key, file, name, as_table(local[name]) or {}, machine, "local") for name in local)
-                    yield from _ours(mine)
-                found = (
-                    Installed(key, file, name, as_table(each) or {}, machine, scope, hidden=name in local)
+                    found = [Entry(key, file, name, as_table(local[name]) or {}, machine, "local") for name in local]
+                found += [
+                    Entry(key, file, name, as_table(each) or {}, machine, scope, hidden=name in local)
                     for name, each in document.entries.items()
-                )
-                yield from _ours(found)
-
-
-def _ours(found: Iterable[Installed]) -> Iterator[Installed]:
-    """Yield those that start this server, and those of its name, whose command may be mistyped or missing."""
-    return (each for each in found if each.starts_us or (each.name == ENTRY and not each.is_remote))
+                ]
+                yield from (each for each in found if each.is_ours)
 
 
 def _local_in(root: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
@@ -448,46 +470,12 @@ def _named_texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
         yield before if before.startswith("-") and not word.startswith("-") else "", word
 
 
-def _sets(path: Path, name: str) -> bool:
-    """Tell whether a file of variables, or the `env` of one of JSON, gives one a value; what cannot be read may."""
+def _may_set(path: Path, name: str) -> bool:
+    """Tell whether a file of variables, or of settings, may give one a value; a file that cannot be read may."""
     try:
-        text = ClientFile(path).text
+        return any(_VALUE.match(behind) for behind in ClientFile(path).text.split(name)[1:])
     except (Unmergeable, OSError):
         return not os.path.isdir(path)  # noqa: PTH112  # raises nothing
-    if path.suffix == ".json":
-        try:
-            variables = as_table((as_table(json.loads(text or "{}")) or {}).get("env")) or {}
-        except (ValueError, RecursionError):
-            return True
-        return bool(str(variables.get(name) or "").strip())
-    set_there = (line.removeprefix("export ").partition("=") for line in text.splitlines())
-    return any(each.strip() == name and value.strip() for each, _, value in set_there)
-
-
-def _options(words: Sequence[str]) -> dict[str, str | None]:
-    if "--" in words:  # which ends the options of a program that fetches this one
-        end = words.index("--")
-        words = words[end + 1 :] if all(word.startswith("-") for word in words[:end]) else words[:end]
-    found: dict[str, str | None] = {}
-    last = ""
-    for word in words:
-        if word.startswith("-"):
-            last, equals, value = word.partition("=")
-            found[last] = value if equals else None
-        elif found.get(last, "") is None:
-            found[last] = word
-        else:
-            found[word] = None
-    return found
-
-
-def _option(word: str) -> str:
-    return word.partition("=")[0] if word.startswith("-") else word
-
-
-def _may_be_ours(word: str) -> bool:
-    """Tell whether a word is our name, mistyped."""
-    return not word.startswith("-") and bool(get_close_matches(program_in(word), (NAME, MODULE), 1, _MISTYPED))
 
 
 def without_values(word: str) -> str:

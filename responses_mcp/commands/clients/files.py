@@ -22,10 +22,6 @@ class Unmergeable(Exception):  # the cause, as the second half of a sentence
     """The file cannot be read, or has no place for an entry; the message says where and what to do."""
 
 
-NOT_UNDERSTOOD: Final = "it is not TOML 1.0, which is all that is read here"
-"""Begins what is said of a file that Codex, which reads TOML 1.1, may read."""
-
-
 class NotUnderstood(Unmergeable):  # the cause, as above
     """The client may read the file all the same, because it reads more than this program does."""
 

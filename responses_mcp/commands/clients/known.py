@@ -133,10 +133,11 @@ class Members:
 class Client(ClientLimits):
     """A client. `project_file` is relative to the project, None if the client has no such file.
 
+    `dialect` is how its file is written; None for YAML, which this program neither reads nor changes.
+
     `reference` is how its file refers to the environment variable NAME; None if it cannot. `references` finds all ways
     in which it can, and `fills_places` tells that it can refer to folders, too. `variable_files` are those from which a
-    client may take variables. `keyring` tells that it may keep the values of `names` itself. `inherits` tells that
-    all of its own environment reaches the server anyway. `limit` is
+    client may take variables. `inherits` tells that all of its own environment reaches the server anyway. `limit` is
     the member of an entry that says how long it waits for a call, and how many of its units are a second. `empties`
     tells that a variable that is not set arrives empty, and not as the reference to it. `trust` is what lets it call
     tools without asking, `untrusted` what it does else. `check` says how to see that it has the server; `{program}` in
@@ -145,7 +146,7 @@ class Client(ClientLimits):
 
     user_file: Callable[[Machine], PurePath]
     project_file: str | None
-    dialect: Dialect | Literal["toml", "yaml"]
+    dialect: Dialect | Literal["toml"] | None
     container: str = "mcpServers"
     members: Members = Members()
     reference: str | None = None
@@ -153,7 +154,6 @@ class Client(ClientLimits):
     fills_places: bool = False
     reads_mark: bool = True
     variable_files: Callable[[Machine], tuple[PurePath, ...]] = lambda _: ()
-    keyring: bool = False
     inherits: bool = False
     empties: bool = False
     limits: Callable[[Server], dict[str, Any]] = lambda _: {}
@@ -411,14 +411,12 @@ CLIENTS: Final[Mapping[str, Client]] = {
         call_cure="for Goose set timeout: {limit} in the server's entry",
         user_file=_goose_file,
         project_file=None,
-        dialect="yaml",
+        dialect=None,
         container="extensions",
-        members=Members(command="cmd", variables="envs", names="env_keys", switch="enabled"),
-        keyring=True,
+        members=Members(command="cmd", variables="envs", names="env_keys"),
         inherits=True,
         limits=_goose_members,
-        limit=("timeout", 1),
-        check="Start a new session of Goose; in it, '/extension' or the settings show the extensions.",
+        check="Then start a new session of Goose; in it, '/extension' or the settings show the extensions.",
     ),
 }
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import trio
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients.installed import Installed, Unreadable, find_installed, plugin_in, secret_variables
+from responses_mcp.commands.clients.entries import Entry, Unreadable, find_entries, plugin_in, secret_variables
 from responses_mcp.commands.clients.known import CLIENT_LIMITS, command_of, this_executable, this_machine
 from responses_mcp.commands.doctor.configuration import (
     address_is_wrong,
@@ -84,10 +84,10 @@ def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     here = load_settings(os.environ, config_path=options.config)
-    found: list[Installed | Unreadable] = []
+    found: list[Entry | Unreadable] = []
     plugin = None
     with suppress(Stop):  # a user without a home has no files of clients there
-        found = [each for each in find_installed(this_machine()) if options.client in {None, each.client}]
+        found = [each for each in find_entries(this_machine()) if options.client in {None, each.client}]
         plugin = plugin_in(this_machine())
     start = _Start.of(options, found, server, here)
     # Nothing that is said holds a secret on purpose; what an API or a child process says might.
@@ -134,13 +134,13 @@ class _Start(NamedTuple):
     loaded: LoadedSettings
     environ: Mapping[str, str] | None = None
     folder: Path | None = None
-    entry: Installed | None = None
+    entry: Entry | None = None
 
     @classmethod
     def of(
         cls,
         options: argparse.Namespace,
-        found: Sequence[Installed | Unreadable],
+        found: Sequence[Entry | Unreadable],
         server: Sequence[str] | None,
         here: LoadedSettings,
     ) -> _Start:
@@ -151,12 +151,10 @@ class _Start(NamedTuple):
         """
         if server is None and options.client is not None:
             for each in found:
-                if not isinstance(each, Installed) or each.scope == "project" or each.hidden or each.is_predecessor:
+                if not isinstance(each, Entry) or each.scope == "project" or each.hidden or each.is_older:
                     continue
-                if each.unstartable is not None:
-                    continue
-                may_ask = each.unknown or each.line_without_stdio  # `ask` would ask, and pay
-                if each.is_known_here and each.program() is not None and not may_ask:
+                startable = each.program() is not None and not each.may_ask and each.fault is None
+                if each.is_known_here and startable:
                     environ = each.variables(secret_variables(each.loaded(each.variables()).settings.openai))
                     folder = each.folder or Path(each.machine.home)
                     return cls(each.command, each.loaded(environ), environ, folder, each)
@@ -169,13 +167,13 @@ async def _check(  # noqa: PLR0917
     options: argparse.Namespace,
     start: _Start,
     here: Settings,
-    found: Sequence[Installed | Unreadable],
+    found: Sequence[Entry | Unreadable],
     plugin: tuple[str, Path] | None,
     shaking: Callable[[], Awaitable[Handshake]],
     tell: Tell,
 ) -> None:
     loaded, settings = start.loaded, start.loaded.settings
-    entries = [each for each in found if isinstance(each, Installed) and not each.hidden]
+    entries = [each for each in found if isinstance(each, Entry) and not each.hidden]
     chosen = [] if options.client is None else [CLIENT_LIMITS[options.client]]
     having = list(dict.fromkeys(each.client for each in entries))
     for finding in (*check_program(), *check_configuration(loaded, options.client, start.entry, entries)):
@@ -192,9 +190,7 @@ async def _check(  # noqa: PLR0917
         settings.model_profiles, listed, today, all_listed=not own_names, sources=loaded.sources
     ):
         tell(finding)
-    for finding in check_entries(
-        found, here, options.client, root=None if loaded.settings is here else settings.manuals.root, plugin=plugin
-    ):
+    for finding in check_entries(found, here, options.client, started=start.entry, plugin=plugin):
         tell(finding)
     whose = "a server with the settings of this shell" + (", and not that of an entry," if chosen else "")
     if start.environ is not None:

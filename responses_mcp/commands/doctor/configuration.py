@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from responses_mcp import __version__
-from responses_mcp.commands.clients.installed import Installed, secret_variables
+from responses_mcp.commands.clients.entries import Entry, secret_variables
 from responses_mcp.commands.clients.known import CLIENTS, this_executable
 from responses_mcp.commands.doctor.findings import Finding, fail, of_sentence, ok, warn
 from responses_mcp.commands.doctor.spending import can_be_written, check_spending
@@ -54,9 +54,10 @@ _OF_OTHERS: Final = {
 _FILLED_IN: Final = {"OPENAI_BASE_URL": "openai.base_url", "MANUALS_ROOT": "manuals.root"}
 _SECTIONS: Final = {"openai.base_url": "base_url", "openai.headers_env": "headers", "manuals.": "manuals"}
 
-_SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"  # until it is on the package index
+SOURCE: Final = f"git+https://github.com/uchimanajet7/{NAME}"
+"""What pip, pipx and uv install it from, until it is on the package index."""
 
-TO_KEEP: Final = f'install it permanently, with "uv tool install {_SOURCE}" or "pipx install {_SOURCE}"'
+TO_KEEP: Final = f'install it permanently, with "uv tool install {SOURCE}" or "pipx install {SOURCE}"'
 
 # Environments that uvx, `uv run --with` and `pipx run` throw away when they like.
 _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
@@ -65,8 +66,8 @@ _THROWN_AWAY: Final = ("archive-v0", "builds-v0", ".cache", "Caches")
 def check_configuration(
     loaded: LoadedSettings,
     client: str | None = None,
-    entry: Installed | None = None,
-    entries: Sequence[Installed] = (),
+    entry: Entry | None = None,
+    entries: Sequence[Entry] = (),
 ) -> Iterator[Finding]:
     """Say what was read and what is wrong with it, then check what needs no network, for one `client` or for all.
 
@@ -154,8 +155,8 @@ def _section(sentence: str) -> str:
 def check_key(
     openai: OpenAISettings,
     client: str | None = None,
-    entry: Installed | None = None,
-    entries: Sequence[Installed] = (),
+    entry: Entry | None = None,
+    entries: Sequence[Entry] = (),
     *,
     manuals: bool = False,
 ) -> Finding:
@@ -196,7 +197,7 @@ def check_key(
     return ok("key", f"{name} is not set, and need not be: {why}")
 
 
-def _has_key(entry: Installed, openai: OpenAISettings) -> bool:
+def _has_key(entry: Entry, openai: OpenAISettings) -> bool:
     """Tell whether an entry itself gives the server a key, in the form of one."""
     key = entry.variables().get(openai.api_key_env, "").strip()
     with suppress(KeyUnusable):

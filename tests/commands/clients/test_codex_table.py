@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from responses_mcp.commands.clients.codex_table import CodexTable
 from responses_mcp.commands.clients.files import Unmergeable
-from responses_mcp.commands.clients.toml_merge import TomlDocument
 
 ENTRY = {"command": "C:\\x.exe", "args": ["--stdio"], "env": {"A": "1"}, "required": True, "tool_timeout_sec": 330}
 BLOCK = """\
@@ -40,8 +40,8 @@ n = 2
 """
 
 
-def document(text: str) -> TomlDocument:
-    return TomlDocument(text, container="mcp_servers", name="ours")
+def document(text: str) -> CodexTable:
+    return CodexTable(text, container="mcp_servers", name="ours")
 
 
 def merged(text: str, entry: dict[str, Any] = ENTRY) -> str:
@@ -61,7 +61,7 @@ def merged(text: str, entry: dict[str, Any] = ENTRY) -> str:
         (
             "[mcp_servers.ours]\ncommand = 'old'\n\n[mcp_servers.ours.env]\nA = '1'\n# b\n"
             "[c]\n\n[mcp_servers.ours.tools.answer]\nx = 1",
-            f"{BLOCK}# b\n[c]\n",
+            f"{BLOCK}# b\n[c]\n\n",
         ),
         ("[a]\r\nb = 1\r\n[mcp_servers.ours]", f"[a]\nb = 1\n{BLOCK}".replace("\n", "\r\n")),
     ],
@@ -93,12 +93,8 @@ def test_every_kind_of_value_is_written_so_that_it_reads_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a = ", "it is not valid TOML (invalid value (at end of document)); correct that"),
-        ("a = 1\nb = [\n", "it is not valid TOML"),
-        ("a = {\n  b = 1\n}", "not TOML 1.0, which is all that is read here"),
-        ('a = "\\e[0m"', "not TOML 1.0"),
-        ("a = 12:30", "not TOML 1.0"),
-        ("a = {b = 1,}", "not TOML 1.0"),
+        ("a = ", "it is not valid TOML 1.0 (invalid value (at end of document))"),
+        ("a = {\n  b = 1\n}", "it is not valid TOML 1.0"),
         ("a = 1\na = 2\n", "line 2"),
         ("mcp_servers = 1", "mcp_servers in it is not a table"),
     ],
@@ -173,9 +169,7 @@ def test_tables_below_it_go_too_and_comments_above_the_next_one_stay() -> None:
     ],
 )
 def test_an_entry_that_is_no_table_of_its_own_is_left_to_its_owner(text: str) -> None:
-    with pytest.raises(
-        Unmergeable, match="is no table of its own there, or stands in a text, too; remove the entry by hand"
-    ):
+    with pytest.raises(Unmergeable, match="a table of its own there; remove the entry by hand"):
         document(text).removed()
 
 
@@ -195,4 +189,4 @@ def test_in_any_file_only_the_table_is_removed(parts: list[str], crlf: bool) -> 
 def test_an_entry_that_cannot_be_written_anew_is_refused(value: str) -> None:
     for text in (f"[mcp_servers.ours]\nx = {value}\n", f"[mcp_servers.ours]\n{'.'.join('a' * 3000)} = {value}\n"):
         with pytest.raises(Unmergeable, match=r"the entry (holds a number that is too long|is nested too deeply)"):
-            TomlDocument(text, container="mcp_servers", name="ours")
+            CodexTable(text, container="mcp_servers", name="ours")

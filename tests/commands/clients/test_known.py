@@ -166,7 +166,6 @@ def test_the_key_is_passed_on_by_name_and_all_other_variables_are_settings(
         ("zed", {"timeout": 330}, 330),
         ("opencode", {}, None),
         ("goose", {}, 300),
-        ("goose", {"timeout": 330}, 330),
         ("opencode", {"timeout": 330_000}, 330),
     ],
 )
