@@ -42,7 +42,18 @@ from responses_mcp.commands.doctor.configuration import SOURCE, TO_KEEP, check_m
 from responses_mcp.commands.doctor.entries import judge, verdict
 from responses_mcp.commands.example_profiles import offer_profiles
 from responses_mcp.commands.parser import SERVER, Parser, not_blank
-from responses_mcp.commands.terminal import NAME, WRONG, Stop, configured, parser_of, remark, run_command, say, write
+from responses_mcp.commands.terminal import (
+    NAME,
+    WRONG,
+    Stop,
+    configured,
+    keep_whole,
+    parser_of,
+    remark,
+    run_command,
+    say,
+    write,
+)
 from responses_mcp.errors import exhausted
 from responses_mcp.redaction import Redactor
 from responses_mcp.settings import Settings
@@ -124,11 +135,13 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     if options.trust and not client.trust:
         raise Stop(f"{client.title} has no setting for trust; leave --trust out.", code=WRONG)
     manuals = None if options.manuals is None else str(_absolute(options.manuals, machine))
+    keep_whole(manuals)
     if manuals is not None and not os.path.isdir(manuals):  # noqa: PTH112  # raises nothing
         raise Stop(f"--manuals: there is no folder {manuals}; name the one in which your manuals are.", code=WRONG)
     if manuals is not None and options.toolsets is not None and "manuals" not in names_in(options.toolsets):
         options.toolsets += ",manuals"
     path = Path(_file(options, client, machine))
+    keep_whole(path)
     there = _there(options, machine, path)
     if there is None and not _NAME.fullmatch(options.name):
         raise Stop(f"--name: a new entry needs 1 to 40 letters, digits, - or _, got {options.name!r}.", code=WRONG)
@@ -178,6 +191,7 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
 def _remove(options: argparse.Namespace, machine: Machine) -> None:
     client, name = CLIENTS[options.client], options.name
     path = Path(_file(options, client, machine))
+    keep_whole(path)
     there = _there(options, machine, path)
     with _left_alone(path, f"If {client.title} reads that file, take the entry {name} out of it yourself."):
         file = ClientFile(path, mark=client.reads_mark)

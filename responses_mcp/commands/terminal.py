@@ -48,6 +48,7 @@ _BEFORE_COMMAND: Final = (": ", "run ")
 _COMMANDS: Final = (PROGRAM, "claude ", "codex ", "gemini ", "pip ", "pipx ", "uv ")
 _NOT_FIRST: Final = frozenset("、。，．：；？！）］｝」』】〉》・ー…々ぁぃぅぇぉっゃゅょァィゥェォッャュョ.,:;?!)]}%")
 _NOT_LAST: Final = frozenset("（［｛「『【〈《([{\"'")
+_PATHS: Final[set[str]] = set()  # with blanks in them
 _MARK: Final = re.compile(r"\s*(?:(?:[-*+•>]|[0-9]{1,3}[.)])\s+)?")  # of a list or a quotation
 
 
@@ -128,6 +129,8 @@ def configured(
     `more` goes to `load_settings`. Raises Stop for problems.
     """
     loaded = load_settings(environ, config_path=config_path, **more)
+    keep_whole(loaded.config_file)
+    keep_whole(loaded.settings.manuals.root)
     for name in drop_unfilled(os.environ):
         remark(f"{name} still holds a placeholder, so it is ignored.")
     for warning in loaded.warnings:
@@ -247,6 +250,12 @@ class Wrapping:
         return "".join(lines)
 
 
+def keep_whole(path: object) -> None:
+    """Let no line break at a blank of this path."""
+    if " " in str(path):
+        _PATHS.add(str(path))
+
+
 def wrapped(line: str, stream: TextIO, hanging: int | None = None) -> str:
     """Return a line as it is to be shown on the terminal that a stream leads to."""
     return Wrapping(line, width_of_lines(stream), hanging).take(line)
@@ -287,8 +296,8 @@ def _end_of_piece(text: str, at: int, ours: str) -> tuple[int, bool]:
     """Return where the word or the command that begins at a place ends, and whether it may not be broken."""
     at += text.startswith("(", at)
     quote = text[at : at + 1] if text[at : at + 1] in {'"', "'", "`"} else ""
-    last = -1
-    if quote == "`" or text.startswith((ours, *_COMMANDS), at + len(quote)):
+    last = max((at + len(path) for path in _PATHS if text.startswith(path, at + len(quote))), default=-1)
+    if last < 0 and (quote == "`" or text.startswith((ours, *_COMMANDS), at + len(quote))):
         if quote:
             last = text.find(quote, at + 1, at + _LONGEST_COMMAND)
         elif text[max(at - 4, 0) : at].endswith(_BEFORE_COMMAND):

@@ -21,6 +21,7 @@ from responses_mcp.commands.clients.entries import document_of
 from responses_mcp.commands.clients.files import ClientFile, Unmergeable
 from responses_mcp.commands.clients.known import CLIENTS, Machine
 from responses_mcp.commands.install import run
+from tests.commands.online import Terminal
 from tests.processes import COMMAND, ROOT, WAIT, environment
 
 KEY = "sk-test-0123456789abcdef"
@@ -404,6 +405,21 @@ def test_a_configuration_that_an_entry_names_and_that_is_gone_is_told_with_the_e
     assert (done.code, told in done.err, "To name another there, add --config PATH." in done.err) == (2, True, True)
     done = install("cursor", "--config", gone, "--write")
     assert (done.code, f"there is none at {gone} (from --config); correct the path" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("width", range(40, 100, 7))
+def test_no_line_breaks_within_a_path_on_a_terminal(
+    width: int, install: Install, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("COLUMNS", str(width))
+    here = replace(machine, system="mac", home=machine.home / "a user of blanks")
+    Path(here.folder / "my own manuals").mkdir()
+    install("claude-desktop", "--manuals", "my own manuals", "--toolsets", "answer,manuals", machine=here)
+    install("claude-desktop", "--list", machine=here)
+    assert str(file_of("claude-desktop", here)) in shown.text  # in Library/Application Support
+    assert str(here.folder / "my own manuals") in shown.text
 
 
 # What is there already

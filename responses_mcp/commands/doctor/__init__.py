@@ -34,6 +34,7 @@ from responses_mcp.commands.terminal import (
     FAILED,
     StatusLine,
     Stop,
+    keep_whole,
     on_terminal,
     parser_of,
     run_command,
@@ -84,6 +85,8 @@ def run(argv: Sequence[str], *, server: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, server: Sequence[str] | None) -> None:
     here = load_settings(os.environ, config_path=options.config)
+    keep_whole(here.config_file)
+    keep_whole(here.settings.manuals.root)
     found: list[Entry | Unreadable] = []
     plugin = None
     with suppress(Stop):  # a user without a home has no files of clients there
