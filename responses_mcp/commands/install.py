@@ -67,7 +67,6 @@ _KNOWN: Final = ", ".join(CLIENTS)
 _OPTION: Final = re.compile(r"--?[a-z][a-z-]{0,30}")
 _TOLD: Final = ("--config", "--toolsets")  # options whose values are no secrets
 _HOLDS_KEY: Final = "A key that stood in the entry is in it, too; delete it when you do not need it."
-_USUAL: Final = "mcpServers"  # what most clients call the place of entries
 _OFFERING: Final = ("MANUALS_ROOT", "MCP_TOOLSETS")
 _LIMITING: Final = ("OPENAI_API_TIMEOUT", "SEARCH_TIMEOUT_MS", "SEARCH_MAX_ATTEMPTS")
 _EXAMPLES: Final = """\
@@ -104,9 +103,6 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--toolsets", metavar="NAMES", type=not_blank, help="toolsets to offer, with commas between")
     parser.add_argument("--manuals", metavar="DIR", type=not_blank, help="folder of manuals to offer")
-    parser.add_argument(  # its older name
-        "--manuals-root", metavar="DIR", dest="manuals", type=not_blank, help=argparse.SUPPRESS
-    )
     parser.add_argument("--trust", action="store_true", help="let the client call without asking (gemini)")
     parser.add_argument(
         "--file", metavar="PATH", type=not_blank, help="the client's file, if it is not in the usual place"
@@ -179,8 +175,6 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
             f"{client.title} has the plugin {plugin[0]} too, so tools appear twice. "
             f"To have one of them: claude plugin disable {plugin[0]}"
         )
-    if client.container != _USUAL and _has_under(_USUAL, client, options.name, path):
-        remark(f"{path} also has {options.name} under {_USUAL}, where {client.title} does not look; take that out.")
     for other in _others(options, machine, path):
         first = ", which comes before this one" if other.scope == "local" and other.name == options.name else ""
         first += ", which starts the older program" if other.is_older else ""
@@ -246,12 +240,6 @@ def _there(options: argparse.Namespace, machine: Machine, path: Path) -> Entry |
         if entry is not None:
             return Entry(options.client, path, options.name, entry, machine, options.scope)
     return None
-
-
-def _has_under(container: str, client: Client, name: str, path: Path) -> bool:
-    with suppress(Unmergeable, OSError):
-        return document_of(ClientFile(path).text, replace(client, container=container), name).entry is not None
-    return False
 
 
 def _settings(options: argparse.Namespace, machine: Machine, there: Entry | None, manuals: str | None) -> Settings:
@@ -555,11 +543,6 @@ def _say_next_steps(
         remark(
             f"In the entry but not set here: {', '.join(sorted(gone))}. That is fine if the client sets it. "
             f'To drop it: "{written.removal}", then "{written.install("--write")}".'
-        )
-    if put.get("required") is True:
-        remark(
-            f"required = true in it keeps {client.title} from starting when this server cannot start. "
-            "Take that line out, unless that is what you want."
         )
     if client.untrusted and not put.items() >= client.trust.items():
         remark(client.untrusted)

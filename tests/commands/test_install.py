@@ -319,17 +319,6 @@ def test_a_relative_path_that_is_passed_on_as_it_is_is_told_with_the_one_from_th
     assert done.err.count("a relative path") == 1
 
 
-@pytest.mark.parametrize("client", ["codex", "vscode"])
-def test_an_entry_where_the_client_does_not_look_is_told(client: str, install: Install, machine: Machine) -> None:
-    under = replace(CLIENTS[client], container="mcpServers")
-    path = put(file_of(client, machine), document_of("", under, "openai-responses").changed({"command": "x"}).text)
-    told = f"{path} also has openai-responses under mcpServers, where {CLIENTS[client].title} does not look; take that"
-    assert told in install(client, "--write").err
-    assert told in install(client).err
-    path.unlink()
-    assert "mcpServers" not in install(client, "--write").err
-
-
 def test_an_entry_that_its_owner_turned_off_stays_so_and_that_is_told(install: Install, machine: Machine) -> None:
     program = "/opt/x/bin/openai-responses-mcp"
     put_entry("opencode", machine, {"type": "local", "command": [program], "enabled": False})
@@ -807,6 +796,50 @@ def test_an_entry_that_codex_has_written_in_its_own_way_is_the_same(
     put(path, text.replace('"--stdio"', '"--debug"'))
     lines = install("codex", "--write").out.splitlines()
     assert [line for line in lines if " args:" in line] == ['  - args: ["--debug"]', '  + args: ["--debug", "--stdio"]']
+
+
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+def test_a_client_that_waits_longer_already_is_left_to_it(client: str, install: Install, machine: Machine) -> None:
+    install(client, "--write", OPENAI_API_TIMEOUT="600000")
+    written = file_of(client, machine).read_text(encoding="utf-8")
+    assert "630" in written
+    install(client, "--write")  # where that variable is not set
+    assert file_of(client, machine).read_text(encoding="utf-8") == written
+
+
+def test_what_vs_code_asks_for_or_reads_from_a_file_is_left_to_it(install: Install, machine: Machine) -> None:
+    asked = {"OPENAI_API_KEY": "${input:key}", "OPENAI_BASE_URL": "${input:url}"}
+    path = put_entry("vscode", machine, {"command": "old", "env": asked})
+    for environ in ({}, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://x.example/v1"}):
+        done = install("vscode", "--write", **environ)
+        assert entry_in("vscode", path.read_text(encoding="utf-8"))["env"] == asked
+        assert "is not set here" not in done.err
+    put_entry("vscode", machine, {"command": "old", "envFile": "${workspaceFolder}/.env"})
+    done = install("vscode", "--write")
+    assert "env" not in entry_in("vscode", path.read_text(encoding="utf-8"))
+    assert "is not set here" not in done.err
+
+
+def test_an_entry_for_a_remote_server_is_replaced_as_a_whole(install: Install, machine: Machine) -> None:
+    path = put_entry("cursor", machine, {"type": "http", "url": "https://mcp.example", "headers": {"a": "b"}})
+    assert install("cursor", "--write").code == 0
+    assert set(entry_in("cursor", path.read_text(encoding="utf-8"))) == {"command", "args", "env"}
+
+
+@pytest.mark.parametrize(
+    "command", [["npx", "-y", "openai-responses-mcp@latest"], ["node", "/x/openai-responses-mcp/dist/index.js"]]
+)
+def test_an_entry_of_the_older_program_is_listed_and_named_with_the_command_that_takes_it_out(
+    command: list[str], install: Install, machine: Machine
+) -> None:
+    entry = {"command": command[0], "args": command[1:]}
+    path = put(file_of("cursor", machine), json.dumps({"mcpServers": {"old": entry, "git": {"command": "uvx"}}}))
+    removal = "openai-responses-mcp install cursor --name old --remove"
+    told = f"Cursor also has old in {path}, which starts the older program. To take it out: {removal}"
+    assert told in install("cursor", "--write").err
+    assert "Cursor starts the older program of this name, which runs on Node, by old in" in install("--list").out
+    assert install(*removal.split()[2:]).out.startswith("old was removed from ")
+    assert "To take it out" not in install("cursor").err
 
 
 # Removing and listing
