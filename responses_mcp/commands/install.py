@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote, urlencode
 
 from responses_mcp.commands.clients.entries import (
@@ -156,15 +156,15 @@ def _install(options: argparse.Namespace, machine: Machine) -> None:
     replaced = [name for name in in_entry if name not in working]
     if there is not None and client.members.names is not None:  # it fills in nothing, and these would win
         replaced += _unfilled_in(there.given, server.secrets)
-    old_secret = there is not None and there.holds_secret
+    wanted = _Wanted(client, path, options.name, entry, replaced)
     if client.dialect is None:
         put = _show_for_goose(client, server, entry, path, server.command[len(machine.command) :])
         if options.write:
             raise Stop(f"{path} was left alone: it is YAML, which this program does not change.")
     elif options.write:
-        put = _write(client, options.name, entry, path, redact, replaced=replaced, old_secret=old_secret)
+        put = _write(wanted, redact, old_secret=there is not None and there.holds_secret)
     else:
-        put = _show(client, options.name, entry, path, redact, replaced=replaced)
+        put = _show(wanted, redact)
     if is_thrown_away(Path(machine.command[0]).resolve()):
         remark(f"{machine.command[0]} is in a folder that may be emptied at any time; {TO_KEEP}, and run this again.")
     for finding in () if manuals is None else check_manuals(manuals, "pass --manuals"):
@@ -342,26 +342,47 @@ def _absolute(path: str, machine: Machine) -> PurePath:
 # Showing and writing
 
 
-def _show(
-    client: Client, name: str, entry: Mapping[str, Any], path: Path, redact: Redactor, *, replaced: Collection[str]
-) -> Mapping[str, Any]:
+class _Wanted(NamedTuple):
+    """The entry that a client's file is to have; values of the variables that are `replaced` by names leave it."""
+
+    client: Client
+    path: Path
+    name: str
+    entry: Mapping[str, Any]
+    replaced: Collection[str]
+
+    @property
+    def text(self) -> str:
+        """A file with this entry alone."""
+        return document_of("", self.client, self.name).changed(self.entry).text
+
+    def plan(self) -> tuple[ClientFile, Any, dict[str, Any], Change | None]:
+        """Return the file, its entry before and after, and the change; None for that if the entry is there already."""
+        file = ClientFile(self.path, mark=self.client.reads_mark)
+        document = document_of(file.text, self.client, self.name)
+        new = _merged_entry(self.client, document.entry, self.entry, self.replaced)
+        return file, document.entry, new, None if document.entry == new else document.changed(new)
+
+
+def _show(wanted: _Wanted, redact: Redactor) -> Mapping[str, Any]:
     """Write the entry to stdout, and to stderr what --write would do; return what would then be there."""
-    write(document_of("", client, name).changed(entry).text)
+    path = wanted.path
+    write(wanted.text)
     try:
-        _, old, new, change = _planned(client, name, entry, path, replaced)
+        _, old, new, change = wanted.plan()
     except Unmergeable as problem:
         remark(f"This is for {path}, but {problem}.")
-        return entry
+        return wanted.entry
     except OSError as error:
         remark(f"This is for {path}, which cannot be read ({_reason(error)}).")
-        return entry
+        return wanted.entry
     if old is None:
         remark(f"This is for {path}. With --write, this command puts it there.")
     elif change is None:
         remark(f"{path} has this entry already.")
     else:
         remark(f"{path} has another entry of this name. With --write, this command changes it:")
-        for line in _difference(client, old, new, entry):
+        for line in _difference(wanted.client, old, new, wanted.entry):
             remark(redact(line))
         if change.drops_comments:
             remark("The comments inside it would be left out; a copy keeps them.")
@@ -385,22 +406,14 @@ def _show_for_goose(
     return entry
 
 
-def _write(
-    client: Client,
-    name: str,
-    entry: Mapping[str, Any],
-    path: Path,
-    redact: Redactor,
-    *,
-    replaced: Collection[str],
-    old_secret: bool,
-) -> Mapping[str, Any]:
+def _write(wanted: _Wanted, redact: Redactor, *, old_secret: bool) -> Mapping[str, Any]:
     """Put the entry into the file, say what was changed, and return what is there now."""
+    client, path, name, entry, _ = wanted
     with _left_alone(path, f"If {client.title} reads that file, put the entry above into it yourself."):
         try:
-            file, old, new, change = _planned(client, name, entry, path, replaced)
+            file, old, new, change = wanted.plan()
         except NotUnderstood:
-            write(document_of("", client, name).changed(entry).text)
+            write(wanted.text)
             raise
         if change is None:
             say(f"{name} is in {path} already; nothing was changed.")
@@ -428,7 +441,7 @@ def _left_alone(path: Path, by_hand: str) -> Generator[None]:
     try:
         yield
     except NotUnderstood as problem:
-        raise Stop(f"{path} was left alone: {problem}.", by_hand) from problem
+        raise Stop(f"{path} was left alone: {problem}.", f"{by_hand} Otherwise correct it.") from problem
     except Unmergeable as problem:
         raise Stop(f"{path} was left alone: {problem}.") from problem
     except UnicodeEncodeError as error:
@@ -437,16 +450,6 @@ def _left_alone(path: Path, by_hand: str) -> Generator[None]:
         denied = isinstance(error, PermissionError)
         cure = f"; make it and {path.parent} readable and writable for you" if denied else ""
         raise Stop(exhausted(error) or f"{path} cannot be read or written ({_reason(error)}){cure}.") from error
-
-
-def _planned(
-    client: Client, name: str, entry: Mapping[str, Any], path: Path, replaced: Collection[str]
-) -> tuple[ClientFile, Any, dict[str, Any], Change | None]:
-    """Return the file, its entry before and after, and the change; None for that if the entry is there already."""
-    file = ClientFile(path, mark=client.reads_mark)
-    document = document_of(file.text, client, name)
-    new = _merged_entry(client, document.entry, entry, replaced)
-    return file, document.entry, new, None if document.entry == new else document.changed(new)
 
 
 def _merged_entry(client: Client, old: Any, entry: Mapping[str, Any], replaced: Collection[str]) -> dict[str, Any]:

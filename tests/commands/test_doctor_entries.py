@@ -43,7 +43,6 @@ def small_server(tmp_path: Path, before: str = "") -> str:
     return str(script)
 
 
-AT_THE_ROOT = str(Path("/ca.pem").absolute())
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="a shell script is the server")
 
 
@@ -338,27 +337,6 @@ async def test_a_key_that_the_client_may_have_from_elsewhere_is_no_failure(  # n
 
 
 @posix_only
-@pytest.mark.parametrize(
-    ("client", "entry"),
-    [
-        ("claude-code", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),  # which it does not fill in
-        ("codex", {}),
-        ("gemini", {"env": {"OPENAI_API_KEY": "$OPENAI_API_KEY"}}),
-    ],
-)
-async def test_a_key_in_a_file_of_the_client_that_does_not_get_into_the_entry_is_a_failure(
-    examine: Doctor, tmp_path: Path, client: str, entry: dict[str, Any]
-) -> None:
-    command = CLIENTS[client].members.command
-    put(client, tmp_path, {command: small_server(tmp_path), "args": ["--stdio"], **entry})
-    for file in (".claude/settings.json", ".codex/.env", ".gemini/.env"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_text('"OPENAI_API_KEY"\nOPENAI_API_KEY=x\n', encoding="utf-8")
-    report = await examine("--offline", "--client", client, start=None, OPENAI_API_KEY=None)
-    assert report.failed == ["key"]
-
-
-@posix_only
 async def test_what_a_client_asks_its_user_for_or_where_a_workspace_is_is_not_known_here(
     examine: Doctor, tmp_path: Path
 ) -> None:
@@ -507,34 +485,6 @@ async def test_a_proxy_with_a_password_is_told_to_be_added_by_hand_where_install
     report.line("warn", "clients", "Codex does not pass on HTTPS_PROXY, set", 'Fix: run "openai-responses-mcp install')
 
 
-@pytest.mark.parametrize(
-    ("client", "more", "fix"),
-    [
-        ("zed", {"env": {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": "ca.pem"}}, "write it from the root there"),
-        ("codex", {"env_vars": ["OPENAI_API_KEY", "SSL_CERT_FILE"]}, f"set it to {{}}{os.sep}ca.pem"),
-        ("codex", {"env_vars": ["OPENAI_API_KEY", "SSL_CERT_FILE"], "cwd": "."}, None),
-        ("zed", {"env": {"OPENAI_API_KEY": KEY, "SSL_CERT_FILE": AT_THE_ROOT, "MANUALS_INDEX_DIR": "~/i"}}, None),
-    ],
-)
-async def test_a_relative_path_that_an_entry_passes_on_is_told(  # noqa: PLR0917
-    examine: Doctor,
-    tmp_path: Path,
-    client: str,
-    more: dict[str, Any],
-    fix: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    command = {"command": sys.executable, "args": ["-m", "responses_mcp"]}
-    put(client, tmp_path, {**command, **more})
-    report = await examine("--offline", OPENAI_API_KEY=KEY, SSL_CERT_FILE="ca.pem")
-    told = f"{CLIENTS[client].title} may start it elsewhere, and SSL_CERT_FILE is ca.pem, a relative path"
-    if fix is None:
-        assert not any("a relative path" in line for line in report.lines)
-    else:
-        report.line("warn", "clients", told, f"Fix: {fix.format(tmp_path)}")
-
-
 async def test_a_file_of_codex_that_only_codex_reads_is_no_failure(examine: Doctor, tmp_path: Path) -> None:
     path = put("codex", tmp_path, {"command": sys.executable})
     path.write_text("a = {\n b = 1,\n}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
@@ -660,32 +610,6 @@ async def test_manuals_that_no_toolset_of_an_entry_shows_are_told(
     put("claude-code", tmp_path, {**entry, "args": ["--toolsets", "answer,manuals"]})
     report = await examine("--offline", "--client", "claude-code")
     assert not any("does not offer" in line for line in report.lines)
-
-
-@posix_only
-@pytest.mark.parametrize(
-    ("in_file", "in_shell", "status", "said"),
-    [
-        ("sk-canary-0123456789abcdef", None, "ok", "OPENAI_API_KEY is set and well formed"),
-        ("YOUR_KEY", "sk-canary-0123456789abcdef", "FAIL", "OPENAI_API_KEY holds an example, not a key"),
-        (None, "sk-canary-0123456789abcdef", "FAIL", "OPENAI_API_KEY is not set"),
-    ],
-)
-async def test_for_one_client_the_key_is_judged_that_its_entry_gives(  # noqa: PLR0917
-    examine: Doctor,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    in_file: str | None,
-    in_shell: str | None,
-    status: str,
-    said: str,
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    given = {} if in_shell is None else {"OPENAI_API_KEY": in_shell}
-    env = {} if in_file is None else {"env": {"OPENAI_API_KEY": in_file}}
-    put("claude-desktop", tmp_path, {"command": small_server(tmp_path), "args": ["--stdio"], **env})
-    report = await examine("--offline", "--client", "claude-desktop", start=None, **given)
-    report.line(status, "key", said)
 
 
 @posix_only

@@ -1093,7 +1093,7 @@ def test_a_file_of_codex_that_only_codex_reads_is_left_alone_with_what_to_do_by_
     assert (shown.code, written.code, removed.code, removed.out) == (0, 1, 1, "")
     assert written.out == shown.out  # the entry, to be pasted
     assert f"{path} was left alone: {why}" in written.err
-    assert "If Codex reads that file, put the entry above into it yourself." in written.err
+    assert "If Codex reads that file, put the entry above into it yourself. Otherwise correct it." in written.err
     assert f"{path} was left alone: {why}" in removed.err
     assert "If Codex reads that file, take the entry openai-responses out of it yourself." in removed.err
     listed = install("--list")
