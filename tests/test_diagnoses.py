@@ -92,7 +92,7 @@ async def reaches(base: str, loaded: LoadedSettings) -> bool:
 @example(key=KEY, environ={"MODEL_QUICK": "m"}, file={"model_profiles": {"answer": None}}, path="/v1")
 @example(key="$OPENAI_API_KEY", environ={}, file={}, path="/v1")
 @example(key=KEY, environ={"OPENAI_MAX_RETRIES": "20", "MCP_MAX_MESSAGE_BYTES": "1"}, file={}, path="/v1")
-@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture])
 def test_where_no_problem_is_reported_a_call_reaches_the_api(
     tmp_path: Path, key: str, environ: dict[str, str], file: dict[str, Any], path: str
 ) -> None:

@@ -68,7 +68,7 @@ def spent(left):
 @pytest.mark.parametrize("left", [0, 3, 6, 8])
 def test_a_server_that_cannot_start_for_want_of_descriptors_says_so(tmp_path: Path, left: int) -> None:
     # All is imported before, so that the descriptors of the wire, of Trio and of its streams are what is wanting.
-    modules = ("__main__", "answers", "cli", "serving", "runtime.prologue")
+    modules = ("__main__", "asking", "cli", "serving", "runtime.prologue")
     code = "".join(f"import responses_mcp.{name}\n" for name in modules) + f"spent({left})\n{MAIN}"
     done = run(tmp_path, "--stdio", stdin=HANDSHAKE, command=python(SHORT + code))
     assert done.returncode == 1
@@ -98,7 +98,7 @@ def manual(home: Path) -> Path:
 CALLED = """
 import responses_mcp.toolsets.manual_calls, responses_mcp.manuals.library
 from responses_mcp.toolsets.manuals import ManualsToolset
-real = ManualsToolset._call
+real = ManualsToolset._work
 calls = []
 
 async def call(self, name, context, arguments):
@@ -107,7 +107,7 @@ async def call(self, name, context, arguments):
         spent({left})
     return await real(self, name, context, arguments)
 
-ManualsToolset._call = call
+ManualsToolset._work = call
 """
 
 
@@ -141,7 +141,7 @@ async def test_manuals_that_cannot_be_opened_for_want_of_descriptors_say_so(
 # From the first call on there is room for what it says, and not for the stack of a thread.
 STARVED = """
 from responses_mcp.toolsets.answer import AnswerToolset
-real = AnswerToolset._call
+real = AnswerToolset._answer
 
 async def call(self, *args):
     with open("/proc/self/statm") as file:
@@ -149,7 +149,7 @@ async def call(self, *args):
     resource.setrlimit(resource.RLIMIT_AS, (used + 2**22, resource.RLIM_INFINITY))
     return await real(self, *args)
 
-AnswerToolset._call = call
+AnswerToolset._answer = call
 """
 
 

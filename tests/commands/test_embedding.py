@@ -310,7 +310,7 @@ async def test_where_every_text_is_refused_it_soon_gives_up(manuals: Command, ap
     api.script(*[refusing("")] * 1000)
     code, _, err = await manuals("index", "--embed", "--yes")
     assert (code, stored(tmp_path)) == (1, 0)
-    assert "The API refused the request (400)" in err
+    assert "The request is too long (400)" in err
     assert len(api.requests) < 45
 
 

@@ -255,6 +255,7 @@ def test_ctrl_c_that_strikes_a_task_of_research_loses_no_id_and_leaves_nothing_o
 STRUCK_IN_A_CALL = """
 import signal, trio
 from tests.research.upstream import slow
+from responses_mcp.responses_api.watcher import Watcher
 from tests.responses_api.test_background import asking
 
 upstream = slow(0.01)

@@ -1,5 +1,6 @@
 """The gate of a model's rate limit: after a refusal or an empty limit, calls go in order and nobody overtakes."""
 
+import math
 import random
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from responses_mcp.asking import Watcher
 from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
+from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.retry import duration
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import open_fake_api
@@ -264,3 +266,46 @@ async def test_the_fake_api_keeps_a_limit_and_a_burst_at_it_is_answered() -> Non
                     nursery.start_soon(ask, api)
         await api.aclose()
     assert len(fake.requests) == 70 + limit.refused
+
+
+async def test_the_head_of_a_reply_opens_the_gate_while_its_body_is_still_to_come(autojump_clock: MockClock) -> None:
+    gate = Gate()
+    gate.read(await gate.enter(gate.ticket(), math.inf, None), 200, limits(0, "5s"))
+    scout = await gate.enter(gate.ticket(), math.inf, None)
+    opened = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(gate.enter, gate.ticket(), math.inf, None)
+        await wait_all_tasks_blocked()
+        gate.read(scout, 200, {})
+    assert trio.current_time() == opened
+
+
+async def test_a_request_that_leaves_without_a_reply_opens_the_gate_for_the_next_alone(
+    autojump_clock: MockClock,
+) -> None:
+    gate = Gate()
+    gate.leave(await gate.enter(gate.ticket(), math.inf, None), 5)
+    began = trio.current_time()
+    times: list[float] = []
+
+    async def lost(ticket: int) -> None:
+        number = await gate.enter(ticket, math.inf, None)
+        times.append(trio.current_time() - began)
+        await trio.sleep(1)
+        gate.leave(number)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(lost, gate.ticket())
+    assert times == [5, 6, 7]
+
+
+async def test_a_refusal_that_comes_late_does_not_open_the_gate_earlier(autojump_clock: MockClock) -> None:
+    gate = Gate()
+    first, second = [await gate.enter(gate.ticket(), math.inf, None) for _ in range(2)]
+    gate.leave(first, 10)
+    gate.leave(second, 3)
+    began = trio.current_time()
+    await gate.enter(gate.ticket(), math.inf, None)
+    assert trio.current_time() - began == 10
