@@ -32,7 +32,12 @@ WANTED = 0.9
 # For each room the tests that must notice a fault in it.
 GUARDED = {
     "protocol": ["tests/protocol"],
-    "responses_api.retry": ["tests/test_retries.py", "tests/responses_api/test_api.py"],
+    "responses_api.retry": ["tests/test_retries.py", "tests/responses_api/test_gate.py"],
+    "responses_api.gate": ["tests/responses_api/test_gate.py"],
+    "responses_api.parameters": [
+        "tests/responses_api/test_parameters.py",
+        "tests/responses_api/test_parameter_fallback.py",
+    ],
     "responses_api.response.citations": ["tests/responses_api/response"],
     "manuals.results.diagnosis": [
         "tests/manuals/results",
