@@ -136,6 +136,7 @@ def forms(error: dict[str, Any]) -> dict[str, Reply]:
         "bare event": Sse([f"data: {json.dumps({'error': error})}\n\n"]),
         "named event": Sse([f"event: error\ndata: {json.dumps(error)}\n\n"]),
         "message": Sse([f"event: message\ndata: {json.dumps({'error': error})}\n\n"]),
+        "marked": Sse([f"data: {json.dumps({'object': 'error', **error})}\n\n"]),
         "response.error": Sse([{"type": "response.error", "error": error}]),
         "failed": Sse([CREATED, failed(error)]),
         "event before": Sse([CREATED, {"type": "error", "error": error}, failed(None)]),
@@ -214,6 +215,12 @@ async def test_of_a_failure_without_a_reason_the_stream_is_not_awaited_to_its_en
     assert (requests, "no reason given" in told) == (1, True)
 
 
+@pytest.mark.parametrize("code", ["engine_overloaded_error", "service_tier_capacity_exceeded", "upstream_error"])
+async def test_whatever_comes_with_429_is_a_rate_limit_also_for_a_search(code: str) -> None:
+    told, requests = await reason(refused(429, "Busy.", code), retries=1, tool="chatgpt_o3_search")
+    assert (requests, "Wait a while" in told) == (2, True)
+
+
 # Cures
 
 
@@ -244,6 +251,46 @@ def refused(status: int, message: str, code: Any = None, **more: Any) -> Json:
         (refused(403, "No.", "unsupported_country_region_territory"), "region", "other words"),
         (refused(404, "The model `x` does not exist.", "model_not_found"), "Check the model", "/v1: did"),
         (refused(503, "No channel for it.", "model_not_found"), "Check the model", "/v1: did"),
+        (
+            refused(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT"),
+            *("valid key", "its parameters"),
+        ),
+        (
+            Json({"code": "An invalid argument", "error": "Incorrect API key provided: xa***cd."}, 400),
+            "valid key",
+            "model",
+        ),
+        (refused(400, "Your credit balance is too low to access the API."), "billing", "its parameters"),
+        (
+            refused(400, "Budget has been exceeded! Current cost: 0.5", "400", type="budget_exceeded"),
+            "billing",
+            "model",
+        ),
+        (refused(429, "ExceededBudget: User=u over budget.", "429", type="budget_exceeded"), "billing", "Wait a while"),
+        (Json({"code": 30001, "message": "Sorry, your account balance is insufficient"}, 403), "billing", "region"),
+        (Json({"code": "No permission", "error": "Your team doesn't have any credits yet."}, 403), "billing", "region"),
+        (Json({"statusCode": 403, "message": "Out of call volume quota."}, 403), "billing", "region"),
+        (
+            Json({"code": "The caller does not have permission", "error": "Content violates usage guidelines."}, 403),
+            *("Ask in other words", "region"),
+        ),
+        (
+            Json({"code": "DataInspectionFailed", "message": "Input data may contain inappropriate content."}, 400),
+            *("Ask in other words", "its parameters"),
+        ),
+        (
+            Json({"success": False, "error": [{"code": 2016, "message": "Prompt blocked"}]}, 424),
+            "in other words",
+            "model",
+        ),
+        (refused(400, "It exceeds the available context size.", 400), "fewer words", "its parameters"),
+        (refused(400, "foo/bar is not a valid model ID", 400), "Check the model", "its parameters"),
+        (Json({"message": "The provided model identifier is invalid."}, 400), "Check the model", "its parameters"),
+        (refused(404, "No models loaded.", None, param="model"), "Check the model, the key", "Responses API"),
+        (
+            Json({"errors": [{"message": "You have used up your daily free allocation.", "code": 4006}]}, 429),
+            *("when it is reset", "Wait a while"),
+        ),
     ],
 )
 async def test_the_cure_is_one_for_what_happened(reply: Json, cure: str, other: str) -> None:

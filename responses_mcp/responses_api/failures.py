@@ -112,31 +112,33 @@ KINDS: Final[Mapping[str, Kind]] = {
     "content": Kind(
         *(RequestRefused, _REFUSED, "Ask in other words."),
         r"content_(?:filter|policy|management)|moderation|safety|\w_policy(?:_|$)|^policy_violation|responsible_ai|guardrail|^cyber|^bio_"
-        r"|invalid_prompt",
-        r"(?:usage|content|management|safety) polic|flagged|moderation|safety system|terms of (?:us|serv)"
-        r"|content filter",
-        (400, 403, 422),
+        r"|invalid_prompt|inspection",
+        r"(?:usage|content|management|safety) (?:polic|guideline)|flagged|moderation|safety system"
+        r"|terms of (?:us|serv)|content filter|inappropriate|prompt (?:was |is )?blocked",
+        (400, 403, 422, 424),
     ),
     "too_long": Kind(
         *(RequestRefused, "The request is too long", "Ask in fewer words, or choose a model that takes more."),
-        r"context_(?:length|window)|(?:string|array)_above_max|too_(?:long|large)|length_exceeded",
-        r"maximum context length|context (?:length|window)|(?:prompt|input|request|query) (?:is |was )?too "
+        r"context_(?:length|window|size)|(?:string|array)_above_max|too_(?:long|large)|length_exceeded",
+        r"maximum context length|context (?:length|window|size)|(?:prompt|input|request|query) (?:is |was )?too "
         r"(?:long|large)|string too long|reduce the length",
         (400, 413, 422, 429),
     ),
     "quota": Kind(
         *(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."),
         r"insufficient_(?:\w+_)?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?)_(?:\w+_)?(?:exceeded"
-        r"|exhausted|too_low)|exceeded_\w*quota|^quota$|billing|payment_required|arrear",
+        r"|exhausted|too_low)|exceeded_\w*quota|^quota$|billing|payment_required|arrear|budget",
         r"exceeded your current quota|insufficient (?:user |account )?(?:quota|balance|credits?|funds)"
-        r"|balance is too low|quota exceeded|(?:out of|not enough) credits|quota (?:is |was )?(?:exhausted|used up)",
-        (402, 403, 429),
+        r"|balance is (?:too low|insufficient)|quota exceeded|(?:no|any|all available|not enough|out of) credits"
+        r"|out of (?:\w+ ){0,3}quota|quota (?:is |was )?(?:exhausted|used up)",
+        (400, 402, 403, 429),
     ),
     "usage_limit": Kind(
         *(RateLimited, "The API's limit for a day, or that of the plan, is used up"),
         "Ask again when it is reset, or have the provider raise it.",
         r"(?:usage|daily|weekly|monthly|plan|day)_limit|per_day",
-        r"\bper[ -](?:day|week|month)\b|\b[rt]pd\b|\b(?:daily|weekly|monthly|plan|usage) (?:\w+ ){0,2}limit",
+        r"\bper[ -](?:day|week|month)\b|\b[rt]pd\b"
+        r"|\b(?:daily|weekly|monthly|plan|usage) (?:\w+ ){0,2}(?:limit|allocation|quota)",
         (403, 429),
     ),
     "model": Kind(
@@ -145,7 +147,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         r"model_(?:\w+_)?(?:not|access|invalid|deprecated|unsupported)|(?:invalid|unknown|unsupported)_model"
         r"|deployment_not_found",
         r"\bmodel\b.{0,120}?\b(?:not found|not exist|no longer|deprecated|decommissioned|is unknown)"
-        r"|(?:unknown|invalid|no such) model",
+        r"|(?:unknown|invalid|no such) model|not a valid model|model identifier is invalid|no models? loaded",
         (400, 403, 404, 410, 422),
     ),
     "right": Kind(
@@ -158,7 +160,9 @@ KINDS: Final[Mapping[str, Kind]] = {
     "key": Kind(
         *(AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}."),
         r"api_key|invalid_key|authenticat|unauthori[sz]ed|invalid_(?:\w+_)?token|token_expired|deactivated",
-        r"(?:invalid|incorrect|wrong|missing|expired) (?:api )?(?:key|token)|unauthori[sz]ed|authenticat",
+        r"(?:invalid|incorrect|wrong|missing|expired) (?:api.?key|(?:\w+ )?token provided)|unauthori[sz]ed|authenticat"
+        r"|api.?key (?:is )?(?:not valid|invalid|expired)|^(?:invalid|wrong|missing|expired) (?:key|token)\W*$",
+        (400,),
     ),
     "rate_limit": Kind(
         *(RateLimited, "The API limits the rate of requests", "Wait a while and ask again."),
@@ -260,6 +264,8 @@ def kind_of(failure: Failure) -> str:
     def is_named(name: str) -> bool:
         if status is not None and KINDS[name].again != "never" and not (status >= 500 or status in (408, 409, 429)):
             return False
+        if status == 429 and KINDS[name].again == "calls":
+            return False
         if status is not None and name in ("parameter", "request") and status not in (400, 422):
             return False
         # Gateways have this code for any request that they cannot read.
@@ -285,8 +291,10 @@ def kind_of(failure: Failure) -> str:
         return named or told or ""
     if status is None:
         return "parameter" if failure.param else "unknown"
+    if status in (400, 404, 422) and failure.param == "model":
+        return "model"
     if status in (400, 422) and failure.param:
-        return "model" if failure.param == "model" else "parameter"
+        return "parameter"
     return _OF_STATUS.get(status, "server" if status >= 500 else "address" if status < 400 else "request")
 
 

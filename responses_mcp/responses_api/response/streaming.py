@@ -331,11 +331,13 @@ def _kind(event: Event) -> str:
     word = found[1] if found else event.name
     if word.startswith(b"response."):
         return word.decode("utf-8", "replace")
-    if event.name in _ERROR_NAMES or word.endswith(b"error"):
+    if event.name in _ERROR_NAMES or word.lower().endswith(b"error"):
         return "error"
     if word not in (b"", b"message"):
         return word.decode("utf-8", "replace")
     members = _object(event.data)
+    if members.get("object") == "error":
+        return "error"
     kind = members.get("type", "error" if "error" in members else "")
     return kind if isinstance(kind, str) else ""
 
