@@ -2,10 +2,12 @@
 
 import gc
 import importlib.util
+import inspect
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,13 +65,23 @@ ONCE = (
 )
 
 
+def in_virtual_time(*work: Any, **options: Any) -> Any:
+    """Run a test with a clock that jumps to the next deadline when nothing else is left to do."""
+    import trio.testing
+
+    return trio.run(*work, **{**options, "clock": trio.testing.MockClock(autojump_threshold=0)})
+
+
 @pytest.hookimpl(tryfirst=True)  # before markers choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in such folders and files with `once`, and leave out what Wine cannot do."""
+    """Mark what is in such folders and files with `once`, set the clocks, and leave out what Wine cannot do."""
     places = [Path(__file__).parent / place for place in ONCE]
     for item in items:
         if any(item.path.is_relative_to(place) for place in places):
             item.add_marker("once")
+        clock = item.get_closest_marker("clock")
+        if clock and clock.args == ("virtual",) and inspect.iscoroutinefunction(getattr(item, "function", None)):
+            item.add_marker(pytest.mark.trio(run=in_virtual_time))
         reason = next((why for start, why in ARTEFACTS.items() if item.nodeid.startswith(start)), None)
         if reason and UNDER_WINE:
             item.add_marker(pytest.mark.skip(reason))

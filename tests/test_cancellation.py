@@ -353,6 +353,7 @@ def asking(*script: Any, timeout_ms: int = 300_000) -> tuple[Callable[[], Awaita
     return lambda: api.create({}, dict), stub.sent
 
 
+@pytest.mark.clock("virtual")
 @pytest.mark.parametrize(
     ("front", "after", "requests"),
     [
@@ -364,7 +365,7 @@ def asking(*script: Any, timeout_ms: int = 300_000) -> tuple[Callable[[], Awaita
     ],
 )
 async def test_a_cancel_during_or_right_at_the_end_of_a_wait_costs_no_further_request(
-    autojump_clock: MockClock, front: Callable[..., Any], after: float, requests: int
+    front: Callable[..., Any], after: float, requests: int
 ) -> None:
     call, sent = front(refused(429))
     with trio.move_on_after(after) as scope:
@@ -383,9 +384,8 @@ async def test_a_call_in_a_cancelled_scope_sends_nothing() -> None:
     assert len(sent) == 1
 
 
-async def test_a_cancel_while_a_retryable_failure_is_under_way_costs_no_further_request(
-    autojump_clock: MockClock,
-) -> None:
+@pytest.mark.clock("virtual")
+async def test_a_cancel_while_a_retryable_failure_is_under_way_costs_no_further_request() -> None:
     with trio.CancelScope() as scope:
 
         async def failing_as_the_cancel_comes() -> Reply:
@@ -399,10 +399,9 @@ async def test_a_cancel_while_a_retryable_failure_is_under_way_costs_no_further_
     assert len(sent) == 1
 
 
+@pytest.mark.clock("virtual")
 @pytest.mark.parametrize("front", [asking, searching])
-async def test_a_cancel_at_the_moment_of_a_time_out_is_a_cancel(
-    autojump_clock: MockClock, front: Callable[..., Any]
-) -> None:
+async def test_a_cancel_at_the_moment_of_a_time_out_is_a_cancel(front: Callable[..., Any]) -> None:
     call, sent = front(trio.sleep_forever, timeout_ms=1_000)
     with trio.move_on_after(1) as scope:
         await call()

@@ -22,7 +22,6 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from trio.testing import MockClock
 
 from responses_mcp.asking import Asker, Watcher
 from responses_mcp.errors import (
@@ -57,7 +56,11 @@ from tests.responses_api.response.search_bodies import PEP, found
 from tests.responses_api.stub import Play, Reply, StubConnections, ok, refused, stub_api
 
 __all__ = ["bare_environment"]
-pytestmark = [pytest.mark.usefixtures("bare_environment"), pytest.mark.rule("P3", "spec 7")]
+pytestmark = [
+    pytest.mark.usefixtures("bare_environment"),
+    pytest.mark.rule("P3", "spec 7"),
+    pytest.mark.clock("virtual"),
+]
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 PAGES = found([{"title": "PEP 745", "url": PEP, "snippet": "s"}], sources=[PEP])
 
@@ -93,9 +96,7 @@ def searching(
 
 @pytest.mark.parametrize("again", [never_sent, *map(refused, [408, 409, 429, 500, 502, 503, 504, 529])])
 @pytest.mark.parametrize("max_retries", [0, 1, 3, 5])
-async def test_what_may_pass_is_asked_again_max_retries_times(
-    autojump_clock: MockClock, again: Any, max_retries: int
-) -> None:
+async def test_what_may_pass_is_asked_again_max_retries_times(again: Any, max_retries: int) -> None:
     api, stub = stub_api(again, max_retries=max_retries)
     with pytest.raises(UpstreamError) as caught:
         await api.create({}, dict)
@@ -125,7 +126,7 @@ async def test_what_may_pass_is_asked_again_max_retries_times(
     ],
 )
 async def test_what_cannot_get_better_or_may_have_been_billed_is_asked_once(
-    autojump_clock: MockClock, reply: Any, error: type[UpstreamError]
+    reply: Any, error: type[UpstreamError]
 ) -> None:
     api, stub = stub_api(reply)
     with pytest.raises(UpstreamError) as caught:
@@ -139,7 +140,7 @@ async def test_what_cannot_get_better_or_may_have_been_billed_is_asked_once(
 
 
 @pytest.mark.parametrize("again", [never_sent, refused(503), ok(bodies.failed()), ok(bodies.rate_limited())])
-async def test_an_answer_after_failures_is_the_answer(autojump_clock: MockClock, again: Any) -> None:
+async def test_an_answer_after_failures_is_the_answer(again: Any) -> None:
     api, stub = stub_api(again, again, ok({"id": "resp_3"}))
     assert (await api.create({}, dict))["id"] == "resp_3"
     assert len(stub.sent) == 3
@@ -149,7 +150,7 @@ async def test_an_answer_after_failures_is_the_answer(autojump_clock: MockClock,
 STREAM = as_stream(bodies.searched())
 
 
-async def test_a_response_that_failed_and_says_what_it_used_is_not_paid_for_again(autojump_clock: MockClock) -> None:
+async def test_a_response_that_failed_and_says_what_it_used_is_not_paid_for_again() -> None:
     used = bodies.searched()["usage"]
     api, stub = stub_api(ok({**bodies.failed(), "usage": used}), ok({"id": "resp_2"}))
     with pytest.raises(ServiceFailed, match="not repeated, as it may have been paid for") as caught:
@@ -157,6 +158,7 @@ async def test_a_response_that_failed_and_says_what_it_used_is_not_paid_for_agai
     assert (caught.value.retryable, caught.value.maybe_paid, len(stub.sent)) == (False, True, 1)
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize(("after", "requests"), [("response.in_progress", 2), ("response.output_item.done", 1)])
 async def test_an_error_in_the_stream_is_repeated_only_where_nothing_had_come(after: str, requests: int) -> None:
     events = stream_events(bodies.searched())
@@ -169,6 +171,7 @@ async def test_an_error_in_the_stream_is_repeated_only_where_nothing_had_come(af
     assert (len(fake.requests), caught.value.maybe_paid) == (requests, requests == 1)
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize(
     ("reply", "error", "requests"),
     [
@@ -200,6 +203,7 @@ async def test_over_sockets_as_many_requests_are_made_as_a_failure_is_worth(
                 assert fake.requests[-1].request_id in str(caught.value)
 
 
+@pytest.mark.clock("real")
 async def test_a_connection_that_is_refused_at_first_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     open_tcp_stream, refusals = trio.open_tcp_stream, [ConnectionRefusedError(111, "Connection refused")]
 
@@ -221,9 +225,7 @@ async def test_a_connection_that_is_refused_at_first_is_tried_again(monkeypatch:
 @pytest.mark.parametrize(
     ("random", "times"), [(0, [0, 0.5, 1.5, 3.5, 7.5, 15.5, 23.5]), (0.999_999_9, [0, 0.375, 1.125, 2.625])]
 )
-async def test_waits_double_from_half_a_second_less_up_to_a_quarter(
-    autojump_clock: MockClock, random: float, times: list[float]
-) -> None:
+async def test_waits_double_from_half_a_second_less_up_to_a_quarter(random: float, times: list[float]) -> None:
     api, stub = stub_api(refused(503), max_retries=len(times) - 1, random=random)
     with pytest.raises(ServiceFailed):
         await api.create({}, dict)
@@ -247,7 +249,7 @@ def test_backoff_stays_within_its_bounds(retries_done: int, random: float) -> No
     ],
 )
 async def test_the_wait_that_the_api_asks_for_is_kept_and_nonsense_is_backed_off_from(
-    autojump_clock: MockClock, headers: dict[str, str], gap: float
+    headers: dict[str, str], gap: float
 ) -> None:
     api, stub = stub_api(refused(429, **headers), max_retries=1)
     with pytest.raises(RateLimited):
@@ -255,7 +257,7 @@ async def test_the_wait_that_the_api_asks_for_is_kept_and_nonsense_is_backed_off
     assert stub.times == [0, gap]
 
 
-async def test_a_date_to_wait_for_is_waited_for(autojump_clock: MockClock) -> None:
+async def test_a_date_to_wait_for_is_waited_for() -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
     api, stub = stub_api(refused(503, retry_after=date), max_retries=1)
     with pytest.raises(ServiceFailed):
@@ -304,7 +306,7 @@ def test_no_header_value_raises_or_gives_a_wait_that_is_no_wait(seconds: str, mi
 
 
 @pytest.mark.parametrize("wait", ["61", "86400", "9" * 400])
-async def test_a_wait_above_a_minute_ends_the_call_at_once_and_is_told(autojump_clock: MockClock, wait: str) -> None:
+async def test_a_wait_above_a_minute_ends_the_call_at_once_and_is_told(wait: str) -> None:
     api, stub = stub_api(refused(429, retry_after=wait))
     search, stub_of_search = searching(refused(429, retry_after=wait))
     began = trio.current_time()
@@ -324,7 +326,7 @@ async def test_a_wait_above_a_minute_ends_the_call_at_once_and_is_told(autojump_
     ],
 )
 async def test_a_wait_above_the_time_left_ends_the_call_at_once_with_what_the_api_said(
-    autojump_clock: MockClock, reply: Reply, timeout_ms: int, words: str, times: list[float]
+    reply: Reply, timeout_ms: int, words: str, times: list[float]
 ) -> None:
     api, stub = stub_api(reply, timeout_ms=timeout_ms)
     began = trio.current_time()
@@ -342,7 +344,7 @@ async def test_a_wait_above_the_time_left_ends_the_call_at_once_with_what_the_ap
     [(trio.sleep_forever, 1_500, [0]), (taking(2, refused(503)), 6_000, [0, 2.5, 5.5])],
 )
 async def test_the_deadline_covers_requests_and_waits_together_and_is_not_retried(
-    autojump_clock: MockClock, play: Play, timeout_ms: int, times: list[float]
+    play: Play, timeout_ms: int, times: list[float]
 ) -> None:
     api, stub = stub_api(play, timeout_ms=timeout_ms)
     began = trio.current_time()
@@ -354,7 +356,7 @@ async def test_the_deadline_covers_requests_and_waits_together_and_is_not_retrie
     assert stub.times == times
 
 
-async def test_an_answer_just_before_the_deadline_counts(autojump_clock: MockClock) -> None:
+async def test_an_answer_just_before_the_deadline_counts() -> None:
     api, _ = stub_api(taking(5.999, ok()), timeout_ms=6_000)
     assert (await api.create({}, dict))["status"] == "completed"
 
@@ -373,9 +375,7 @@ USED_AND_LIMITED = {**bodies.rate_limited(), "usage": bodies.searched()["usage"]
     ],
 )
 @pytest.mark.parametrize("attempts", [1, 2, 3, 5])
-async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(
-    autojump_clock: MockClock, again: Any, attempts: int
-) -> None:
+async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(again: Any, attempts: int) -> None:
     search, stub = searching(again, attempts=attempts)
     with pytest.raises(UpstreamError) as caught:
         await search.search("q")
@@ -402,7 +402,7 @@ async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(
         (ConnectionFailed("Not trusted."), ConnectionFailed),
     ],
 )
-async def test_a_search_repeats_nothing_else(autojump_clock: MockClock, reply: Any, error: type[UpstreamError]) -> None:
+async def test_a_search_repeats_nothing_else(reply: Any, error: type[UpstreamError]) -> None:
     search, stub = searching(reply)
     with pytest.raises(UpstreamError) as caught:
         await search.search("q")
@@ -410,13 +410,13 @@ async def test_a_search_repeats_nothing_else(autojump_clock: MockClock, reply: A
     assert len(stub.sent) == 1
 
 
-async def test_a_search_keeps_the_wait_that_the_api_asks_for(autojump_clock: MockClock) -> None:
+async def test_a_search_keeps_the_wait_that_the_api_asks_for() -> None:
     search, stub = searching(refused(429, retry_after="7"), refused(429, retry_after_ms="250"), ok(PAGES))
     assert (await search.search("q")).total_count == 1
     assert stub.times == [0, 7, 7.25]
 
 
-async def test_when_every_try_takes_too_long_the_error_names_the_setting(autojump_clock: MockClock) -> None:
+async def test_when_every_try_takes_too_long_the_error_names_the_setting() -> None:
     search, _ = searching(trio.sleep_forever, attempts=2, try_ms=1_500)
     with pytest.raises(DeadlineExceeded) as caught:
         await search.search("q")
@@ -427,9 +427,7 @@ async def test_when_every_try_takes_too_long_the_error_names_the_setting(autojum
 
 
 @pytest.mark.parametrize(("timeout_ms", "requests"), [(20_000, 1), (45_000, 2)])
-async def test_the_deadline_of_a_call_holds_over_all_tries_of_a_search(
-    autojump_clock: MockClock, timeout_ms: int, requests: int
-) -> None:
+async def test_the_deadline_of_a_call_holds_over_all_tries_of_a_search(timeout_ms: int, requests: int) -> None:
     search, stub = searching(trio.sleep_forever, timeout_ms=timeout_ms)
     began = trio.current_time()
     with pytest.raises(DeadlineExceeded, match=r"request\.timeout_ms"):
@@ -441,7 +439,7 @@ async def test_the_deadline_of_a_call_holds_over_all_tries_of_a_search(
 # Who watches
 
 
-async def test_whoever_watches_is_told_of_every_retry_before_the_wait(autojump_clock: MockClock) -> None:
+async def test_whoever_watches_is_told_of_every_retry_before_the_wait() -> None:
     told: list[tuple[float, str]] = []
     began = trio.current_time()
 
@@ -460,7 +458,7 @@ async def test_whoever_watches_is_told_of_every_retry_before_the_wait(autojump_c
     ]
 
 
-async def test_whoever_watches_an_answer_is_told_of_its_retries(autojump_clock: MockClock) -> None:
+async def test_whoever_watches_an_answer_is_told_of_its_retries() -> None:
     api, _ = stub_api(refused(429), refused(503), ok())
     phases: list[str] = []
     await api.create({}, dict, watcher=Watcher(phases.append))

@@ -146,9 +146,8 @@ async def test_each_question_has_a_time_limit_and_a_failure_leaves_the_others_al
     assert said.endswith("Nobody answered.\n")
 
 
-async def test_the_tool_of_the_page_says_how_far_it_is_and_ends_in_time(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+@pytest.mark.clock("virtual")
+async def test_the_tool_of_the_page_says_how_far_it_is_and_ends_in_time() -> None:
     timer = example("own_tool").Timer()
     async with connected_client(Settings(), toolsets=[timer]) as client:
         call = {"name": "timer", "arguments": {"seconds": 3600}, "_meta": {"progressToken": "p"}}

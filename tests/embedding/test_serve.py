@@ -287,9 +287,8 @@ class Sleeper(OneTool):
             await trio.sleep(1)
 
 
-async def test_a_call_knows_its_id_and_the_deadline_that_stopping_sets(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+@pytest.mark.clock("virtual")
+async def test_a_call_knows_its_id_and_the_deadline_that_stopping_sets() -> None:
     sleeper = Sleeper()
     async with connected_client(Settings(), toolsets=[sleeper]) as client:
         await client.start_call("sleep", id="seven")

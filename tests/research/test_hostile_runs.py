@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument, ResponsesMcpError, UpstreamError
 from responses_mcp.research.outcome import RunView
@@ -46,6 +45,8 @@ from tests.research.upstream import (
     taken_up,
     written_in,
 )
+
+pytestmark = pytest.mark.clock("virtual")
 
 WAIT = 5_000.0
 CREATED = {"type": "response.created", "sequence_number": 0, "response": {"id": "resp_1", "status": "in_progress"}}
@@ -91,7 +92,7 @@ def _empty(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [2**70, -5, True, 1.5, "7", None])
-async def test_the_number_of_an_event_may_be_anything(autojump_clock: MockClock, number: Any, tmp_path: Path) -> None:
+async def test_the_number_of_an_event_may_be_anything(number: Any, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Sse([{**CREATED, "sequence_number": number}, completed(id="resp_1")])]
     view, listed = await answered(upstream, tmp_path)
@@ -99,9 +100,7 @@ async def test_the_number_of_an_event_may_be_anything(autojump_clock: MockClock,
 
 
 @pytest.mark.parametrize("named", ["..", ".", "a/../../x?y=1#z", "\ud800x", "z" * 200_000, "", 7, ["x"], KEY])
-async def test_an_id_that_cannot_stand_in_an_address_is_none_and_is_written_nowhere(
-    autojump_clock: MockClock, named: Any, tmp_path: Path
-) -> None:
+async def test_an_id_that_cannot_stand_in_an_address_is_none_and_is_written_nowhere(named: Any, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Sse([created(id=named)], ending="cut")]
     view, _ = await answered(upstream, tmp_path)
@@ -114,7 +113,7 @@ async def test_an_id_that_cannot_stand_in_an_address_is_none_and_is_written_nowh
 
 
 @pytest.mark.parametrize("status", [["completed"], {"a": 1}, 5, None, "dreaming"])
-async def test_a_status_may_be_anything(autojump_clock: MockClock, status: Any, tmp_path: Path) -> None:
+async def test_a_status_may_be_anything(status: Any, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Sse([CREATED], ending="cut"), Error(500), Json({**bodies.searched(), "status": status})]
     if status == "dreaming":  # which may come to an end
@@ -123,9 +122,7 @@ async def test_a_status_may_be_anything(autojump_clock: MockClock, status: Any, 
     assert (view.status, listed) == ("completed", ["completed", "completed"])
 
 
-async def test_an_error_in_the_stream_says_nothing_of_the_response_which_is_looked_up(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_an_error_in_the_stream_says_nothing_of_the_response_which_is_looked_up(tmp_path: Path) -> None:
     upstream = slow()
     error = {"type": "error", "code": "server_error", "message": "a hiccup"}
     upstream.script = [Sse([CREATED, error]), Sse([error]), Json(bodies.searched())]
@@ -138,9 +135,7 @@ OVERLOADED: dict[str, Any] = {"type": "service_unavailable_error", "code": "serv
 
 
 @pytest.mark.parametrize("reply", [Sse([{"type": "error", "error": LIMITED}]), Json({"error": LIMITED})])
-async def test_a_rate_limit_told_with_status_200_is_waited_for_and_costs_nothing(
-    autojump_clock: MockClock, reply: Reply, tmp_path: Path
-) -> None:
+async def test_a_rate_limit_told_with_status_200_is_waited_for_and_costs_nothing(reply: Reply, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [reply]
     view, _ = await answered(upstream, tmp_path)
@@ -152,9 +147,7 @@ async def test_a_rate_limit_told_with_status_200_is_waited_for_and_costs_nothing
 
 
 @pytest.mark.parametrize("reply", [Sse([{"type": "error", "error": OVERLOADED}]), Json({"error": OVERLOADED})])
-async def test_an_overload_told_with_status_200_is_as_that_with_status_503(
-    autojump_clock: MockClock, reply: Reply, tmp_path: Path
-) -> None:
+async def test_an_overload_told_with_status_200_is_as_that_with_status_503(reply: Reply, tmp_path: Path) -> None:
     views: list[RunView] = []
     for each in (reply, Error(503, code="server_is_overloaded", message="")):
         upstream = slow()
@@ -167,7 +160,7 @@ async def test_an_overload_told_with_status_200_is_as_that_with_status_503(
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 async def test_data_that_cannot_be_written_as_json_again_is_none_and_the_answer_can_be_told(
-    autojump_clock: MockClock, number: str, tmp_path: Path
+    number: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     body = json.dumps(bodies.unsearched()).replace(
@@ -194,7 +187,7 @@ async def test_data_that_cannot_be_written_as_json_again_is_none_and_the_answer_
     ],
 )
 async def test_a_refusal_of_something_else_is_none_of_background_mode(
-    autojump_clock: MockClock, message: str, param: str | None, tmp_path: Path
+    message: str, param: str | None, tmp_path: Path
 ) -> None:
     upstream = slow()
     refusal = Error(400, message, param=param)
@@ -216,9 +209,7 @@ async def test_a_refusal_of_something_else_is_none_of_background_mode(
         "background mode is not available",
     ],
 )
-async def test_a_refusal_of_background_mode_in_any_words_has_it_asked_without(
-    autojump_clock: MockClock, message: str, tmp_path: Path
-) -> None:
+async def test_a_refusal_of_background_mode_in_any_words_has_it_asked_without(message: str, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(400, message)]
     async with researching(upstream, tmp_path) as research:
@@ -230,7 +221,7 @@ async def test_a_refusal_of_background_mode_in_any_words_has_it_asked_without(
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
 async def test_a_repeat_without_a_parameter_that_waits_for_the_rate_limit_counts_as_not_sent(
-    autojump_clock: MockClock, is_cancelled: bool, tmp_path: Path
+    is_cancelled: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
     nothing_left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50s"}
@@ -247,9 +238,7 @@ async def test_a_repeat_without_a_parameter_that_waits_for_the_rate_limit_counts
             assert (await ended(research, run)).status == "completed"
 
 
-async def test_what_background_mode_was_refused_with_is_no_cause_of_what_is_lost_later(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_what_background_mode_was_refused_with_is_no_cause_of_what_is_lost_later(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(400, "background mode is not available"), Hang()]
     view = await asked_and_ended(upstream, tmp_path)
@@ -258,7 +247,7 @@ async def test_what_background_mode_was_refused_with_is_no_cause_of_what_is_lost
 
 
 async def test_a_run_that_is_cancelled_while_its_id_comes_in_a_plain_reply_is_cancelled_at_the_api(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow(interval=60.0)
     async with researching(upstream, tmp_path) as research:
@@ -274,9 +263,7 @@ async def test_a_run_that_is_cancelled_while_its_id_comes_in_a_plain_reply_is_ca
 
 
 @pytest.mark.parametrize("kind", ["look", "cancel"])
-async def test_a_reply_that_says_nothing_of_the_response_is_no_end_of_it(
-    autojump_clock: MockClock, kind: str, tmp_path: Path
-) -> None:
+async def test_a_reply_that_says_nothing_of_the_response_is_no_end_of_it(kind: str, tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         if kind == "look":
@@ -300,9 +287,7 @@ async def test_a_reply_that_says_nothing_of_the_response_is_no_end_of_it(
     assert view.answer is None or view.answer.text
 
 
-async def test_a_look_at_an_ended_run_that_fails_once_is_not_what_is_remembered(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_look_at_an_ended_run_that_fails_once_is_not_what_is_remembered(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -325,9 +310,7 @@ async def spent_by(upstream: Upstream, folder: Path, use: Callable[[Research], A
     return meter
 
 
-async def test_a_run_that_was_cancelled_counts_as_what_it_had_reserved(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_was_cancelled_counts_as_what_it_had_reserved(tmp_path: Path) -> None:
     async def use(research: Research) -> None:
         run = await research.start("why?")
         await trio.sleep(5)
@@ -338,9 +321,7 @@ async def test_a_run_that_was_cancelled_counts_as_what_it_had_reserved(
     assert meter.caps.reserved.usd == 0
 
 
-async def test_a_run_whose_stream_ends_in_an_error_without_an_id_counts_as_what_it_had_reserved(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_whose_stream_ends_in_an_error_without_an_id_counts_as_what_it_had_reserved(tmp_path: Path) -> None:
     async def use(research: Research) -> None:
         view = await ended(research, await research.start("why?"))
         assert (view.status, view.maybe_paid) == ("failed", True)
@@ -351,9 +332,7 @@ async def test_a_run_whose_stream_ends_in_an_error_without_an_id_counts_as_what_
     assert meter.caps.spent.usd > 0
 
 
-async def test_who_gives_up_before_a_run_is_begun_is_not_made_to_wait_and_nothing_is_asked(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_who_gives_up_before_a_run_is_begun_is_not_made_to_wait_and_nothing_is_asked(tmp_path: Path) -> None:
     async def slowly(work: Callable[[], Any]) -> Any:
         await trio.sleep(2)
         return await at_once(work)
@@ -371,9 +350,7 @@ async def test_who_gives_up_before_a_run_is_begun_is_not_made_to_wait_and_nothin
 
 
 @pytest.mark.parametrize("gives_up", [0.1, 0.5, 1.9, 2.0])
-async def test_who_asks_what_another_has_just_given_up_asking_gets_an_answer(
-    autojump_clock: MockClock, gives_up: float, tmp_path: Path
-) -> None:
+async def test_who_asks_what_another_has_just_given_up_asking_gets_an_answer(gives_up: float, tmp_path: Path) -> None:
     async def slowly(work: Callable[[], Any]) -> Any:
         await trio.sleep(1)
         done = await at_once(work)
@@ -394,7 +371,7 @@ async def test_who_asks_what_another_has_just_given_up_asking_gets_an_answer(
     assert len(upstream.of("ask")) == 1
 
 
-async def test_who_asks_what_has_just_been_cancelled_gets_an_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_who_asks_what_has_just_been_cancelled_gets_an_answer(tmp_path: Path) -> None:
     async def slowly(work: Callable[[], Any]) -> Any:
         await trio.sleep(0.5)
         return await at_once(work)
@@ -412,9 +389,7 @@ async def test_who_asks_what_has_just_been_cancelled_gets_an_answer(autojump_clo
 
 
 @pytest.mark.parametrize("seconds", [0.2, 0.7, 1.0])
-async def test_who_gives_up_while_a_run_is_taken_over_leaves_it_to_go_on(
-    autojump_clock: MockClock, seconds: float, tmp_path: Path
-) -> None:
+async def test_who_gives_up_while_a_run_is_taken_over_leaves_it_to_go_on(seconds: float, tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -433,16 +408,14 @@ async def test_who_gives_up_while_a_run_is_taken_over_leaves_it_to_go_on(
         assert len(upstream.asked) > before
 
 
-async def test_a_client_that_names_itself_by_the_key_leaves_it_in_no_file(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_client_that_names_itself_by_the_key_leaves_it_in_no_file(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         await ended(research, await research.start("why?", client=f"client {KEY}"))
     assert in_file(tmp_path, "SELECT client FROM run") == [("client [redacted]",)]
 
 
 async def test_what_is_asked_about_runs_of_others_belongs_to_no_call_s_trace(
-    autojump_clock: MockClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_for(tmp_path)
     settings = replace(settings, request=replace(settings.request, propagate_trace=True))
@@ -469,9 +442,7 @@ async def test_what_is_asked_about_runs_of_others_belongs_to_no_call_s_trace(
     assert not any(traces)
 
 
-async def test_a_row_that_a_slow_disk_wrote_when_its_run_was_given_up_is_joined_by_nobody(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_row_that_a_slow_disk_wrote_when_its_run_was_given_up_is_joined_by_nobody(tmp_path: Path) -> None:
     upstream = slow()
     added: list[Row] = []
 
@@ -492,7 +463,7 @@ async def test_a_row_that_a_slow_disk_wrote_when_its_run_was_given_up_is_joined_
 
 @pytest.mark.parametrize("on_exit", ["keep", "cancel"])
 async def test_a_run_that_waits_at_the_end_of_its_server_was_never_asked_for_and_says_so(
-    autojump_clock: MockClock, on_exit: str, tmp_path: Path
+    on_exit: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     options: dict[str, Any] = {"api": upstream.api(), "in_thread": at_once, "clock": trio.current_time}
@@ -511,7 +482,7 @@ async def test_a_run_that_waits_at_the_end_of_its_server_was_never_asked_for_and
 
 @pytest.mark.parametrize("on_exit", ["keep", "cancel"])
 async def test_a_run_that_was_refused_for_now_at_the_end_of_its_server_cost_nothing_and_says_so(
-    autojump_clock: MockClock, on_exit: str, tmp_path: Path
+    on_exit: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.script = [Error(429, headers={"retry-after": "30"})]
@@ -522,9 +493,7 @@ async def test_a_run_that_was_refused_for_now_at_the_end_of_its_server_cost_noth
     assert (view.running, view.maybe_paid, upstream.kinds) == (False, False, ["ask"]), view
 
 
-async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_cost_nothing(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_cost_nothing(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(429, headers={"retry-after": "30"})]
     written = "SELECT state, response_id IS NOT NULL FROM run"
@@ -540,9 +509,7 @@ async def test_a_run_whose_server_is_killed_while_it_waits_for_the_rate_limit_co
         assert (await ended(research, run)).status == "completed"
 
 
-async def test_a_phase_is_told_in_some_words_however_long_the_search_is(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_phase_is_told_in_some_words_however_long_the_search_is(tmp_path: Path) -> None:
     search = {"type": "web_search_call", "action": {"type": "search", "query": "why? " * 100_000}}
     upstream = Upstream(script=[Sse([CREATED, {"type": "response.output_item.done", "item": search}], ending="hang")])
     async with researching(upstream, tmp_path) as research:
@@ -587,9 +554,7 @@ def spoilt(folder: Path, written: str, values: list[tuple[str, Any]]) -> list[st
 
 
 @pytest.mark.parametrize("state", ["following", "catching up", "polling", "cancelling"])
-async def test_a_row_of_a_run_under_way_without_an_id_may_have_been_paid_for(
-    autojump_clock: MockClock, state: str, tmp_path: Path
-) -> None:
+async def test_a_row_of_a_run_under_way_without_an_id_may_have_been_paid_for(state: str, tmp_path: Path) -> None:
     upstream = slow(interval=60.0)
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -600,9 +565,7 @@ async def test_a_row_of_a_run_under_way_without_an_id_may_have_been_paid_for(
     assert upstream.kinds == ["ask"]
 
 
-async def test_a_run_that_begins_in_the_far_future_takes_no_longer_than_others(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_begins_in_the_far_future_takes_no_longer_than_others(tmp_path: Path) -> None:
     upstream = slow(interval=1e9)
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -611,7 +574,7 @@ async def test_a_run_that_begins_in_the_far_future_takes_no_longer_than_others(
     await taken_up(upstream, tmp_path, run)
 
 
-async def test_a_run_at_prices_without_a_date_is_read_again(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_run_at_prices_without_a_date_is_read_again(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     model = settings.model_profiles["answer"].model
     settings = replace(settings, prices={model: ModelPrice(input=1.0, output=2.0)})
@@ -625,7 +588,7 @@ async def test_a_run_at_prices_without_a_date_is_read_again(autojump_clock: Mock
         assert (await research.result(run)).usage == view.usage
 
 
-async def test_a_row_that_others_have_spoilt_costs_nobody_the_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_row_that_others_have_spoilt_costs_nobody_the_answer(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         run = await research.start("why?")
         await trio.sleep(2)
@@ -634,9 +597,7 @@ async def test_a_row_that_others_have_spoilt_costs_nobody_the_answer(autojump_cl
 
 
 @pytest.mark.parametrize("running", [True, False])
-async def test_rows_that_are_not_ours_are_not_there_and_in_nobodys_way(
-    autojump_clock: MockClock, running: bool, tmp_path: Path
-) -> None:
+async def test_rows_that_are_not_ours_are_not_there_and_in_nobodys_way(running: bool, tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         await ended(research, await research.start("why?"))
@@ -654,7 +615,7 @@ async def test_rows_that_are_not_ours_are_not_there_and_in_nobodys_way(
         await trio.sleep(100)  # somebody looks for what has no owner, again and again
 
 
-async def test_rows_with_text_that_is_no_utf_8_are_in_nobodys_way(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_rows_with_text_that_is_no_utf_8_are_in_nobodys_way(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         await ended(research, await research.start("why?"))
@@ -666,9 +627,7 @@ async def test_rows_with_text_that_is_no_utf_8_are_in_nobodys_way(autojump_clock
         assert good in [run["run_id"] for run in await research.list()]
 
 
-async def test_a_question_with_half_a_surrogate_pair_is_kept_as_far_as_it_can_be(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_question_with_half_a_surrogate_pair_is_kept_as_far_as_it_can_be(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path, keep_questions=True) as research:
         body: dict[str, Any] = {"model": "gpt-5.2", "input": "why?"}
@@ -699,7 +658,7 @@ async def another_beside_a_stopped_owner(
 
 @pytest.mark.parametrize(("comes", "store"), [(45.0, True), (50.0, True), (45.0, False)])
 async def test_an_owner_that_was_stopped_while_another_server_gave_its_run_up_goes_on_with_it(
-    autojump_clock: MockClock, *, comes: float, store: bool, tmp_path: Path
+    *, comes: float, store: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
     async with another_beside_a_stopped_owner(upstream, tmp_path, comes, store=store) as (one, two, run):
@@ -713,7 +672,7 @@ async def test_an_owner_that_was_stopped_while_another_server_gave_its_run_up_go
 
 
 async def test_an_owner_that_was_stopped_while_its_run_was_cancelled_elsewhere_cancels_it_at_the_api(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow(30.0)
     async with another_beside_a_stopped_owner(upstream, tmp_path, 45.0) as (_, two, run):
@@ -726,7 +685,7 @@ async def test_an_owner_that_was_stopped_while_its_run_was_cancelled_elsewhere_c
 
 @pytest.mark.parametrize("comes", [45.0, 53.0])
 async def test_the_cancel_of_a_run_that_was_given_up_reaches_the_owner_that_was_stopped(
-    autojump_clock: MockClock, comes: float, tmp_path: Path
+    comes: float, tmp_path: Path
 ) -> None:
     upstream = slow(30.0)
     async with another_beside_a_stopped_owner(upstream, tmp_path, comes) as (_, two, run):
@@ -738,9 +697,7 @@ async def test_the_cancel_of_a_run_that_was_given_up_reaches_the_owner_that_was_
         assert (view.status, view.confirmed, len(upstream.of("cancel"))) == ("cancelled", True, 1)
 
 
-async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for_now(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for_now(tmp_path: Path) -> None:
     threads = True
 
     async def in_thread(work: Callable[[], Any]) -> Any:
@@ -762,7 +719,7 @@ async def test_a_thread_that_cannot_be_started_is_a_file_that_cannot_be_used_for
 
 
 async def test_a_thread_that_cannot_be_started_for_the_connection_is_waited_for_and_costs_nothing(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     upstream = slow()
     connect, tries = upstream.connect, 0
@@ -785,9 +742,7 @@ async def test_a_thread_that_cannot_be_started_for_the_connection_is_waited_for_
 
 
 @pytest.mark.parametrize("run_id", ["\ud800", "run_é", "x" * 100_000])
-async def test_what_cannot_be_the_id_of_a_run_is_the_id_of_none(
-    autojump_clock: MockClock, run_id: str, tmp_path: Path
-) -> None:
+async def test_what_cannot_be_the_id_of_a_run_is_the_id_of_none(run_id: str, tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         with pytest.raises(BadArgument, match="no run with that id"):
             await research.result(run_id)
@@ -801,7 +756,7 @@ async def test_what_cannot_be_the_id_of_a_run_is_the_id_of_none(
 @pytest.mark.parametrize("store", [True, False])
 @pytest.mark.parametrize("jump", [60.0, -300.0, 86_400.0])
 async def test_a_clock_that_jumps_takes_no_run_from_an_owner_that_lives(
-    autojump_clock: MockClock, jump: float, store: bool, tmp_path: Path
+    jump: float, store: bool, tmp_path: Path
 ) -> None:
     jumped = 0.0
 
@@ -822,9 +777,7 @@ async def test_a_clock_that_jumps_takes_no_run_from_an_owner_that_lives(
     assert upstream.kinds in (["ask"], ["ask", "look"])  # the other one may want to tell the answer, too
 
 
-async def test_a_clock_that_jumps_takes_no_run_in_line_from_an_owner_that_lives(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_clock_that_jumps_takes_no_run_in_line_from_an_owner_that_lives(tmp_path: Path) -> None:
     jumped = 0.0
 
     def clock() -> float:
@@ -849,9 +802,7 @@ async def test_a_clock_that_jumps_takes_no_run_in_line_from_an_owner_that_lives(
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
-async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_told(
-    autojump_clock: MockClock, how: str, tmp_path: Path
-) -> None:
+async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_told(how: str, tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         run = await research.start("why?")
         await trio.sleep(2)
@@ -862,9 +813,7 @@ async def test_a_run_whose_file_goes_away_is_written_down_anew_and_its_answer_to
         assert [each["status"] for each in await research.list()] == ["completed"]
 
 
-async def test_a_run_that_has_ended_and_whose_row_does_not_say_how_is_waited_for_by_nobody(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_has_ended_and_whose_row_does_not_say_how_is_waited_for_by_nobody(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -877,9 +826,7 @@ async def test_a_run_that_has_ended_and_whose_row_does_not_say_how_is_waited_for
 
 
 @pytest.mark.parametrize("store", [True, False])
-async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
-    autojump_clock: MockClock, store: bool, tmp_path: Path
-) -> None:
+async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(store: bool, tmp_path: Path) -> None:
     file = File()
     async with researching(slow(), tmp_path, in_thread=file, store=store) as research:
         run = await research.start("why?")
@@ -897,7 +844,7 @@ async def test_an_end_that_cannot_be_written_is_told_at_once_and_written_later(
 
 @pytest.mark.parametrize("minutes", [1, 15])
 async def test_an_end_that_cannot_be_written_holds_up_no_other_run_and_is_not_joined(
-    autojump_clock: MockClock, minutes: float, tmp_path: Path
+    minutes: float, tmp_path: Path
 ) -> None:
     file = File()
     upstream = slow()
@@ -918,9 +865,7 @@ async def test_an_end_that_cannot_be_written_holds_up_no_other_run_and_is_not_jo
     assert len(upstream.of("ask")) == 2
 
 
-async def test_a_call_that_is_cancelled_with_its_server_cancels_its_run(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_call_that_is_cancelled_with_its_server_cancels_its_run(tmp_path: Path) -> None:
     upstream = slow(interval=60.0)
 
     async def call(research: Research) -> None:
@@ -938,7 +883,7 @@ async def test_a_call_that_is_cancelled_with_its_server_cancels_its_run(
 
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_cancel_that_is_on_its_way_when_its_server_ends_is_sent_all_the_same(
-    autojump_clock: MockClock, steps: int, tmp_path: Path
+    steps: int, tmp_path: Path
 ) -> None:
     upstream = slow(interval=60.0)
     async with researching(upstream, tmp_path) as research:
@@ -954,9 +899,7 @@ async def test_a_cancel_that_is_on_its_way_when_its_server_ends_is_sent_all_the_
         assert [response.cancelled is None for response in upstream.stored.responses.values()] == [False]
 
 
-async def test_the_end_of_a_server_cancels_its_runs_also_where_their_file_is_locked(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_the_end_of_a_server_cancels_its_runs_also_where_their_file_is_locked(tmp_path: Path) -> None:
     file = File(patience=3)
     upstream = slow(interval=60.0)
     async with researching(upstream, tmp_path, in_thread=file, on_exit="cancel") as research:
@@ -967,9 +910,7 @@ async def test_the_end_of_a_server_cancels_its_runs_also_where_their_file_is_loc
     assert upstream.kinds == ["ask", "ask", "cancel", "cancel"]
 
 
-async def test_who_waits_for_a_run_when_research_is_closed_is_told_so_and_takes_nothing_over(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_who_waits_for_a_run_when_research_is_closed_is_told_so_and_takes_nothing_over(tmp_path: Path) -> None:
     upstream = slow(interval=60.0)
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -988,9 +929,7 @@ async def test_who_waits_for_a_run_when_research_is_closed_is_told_so_and_takes_
     assert in_file(tmp_path, "SELECT owner FROM run") == [(None,)]
 
 
-async def test_what_is_asked_of_research_that_is_closed_is_refused_and_written_nowhere(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_what_is_asked_of_research_that_is_closed_is_refused_and_written_nowhere(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         await research.list()
     for use in (research.start("why?"), research.list(), research.wait_for_id("run_1", 1), research.result("run_1")):
@@ -1009,7 +948,7 @@ WITHOUT_VERBOSITY = Json(
 )
 
 
-async def test_a_refusal_of_verbosity_costs_no_run_its_schema(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_refusal_of_verbosity_costs_no_run_its_schema(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [WITHOUT_VERBOSITY]
     async with researching(upstream, tmp_path) as research:
@@ -1029,7 +968,7 @@ async def test_a_refusal_of_verbosity_costs_no_run_its_schema(autojump_clock: Mo
     ],
 )
 async def test_what_one_question_asks_for_is_never_left_out_and_its_refusal_is_told_and_costs_nothing(
-    autojump_clock: MockClock, given: dict[str, Any], param: str, cure: str, tmp_path: Path
+    given: dict[str, Any], param: str, cure: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.script = [Json({"error": {"message": "'pattern' is not permitted.", "param": param}}, status=400)]
@@ -1046,7 +985,7 @@ async def test_what_one_question_asks_for_is_never_left_out_and_its_refusal_is_t
 @pytest.mark.parametrize("status", ["completed", "incomplete"])
 @pytest.mark.parametrize("text", ["Because.", "[1]", '{"a":'])
 async def test_an_answer_that_is_no_object_of_the_schema_is_told_as_it_is(
-    autojump_clock: MockClock, status: str, text: str, tmp_path: Path
+    status: str, text: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.script = [as_stream(bodies.response([message([output_text(text)])], status=status))]
@@ -1060,7 +999,7 @@ async def test_an_answer_that_is_no_object_of_the_schema_is_told_as_it_is(
         await research.start("and then?", continue_from=run)
 
 
-async def test_an_object_in_a_fence_of_markdown_is_the_data(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_an_object_in_a_fence_of_markdown_is_the_data(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [as_stream(bodies.response([message([output_text('```json\n{"a": "b"}\n```')])]))]
     async with researching(upstream, tmp_path) as research:
@@ -1086,7 +1025,7 @@ def test_what_is_no_domain_is_refused_before_anything_is_sent(name: str, domain:
 # Silence, and what the API does not keep
 
 
-async def test_silence_ends_no_stream_that_cannot_be_taken_up_again(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_silence_ends_no_stream_that_cannot_be_taken_up_again(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [replace(as_stream(bodies.searched()), interval=400.0)]
     async with researching(upstream, tmp_path, store=False, timeout_ms=36_000_000) as research:
@@ -1096,7 +1035,7 @@ async def test_silence_ends_no_stream_that_cannot_be_taken_up_again(autojump_clo
 
 @pytest.mark.parametrize("said", [{"background": False}, {"background": True, "store": False}])
 async def test_an_api_that_ignores_background_mode_keeps_nothing_and_that_is_told(
-    autojump_clock: MockClock, said: dict[str, Any], tmp_path: Path
+    said: dict[str, Any], tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.script = [Sse([created(**said), completed(id="resp_1", **said)], interval=5.0)]
@@ -1119,9 +1058,7 @@ GONE: dict[str, Any] = {
 }
 
 
-async def test_a_follow_up_of_what_the_api_has_lost_is_asked_with_what_was_said(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_follow_up_of_what_the_api_has_lost_is_asked_with_what_was_said(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -1137,9 +1074,7 @@ async def test_a_follow_up_of_what_the_api_has_lost_is_asked_with_what_was_said(
     assert not view.maybe_paid
 
 
-async def test_a_follow_up_of_a_follow_up_that_the_api_has_lost_is_asked_with_all_that_was_said(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_follow_up_of_a_follow_up_that_the_api_has_lost_is_asked_with_all_that_was_said(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         first = await research.start("why?")
@@ -1162,7 +1097,7 @@ async def test_a_follow_up_of_a_follow_up_that_the_api_has_lost_is_asked_with_al
 
 
 async def test_an_answer_that_is_too_long_to_be_read_is_told_at_once_and_had_with_a_higher_limit(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow()
 
@@ -1182,9 +1117,7 @@ async def test_an_answer_that_is_too_long_to_be_read_is_told_at_once_and_had_wit
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 410])
-async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(
-    autojump_clock: MockClock, status: int, tmp_path: Path
-) -> None:
+async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(status: int, tmp_path: Path) -> None:
     upstream = slow(cut_after=2)
     send = upstream.stored.answer
     upstream.stored.answer = lambda method, path: Error(status) if method == "GET" else send(method, path)  # type: ignore[assignment, method-assign]
@@ -1198,7 +1131,7 @@ async def test_a_look_that_is_refused_again_and_again_is_told_with_its_reason(
 @pytest.mark.parametrize(("refusal", "seconds"), [(Error(404), 20.0), (Error(403), 75.0)])
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_a_run_that_was_given_up_and_goes_on_at_the_api_goes_on_here_and_can_be_cancelled(
-    autojump_clock: MockClock, refusal: Error, seconds: float, *, cancelled: bool, tmp_path: Path
+    refusal: Error, seconds: float, *, cancelled: bool, tmp_path: Path
 ) -> None:
     upstream = slow(20.0, cut_after=0)
     answer = upstream.stored.answer
@@ -1221,9 +1154,7 @@ async def test_a_run_that_was_given_up_and_goes_on_at_the_api_goes_on_here_and_c
     assert len(upstream.of("ask")) == 1
 
 
-async def test_a_cancel_that_is_answered_without_the_answer_has_it_looked_up(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_that_is_answered_without_the_answer_has_it_looked_up(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -1235,9 +1166,7 @@ async def test_a_cancel_that_is_answered_without_the_answer_has_it_looked_up(
     assert view.status == "completed"
 
 
-async def test_a_refusal_that_comes_after_the_cancel_ends_the_run_at_once_and_it_cost_nothing(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_refusal_that_comes_after_the_cancel_ends_the_run_at_once_and_it_cost_nothing(tmp_path: Path) -> None:
     upstream = slow()
     upstream.latency = 2.0
     upstream.script = [Error(429, headers={"retry-after": "30"})]
@@ -1253,9 +1182,7 @@ async def test_a_refusal_that_comes_after_the_cancel_ends_the_run_at_once_and_it
 
 
 @pytest.mark.parametrize("question", ["Why Kanazawa?", 'Of "Kanazawa",\nand why?', "金沢?", "Kanazawa"])
-async def test_no_word_of_the_api_is_written_as_it_may_repeat_the_question(
-    autojump_clock: MockClock, question: str, tmp_path: Path
-) -> None:
+async def test_no_word_of_the_api_is_written_as_it_may_repeat_the_question(question: str, tmp_path: Path) -> None:
     upstream = slow()
     refusals: list[Reply] = [
         Json({"detail": [{"type": "extra", "loc": ["body", "x"], "msg": f"No: {question}"}]}, status=422),
@@ -1278,9 +1205,7 @@ async def test_no_word_of_the_api_is_written_as_it_may_repeat_the_question(
     assert b"Kanazawa" not in written_in(tmp_path)
 
 
-async def test_no_word_of_the_api_is_written_where_looks_at_a_run_fail(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_no_word_of_the_api_is_written_where_looks_at_a_run_fail(tmp_path: Path) -> None:
     upstream = slow(cut_after=2)
     upstream.stored.answer = lambda method, target: Error(403, "Kanazawa!")  # type: ignore[method-assign]
     for limits in ({}, {"timeout_ms": 30_000}):
@@ -1289,6 +1214,7 @@ async def test_no_word_of_the_api_is_written_where_looks_at_a_run_fail(
     assert b"Kanazawa" not in written_in(tmp_path)
 
 
+@pytest.mark.clock("real")
 async def test_what_a_run_used_that_another_process_finishes_is_in_the_ledger(tmp_path: Path) -> None:
     upstream = slow(0.05)
     settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
@@ -1307,9 +1233,7 @@ async def test_what_a_run_used_that_another_process_finishes_is_in_the_ledger(tm
     assert settled.usd == pytest.approx(view.usage["cost_usd"])
 
 
-async def test_a_server_that_cancels_its_runs_at_its_end_leaves_those_of_others(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_server_that_cancels_its_runs_at_its_end_leaves_those_of_others(tmp_path: Path) -> None:
     upstream = slow(30.0)
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -1319,9 +1243,7 @@ async def test_a_server_that_cancels_its_runs_at_its_end_leaves_those_of_others(
     assert upstream.of("cancel") == []
 
 
-async def test_as_many_runs_as_are_asked_for_at_once_are_written_on_a_disk_that_is_slow(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_as_many_runs_as_are_asked_for_at_once_are_written_on_a_disk_that_is_slow(tmp_path: Path) -> None:
     upstream = slow()
 
     async def slowly(work: Callable[[], Any]) -> Any:
@@ -1336,9 +1258,7 @@ async def test_as_many_runs_as_are_asked_for_at_once_are_written_on_a_disk_that_
     assert in_file(tmp_path, "SELECT count(*) FROM run") == [(100,)]
 
 
-async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_had_again(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_had_again(tmp_path: Path) -> None:
     upstream = slow(cut_after=2)
     answer = upstream.stored.answer
     until = 100.0
@@ -1361,6 +1281,7 @@ async def test_an_answer_that_could_not_be_looked_up_is_told_wherever_it_can_be_
         await research.start("and then?", continue_from=run)
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize(
     ("ending", "held", "booked"),
     [
@@ -1390,6 +1311,7 @@ async def test_what_a_look_finds_later_replaces_what_was_held_where_it_tells_wha
     assert row.input_tokens + row.output_tokens == booked
 
 
+@pytest.mark.clock("real")
 async def test_a_run_whose_server_was_killed_is_in_the_ledger_of_who_finishes_it(tmp_path: Path) -> None:
     upstream = slow(0.05)
     settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True))
@@ -1406,9 +1328,7 @@ async def test_a_run_whose_server_was_killed_is_in_the_ledger_of_who_finishes_it
     assert (row.name, row.calls, row.input_tokens, row.held) == ("research", 1, view.usage["input_tokens"], 0)
 
 
-async def test_an_api_that_says_only_in_the_end_that_it_keeps_nothing_is_believed(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_an_api_that_says_only_in_the_end_that_it_keeps_nothing_is_believed(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Sse([created(background=True), completed(id="resp_1", background=False)])]
     async with researching(upstream, tmp_path) as research:
@@ -1419,9 +1339,7 @@ async def test_an_api_that_says_only_in_the_end_that_it_keeps_nothing_is_believe
     assert upstream.kinds == ["ask"]
 
 
-async def test_a_follow_up_that_is_refused_for_two_reasons_is_asked_without_both(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_follow_up_that_is_refused_for_two_reasons_is_asked_without_both(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -1433,9 +1351,7 @@ async def test_a_follow_up_that_is_refused_for_two_reasons_is_asked_without_both
     assert upstream.asked[-1].json["input"][0]["content"].startswith("why?")
 
 
-async def test_a_run_that_nobody_can_look_up_says_why_when_its_time_is_over(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_nobody_can_look_up_says_why_when_its_time_is_over(tmp_path: Path) -> None:
     upstream = slow(cut_after=2)
     upstream.stored.answer = lambda method, target: Error(503, "Down for today.")  # type: ignore[method-assign]
     view = await asked_and_ended(upstream, tmp_path, timeout_ms=300_000)
@@ -1443,6 +1359,7 @@ async def test_a_run_that_nobody_can_look_up_says_why_when_its_time_is_over(
     assert "Down for today." in str(view.error)
 
 
+@pytest.mark.clock("real")
 async def test_what_a_server_that_wakes_up_late_guesses_does_not_replace_what_was_booked(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     entry = Entry(id="run_1", at=int(time.time()), tool="research", model="gpt-5.2")
@@ -1456,6 +1373,7 @@ async def test_what_a_server_that_wakes_up_late_guesses_does_not_replace_what_wa
     assert (row.input_tokens, row.usd, row.held) == (8512, 0.035, 0)
 
 
+@pytest.mark.clock("real")
 async def test_what_a_run_held_whose_end_nobody_knows_counts_as_spent_and_as_running_no_longer(tmp_path: Path) -> None:
     upstream = Upstream(script=[Hang()])
     settings = replace(settings_for(tmp_path), usage=UsageSettings(ledger=True), limits=LimitSettings(day_cost_usd=0.5))

@@ -18,13 +18,14 @@ from typing import Any, Final
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.research.service import open_research
 from responses_mcp.settings.model import LimitSettings
 from responses_mcp.testing import Error, Reply
 from tests.processes import WAIT, environment, posix, python
 from tests.research.upstream import Upstream, after, at_once, researching, settings_for, slow, taken_up
+
+pytestmark = pytest.mark.clock("virtual")
 
 Left = Callable[[Upstream, Path, int], Awaitable[str]]
 
@@ -67,7 +68,7 @@ MOMENTS: Final = range(40)  # in steps after the begin: by the last of them the 
 @pytest.mark.parametrize("leave", [ends, raises, is_cancelled])
 @pytest.mark.parametrize("count", MOMENTS)
 async def test_a_run_that_was_asked_for_outlives_its_owner_at_whatever_moment_that_leaves(
-    autojump_clock: MockClock, leave: Left, count: int, tmp_path: Path
+    leave: Left, count: int, tmp_path: Path
 ) -> None:
     upstream = slow()
     run = await leave(upstream, tmp_path, count)
@@ -79,9 +80,7 @@ async def test_a_run_that_was_asked_for_outlives_its_owner_at_whatever_moment_th
 
 
 @pytest.mark.parametrize("latency", [0.01, 0.7])
-async def test_an_id_that_is_slow_to_come_is_waited_for(
-    autojump_clock: MockClock, latency: float, tmp_path: Path
-) -> None:
+async def test_an_id_that_is_slow_to_come_is_waited_for(latency: float, tmp_path: Path) -> None:
     upstream = slow()
     upstream.latency = latency
     view = await taken_up(upstream, tmp_path, await ends(upstream, tmp_path, 20))
@@ -89,7 +88,7 @@ async def test_an_id_that_is_slow_to_come_is_waited_for(
 
 
 async def test_an_id_that_does_not_come_in_time_is_told_and_leaving_takes_no_longer_than_a_second(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow()
     upstream.latency = 3.0
@@ -99,9 +98,7 @@ async def test_an_id_that_does_not_come_in_time_is_told_and_leaving_takes_no_lon
     assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", True, 1), view
 
 
-async def test_a_run_that_waits_for_its_turn_is_left_at_once_and_never_asked_for(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_waits_for_its_turn_is_left_at_once_and_never_asked_for(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path, max_running=1) as research:
         first, second = await research.start("why?"), await research.start("how?")
@@ -115,7 +112,7 @@ async def test_a_run_that_waits_for_its_turn_is_left_at_once_and_never_asked_for
 
 @pytest.mark.parametrize("count", MOMENTS)
 async def test_a_run_that_is_to_be_cancelled_with_its_owner_is_cancelled_at_whatever_moment(
-    autojump_clock: MockClock, count: int, tmp_path: Path
+    count: int, tmp_path: Path
 ) -> None:
     upstream = slow()
     run = await ends(upstream, tmp_path, count, on_exit="cancel")
@@ -125,9 +122,7 @@ async def test_a_run_that_is_to_be_cancelled_with_its_owner_is_cancelled_at_what
     assert (view.status, len(upstream.of("ask")), len(upstream.of("cancel"))) == ("cancelled", asked, asked), view
 
 
-async def test_a_run_that_is_refused_for_the_moment_is_left_in_a_second_and_cost_nothing(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_is_refused_for_the_moment_is_left_in_a_second_and_cost_nothing(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(429, headers={"retry-after": "30"})]
     run = await ends(upstream, tmp_path, 30)
@@ -136,9 +131,7 @@ async def test_a_run_that_is_refused_for_the_moment_is_left_in_a_second_and_cost
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
 
 
-async def test_a_turn_that_comes_free_while_its_owner_leaves_is_nobodys(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_turn_that_comes_free_while_its_owner_leaves_is_nobodys(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path, max_running=2) as research:
         await research.start("why?")
@@ -152,9 +145,7 @@ async def test_a_turn_that_comes_free_while_its_owner_leaves_is_nobodys(
     assert (view.status, view.maybe_paid, len(upstream.of("ask"))) == ("failed", False, 2), view
 
 
-async def test_a_run_that_waits_for_a_limit_is_left_at_once_and_never_asked_for(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_waits_for_a_limit_is_left_at_once_and_never_asked_for(tmp_path: Path) -> None:
     upstream = slow()
     settings = replace(settings_for(tmp_path), limits=LimitSettings(session_tokens=60_500))
     async with researching(upstream, tmp_path, settings=settings) as research:
@@ -284,9 +275,7 @@ def test_ctrl_c_that_strikes_the_task_of_a_call_in_background_mode_cancels_it_at
     assert b"Group" not in done.stderr
 
 
-async def test_a_run_that_waits_to_be_asked_again_is_left_at_once_and_not_asked_again(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_waits_to_be_asked_again_is_left_at_once_and_not_asked_again(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(429, headers={"retry-after": "0.5"})]
     async with researching(upstream, tmp_path) as research:
@@ -311,7 +300,7 @@ BACKGROUND: Final = "Unsupported parameter: 'background' is not supported with t
     ],
 )
 async def test_a_run_that_is_refused_while_it_is_left_is_not_asked_for_in_another_way(
-    autojump_clock: MockClock, refusal: Reply, tmp_path: Path
+    refusal: Reply, tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.script = [refusal]
@@ -324,9 +313,7 @@ async def test_a_run_that_is_refused_while_it_is_left_is_not_asked_for_in_anothe
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
 
 
-async def test_a_run_that_waits_for_the_rate_limit_is_left_at_once_and_never_asked_for(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_waits_for_the_rate_limit_is_left_at_once_and_never_asked_for(tmp_path: Path) -> None:
     upstream = slow()
     told = {
         "x-ratelimit-limit-requests": "1",
@@ -345,9 +332,7 @@ async def test_a_run_that_waits_for_the_rate_limit_is_left_at_once_and_never_ask
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", False, ["ask"]), view
 
 
-async def test_a_run_that_waits_until_it_can_connect_is_left_at_once_and_never_asked_for(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_waits_until_it_can_connect_is_left_at_once_and_never_asked_for(tmp_path: Path) -> None:
     upstream = slow()
     connect = upstream.connect
 

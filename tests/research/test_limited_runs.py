@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.asking import Asker
 from responses_mcp.errors import LimitReached
@@ -14,8 +13,10 @@ from responses_mcp.testing import Error
 from responses_mcp.usage.meter import Meter
 from tests.research.upstream import ended, researching, settings_for, slow
 
+pytestmark = pytest.mark.clock("virtual")
 
-async def test_a_run_above_a_limit_makes_no_request_and_says_which(autojump_clock: MockClock, tmp_path: Path) -> None:
+
+async def test_a_run_above_a_limit_makes_no_request_and_says_which(tmp_path: Path) -> None:
     upstream = slow()
     settings = replace(settings_for(tmp_path), limits=LimitSettings(session_calls=1))
     async with researching(upstream, tmp_path, settings=settings) as research:
@@ -28,9 +29,7 @@ async def test_a_run_above_a_limit_makes_no_request_and_says_which(autojump_cloc
     assert not second.maybe_paid
 
 
-async def test_what_a_run_used_counts_when_it_has_ended_and_is_held_until_then(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_what_a_run_used_counts_when_it_has_ended_and_is_held_until_then(tmp_path: Path) -> None:
     upstream = slow()
     settings = replace(settings_for(tmp_path), limits=LimitSettings(session_calls=1, session_tokens=1_000_000))
     meter = Meter(settings)
@@ -43,9 +42,7 @@ async def test_what_a_run_used_counts_when_it_has_ended_and_is_held_until_then(
     assert meter.caps.calls == 1
 
 
-async def test_a_run_that_may_be_worked_on_behind_a_failure_counts_as_what_it_had_reserved(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_may_be_worked_on_behind_a_failure_counts_as_what_it_had_reserved(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(500)]
     settings = replace(settings_for(tmp_path), limits=LimitSettings(session_tokens=10_000))
@@ -57,9 +54,7 @@ async def test_a_run_that_may_be_worked_on_behind_a_failure_counts_as_what_it_ha
     assert upstream.kinds == ["ask"]
 
 
-async def test_an_answer_waits_for_a_run_that_holds_the_limit_no_longer_than_an_answer_may_take(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_an_answer_waits_for_a_run_that_holds_the_limit_no_longer_than_an_answer_may_take(tmp_path: Path) -> None:
     upstream = slow(200.0)
     settings = replace(settings_for(tmp_path), limits=LimitSettings(session_tokens=100_000))
     meter = Meter(settings)
@@ -73,9 +68,7 @@ async def test_an_answer_waits_for_a_run_that_holds_the_limit_no_longer_than_an_
     assert len(upstream.of("ask")) == 1
 
 
-async def test_the_time_in_which_a_run_waits_for_a_limit_is_none_of_its_own(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_the_time_in_which_a_run_waits_for_a_limit_is_none_of_its_own(tmp_path: Path) -> None:
     upstream = slow(50.0)  # some of these make an answer
     limits = LimitSettings(session_tokens=100_000)
     settings = replace(settings_for(tmp_path, timeout_ms=1_000_000), limits=limits)

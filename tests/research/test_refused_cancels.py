@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.research.outcome import RunView
 from responses_mcp.testing import Error, Json, Reply, as_stream, bodies
 from tests.research.upstream import Asked, Upstream, researching, slow, taken_up, written_in
+
+pytestmark = pytest.mark.clock("virtual")
 
 
 async def cancelled(upstream: Upstream, folder: Path, *replies: Error) -> RunView:
@@ -26,16 +27,14 @@ async def cancelled(upstream: Upstream, folder: Path, *replies: Error) -> RunVie
 
 
 @pytest.mark.parametrize("refusal", [Error(429), Error(500), Error(429, headers={"retry-after": "4"})])
-async def test_a_cancel_that_is_refused_for_a_while_gets_through(
-    autojump_clock: MockClock, refusal: Error, tmp_path: Path
-) -> None:
+async def test_a_cancel_that_is_refused_for_a_while_gets_through(refusal: Error, tmp_path: Path) -> None:
     view = await cancelled(slow(interval=60.0), tmp_path, refusal, refusal, refusal)
     assert (view.status, view.confirmed) == ("cancelled", True)
 
 
 @pytest.mark.parametrize(("asked", "confirmed"), [(9, True), (40, True), (300, False)])
 async def test_a_cancel_waits_as_long_as_the_api_asks_for_which_is_a_minute_at_most(
-    autojump_clock: MockClock, asked: int, *, confirmed: bool, tmp_path: Path
+    asked: int, *, confirmed: bool, tmp_path: Path
 ) -> None:
     upstream = slow(interval=60.0)
     view = await cancelled(upstream, tmp_path, Error(429, headers={"retry-after": str(asked)}))
@@ -47,7 +46,7 @@ async def test_a_cancel_waits_as_long_as_the_api_asks_for_which_is_a_minute_at_m
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422, 500])
 async def test_a_cancel_that_is_refused_because_the_response_has_ended_leaves_the_answer(
-    autojump_clock: MockClock, status: int, tmp_path: Path
+    status: int, tmp_path: Path
 ) -> None:
     upstream = slow(cut_after=2, cuts=9, late_cancels=status)
     async with researching(upstream, tmp_path) as research:
@@ -62,7 +61,7 @@ async def test_a_cancel_that_is_refused_because_the_response_has_ended_leaves_th
 
 @pytest.mark.parametrize("status", [400, 409])
 async def test_a_run_whose_time_was_over_while_no_server_was_there_keeps_its_answer(
-    autojump_clock: MockClock, status: int, tmp_path: Path
+    status: int, tmp_path: Path
 ) -> None:
     upstream = slow(late_cancels=status)
     async with researching(upstream, tmp_path) as research:
@@ -72,9 +71,7 @@ async def test_a_run_whose_time_was_over_while_no_server_was_there_keeps_its_ans
     assert (await taken_up(upstream, tmp_path, run)).status == "completed"
 
 
-async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(tmp_path: Path) -> None:
     upstream = slow(interval=60.0)
     upstream.cancels = Error(403)
     view = await cancelled(upstream, tmp_path)
@@ -82,9 +79,7 @@ async def test_a_cancel_that_is_refused_for_good_is_told_as_not_confirmed(
     assert len(upstream.of("cancel")) == 1
 
 
-async def test_a_cancel_that_goes_on_failing_is_sent_again_for_a_while_and_no_longer(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_that_goes_on_failing_is_sent_again_for_a_while_and_no_longer(tmp_path: Path) -> None:
     upstream = slow()
     view = await cancelled(upstream, tmp_path, *(Error(500) for _ in range(99)))
     assert (view.confirmed, view.maybe_paid) == (False, True)
@@ -94,7 +89,7 @@ async def test_a_cancel_that_goes_on_failing_is_sent_again_for_a_while_and_no_lo
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_a_cancel_that_was_not_confirmed_is_sent_again_when_it_is_asked_for_again(
-    autojump_clock: MockClock, *, elsewhere: bool, tmp_path: Path
+    *, elsewhere: bool, tmp_path: Path
 ) -> None:
     upstream = slow(interval=60.0)
     upstream.cancels = Error(503)
@@ -118,7 +113,7 @@ async def test_a_cancel_that_was_not_confirmed_is_sent_again_when_it_is_asked_fo
 
 @pytest.mark.parametrize("status", [403, 404, 503])
 async def test_a_run_that_failed_because_it_cannot_be_looked_up_is_cancelled_all_the_same(
-    autojump_clock: MockClock, status: int, tmp_path: Path
+    status: int, tmp_path: Path
 ) -> None:
     upstream = slow(200.0, cut_after=0)
     answer = upstream._reply
@@ -138,9 +133,7 @@ async def test_a_run_that_failed_because_it_cannot_be_looked_up_is_cancelled_all
     assert response.body(trio.current_time())["status"] == "cancelled"
 
 
-async def test_a_run_that_took_too_long_ends_once_though_its_cancel_is_not_confirmed(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_took_too_long_ends_once_though_its_cancel_is_not_confirmed(tmp_path: Path) -> None:
     upstream = slow(interval=2000.0)
     upstream.cancels = Error(503)
     async with researching(upstream, tmp_path, timeout_ms=60_000) as research:
@@ -156,9 +149,7 @@ async def test_a_run_that_took_too_long_ends_once_though_its_cancel_is_not_confi
     assert (view.status, view.confirmed) == ("cancelled", True)
 
 
-async def test_a_cancel_of_which_only_the_confirmation_was_lost_is_found_confirmed_later(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_of_which_only_the_confirmation_was_lost_is_found_confirmed_later(tmp_path: Path) -> None:
     upstream = slow(interval=2000.0)
     answer = upstream._reply
 
@@ -184,7 +175,7 @@ async def test_a_cancel_of_which_only_the_confirmation_was_lost_is_found_confirm
 
 
 async def test_a_run_that_could_not_be_looked_up_and_failed_at_the_api_is_told_so_in_no_words_of_the_api_on_disk(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow(cut_after=0)
     answer = upstream._reply
@@ -207,7 +198,7 @@ async def test_a_run_that_could_not_be_looked_up_and_failed_at_the_api_is_told_s
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_an_answer_that_came_though_its_cancel_was_not_confirmed_is_had_when_it_is_asked_for(
-    autojump_clock: MockClock, *, elsewhere: bool, tmp_path: Path
+    *, elsewhere: bool, tmp_path: Path
 ) -> None:
     upstream = slow(8.0)
     upstream.cancels = Error(503)
@@ -222,9 +213,7 @@ async def test_an_answer_that_came_though_its_cancel_was_not_confirmed_is_had_wh
     assert (view.status, view.answer is not None, len(upstream.of("ask"))) == ("completed", True, 1)
 
 
-async def test_a_cancel_while_nothing_can_be_read_does_not_lose_the_answer(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_while_nothing_can_be_read_does_not_lose_the_answer(tmp_path: Path) -> None:
     upstream = slow(1.0, cut_after=0)
     answer = upstream._reply
     upstream._reply = lambda asked: (  # type: ignore[method-assign]
@@ -239,7 +228,7 @@ async def test_a_cancel_while_nothing_can_be_read_does_not_lose_the_answer(
     assert (view.status, view.answer is not None) == ("completed", True)
 
 
-async def test_a_failure_is_the_same_whenever_it_is_asked_for(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_failure_is_the_same_whenever_it_is_asked_for(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(429, headers={"retry-after": "1"}), as_stream(bodies.failed())]
     async with researching(upstream, tmp_path) as research:

@@ -18,7 +18,6 @@ from typing import Any, Literal
 import pytest
 import trio
 import trio.testing
-from trio.testing import MockClock
 
 from responses_mcp.errors import (
     AuthenticationFailed,
@@ -56,6 +55,8 @@ from tests.research.upstream import (
     written_in,
 )
 
+pytestmark = pytest.mark.clock("virtual")
+
 
 async def left_going_on(upstream: Upstream, folder: Path, *, seconds: float, **options: Any) -> str:
     """Begin a run, let its server end after so many seconds, and return its id."""
@@ -68,9 +69,7 @@ async def left_going_on(upstream: Upstream, folder: Path, *, seconds: float, **o
 # One request
 
 
-async def test_a_question_becomes_one_request_in_the_background_and_its_answer_the_result(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_question_becomes_one_request_in_the_background_and_its_answer_the_result(tmp_path: Path) -> None:
     upstream = slow()
     view = await asked_and_ended(upstream, tmp_path)
     (asked,) = upstream.asked
@@ -100,18 +99,14 @@ async def test_a_question_becomes_one_request_in_the_background_and_its_answer_t
     }
 
 
-async def test_a_stream_that_breaks_is_taken_up_behind_its_last_event(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_stream_that_breaks_is_taken_up_behind_its_last_event(tmp_path: Path) -> None:
     upstream = slow(cut_after=7)
     view = await asked_and_ended(upstream, tmp_path)
     assert (view.status, upstream.kinds) == ("completed", ["ask", "stream"])
     assert "starting_after=7" in upstream.asked[1].path
 
 
-async def test_a_stream_that_is_taken_up_and_does_not_end_with_the_answer_is_followed_by_a_look(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_stream_that_is_taken_up_and_does_not_end_with_the_answer_is_followed_by_a_look(tmp_path: Path) -> None:
     whole = {**bodies.searched(), "id": "resp_1", "background": True, "store": True}
     events = stream_events(whole)
     events[-1] = {**events[-1], "response": {**whole, "output": []}}  # what came before the cut is not in the rest
@@ -123,9 +118,7 @@ async def test_a_stream_that_is_taken_up_and_does_not_end_with_the_answer_is_fol
     assert view.answer.used_search
 
 
-async def test_a_stream_that_breaks_again_and_again_is_looked_up_less_and_less_often(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_stream_that_breaks_again_and_again_is_looked_up_less_and_less_often(tmp_path: Path) -> None:
     upstream = slow(10.0, cut_after=3, cuts=100)
     view = await asked_and_ended(upstream, tmp_path)
     assert view.status == "completed"
@@ -138,7 +131,6 @@ async def test_a_stream_that_breaks_again_and_again_is_looked_up_less_and_less_o
 
 
 async def test_an_id_that_never_came_is_a_failure_that_may_have_been_paid_for_and_is_not_asked_again(
-    autojump_clock: MockClock,
     tmp_path: Path,
 ) -> None:
     upstream = slow(id_never_sent=True)
@@ -148,9 +140,7 @@ async def test_an_id_that_never_came_is_a_failure_that_may_have_been_paid_for_an
 
 
 @pytest.mark.parametrize("refusal", [Error(429), Error(409), ConnectionFailed("No route.", retryable=True)])
-async def test_what_was_refused_for_now_or_never_carried_is_repeated(
-    autojump_clock: MockClock, refusal: Any, tmp_path: Path
-) -> None:
+async def test_what_was_refused_for_now_or_never_carried_is_repeated(refusal: Any, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [refusal, refusal]
     view = await asked_and_ended(upstream, tmp_path)
@@ -158,9 +148,7 @@ async def test_what_was_refused_for_now_or_never_carried_is_repeated(
 
 
 @pytest.mark.parametrize("failure", [Error(500), Error(502), Error(503), Error(408), Closed(), Hang("headers")])
-async def test_what_may_be_worked_on_behind_a_failure_is_not_repeated(
-    autojump_clock: MockClock, failure: Any, tmp_path: Path
-) -> None:
+async def test_what_may_be_worked_on_behind_a_failure_is_not_repeated(failure: Any, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [failure]
     view = await asked_and_ended(upstream, tmp_path)
@@ -168,9 +156,7 @@ async def test_what_may_be_worked_on_behind_a_failure_is_not_repeated(
 
 
 @pytest.mark.parametrize("refusal", [Error(400, "Bad."), Error(401), Error(429, code="insufficient_quota")])
-async def test_what_is_refused_for_good_costs_nothing_and_says_why(
-    autojump_clock: MockClock, refusal: Any, tmp_path: Path
-) -> None:
+async def test_what_is_refused_for_good_costs_nothing_and_says_why(refusal: Any, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [refusal]
     view = await asked_and_ended(upstream, tmp_path)
@@ -178,9 +164,7 @@ async def test_what_is_refused_for_good_costs_nothing_and_says_why(
     assert str(view.error)
 
 
-async def test_a_run_whose_model_has_ended_says_which_setting_to_change(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_whose_model_has_ended_says_which_setting_to_change(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(404, "The model has been deprecated.", code="model_not_found")]
     view = await asked_and_ended(upstream, tmp_path)
@@ -192,7 +176,7 @@ def spent(seconds: int) -> dict[str, str]:
     return {f"x-ratelimit-{name}": value for name, value in told.items()}
 
 
-async def test_a_run_waits_for_the_rate_limit_and_says_so(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_run_waits_for_the_rate_limit_and_says_so(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(400, "Bad.", headers=spent(50))]
     async with researching(upstream, tmp_path) as research:
@@ -205,9 +189,7 @@ async def test_a_run_waits_for_the_rate_limit_and_says_so(autojump_clock: MockCl
     assert 50 <= upstream.asked[1].at - upstream.asked[0].at < 51
 
 
-async def test_a_run_that_cannot_wait_so_long_for_the_rate_limit_is_sent_for_the_api_to_judge(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_cannot_wait_so_long_for_the_rate_limit_is_sent_for_the_api_to_judge(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [
         Error(400, "Bad.", headers=spent(7_200)),
@@ -220,9 +202,7 @@ async def test_a_run_that_cannot_wait_so_long_for_the_rate_limit_is_sent_for_the
     assert "Tomorrow" in str(view.error)
 
 
-async def test_a_run_that_is_cancelled_while_it_waits_for_the_rate_limit_is_never_asked_for(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_is_cancelled_while_it_waits_for_the_rate_limit_is_never_asked_for(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(400, "Bad.", headers=spent(50))]
     async with researching(upstream, tmp_path) as research:
@@ -234,9 +214,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_for_the_rate_limit_is_neve
     assert (view.status, view.maybe_paid, upstream.kinds) == ("cancelled", False, ["ask"])
 
 
-async def test_a_server_that_does_not_stream_is_looked_up_until_it_is_done(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_server_that_does_not_stream_is_looked_up_until_it_is_done(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(400, "Unsupported parameter: 'stream'", param="stream")]
     view = await asked_and_ended(upstream, tmp_path)
@@ -245,7 +223,7 @@ async def test_a_server_that_does_not_stream_is_looked_up_until_it_is_done(
     assert set(upstream.kinds[2:]) == {"look"}
 
 
-async def test_a_stream_that_falls_silent_is_given_up_and_looked_up(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_stream_that_falls_silent_is_given_up_and_looked_up(tmp_path: Path) -> None:
     upstream = slow(1000.0)
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
@@ -256,7 +234,7 @@ async def test_a_stream_that_falls_silent_is_given_up_and_looked_up(autojump_clo
         assert (await ended(research, run_id)).status == "completed"
 
 
-async def test_look_ups_that_fail_for_a_while_are_tried_again(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_look_ups_that_fail_for_a_while_are_tried_again(tmp_path: Path) -> None:
     upstream = slow(2.0, cut_after=3, cuts=9)
     async with researching(upstream, tmp_path, max_retries=0) as research:
         run_id = await research.start("why?")
@@ -265,18 +243,14 @@ async def test_look_ups_that_fail_for_a_while_are_tried_again(autojump_clock: Mo
         assert (await ended(research, run_id)).status == "completed"
 
 
-async def test_a_response_that_the_api_forgets_is_lost_and_says_how_long_it_keeps_one(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_response_that_the_api_forgets_is_lost_and_says_how_long_it_keeps_one(tmp_path: Path) -> None:
     upstream = slow(5.0, cut_after=3, cuts=9, gone_after=30.0)
     view = await asked_and_ended(upstream, tmp_path)
     assert (view.status, view.maybe_paid) == ("failed", True)
     assert "ten minutes" in str(view.error)
 
 
-async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(tmp_path: Path) -> None:
     upstream = slow(stuck=True)
     view = await asked_and_ended(upstream, tmp_path, timeout_ms=600_000)
     assert view.status == "failed"
@@ -284,9 +258,7 @@ async def test_a_run_that_is_stuck_is_cancelled_when_its_time_is_over(
     assert upstream.kinds.count("cancel") == 1
 
 
-async def test_the_time_of_a_run_begins_when_it_is_asked_whoever_goes_on_with_it(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_the_time_of_a_run_begins_when_it_is_asked_whoever_goes_on_with_it(tmp_path: Path) -> None:
     upstream = slow(stuck=True)
     limits: dict[str, Any] = {"timeout_ms": 600_000, "max_running": 1}
     async with researching(upstream, tmp_path, **limits) as research:
@@ -302,9 +274,7 @@ async def test_the_time_of_a_run_begins_when_it_is_asked_whoever_goes_on_with_it
     assert "longer than 600 s" in str(view.error)
 
 
-async def test_a_run_takes_as_long_as_it_might_when_it_was_begun_whoever_takes_it_over(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_takes_as_long_as_it_might_when_it_was_begun_whoever_takes_it_over(tmp_path: Path) -> None:
     upstream = slow(stuck=True)
     async with researching(upstream, tmp_path, timeout_ms=600_000) as research:
         run = await research.start("why?")
@@ -320,9 +290,7 @@ async def test_a_run_takes_as_long_as_it_might_when_it_was_begun_whoever_takes_i
 PLAIN: list[Any] = [Error(400, "Unknown parameter: 'background'.", param="background"), as_stream(bodies.searched())]
 
 
-async def test_a_server_without_background_mode_answers_in_a_stream_that_this_process_holds(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_server_without_background_mode_answers_in_a_stream_that_this_process_holds(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = list(PLAIN)
     view = await asked_and_ended(upstream, tmp_path)
@@ -340,7 +308,7 @@ async def test_a_server_without_background_mode_answers_in_a_stream_that_this_pr
 
 @pytest.mark.parametrize("cut", ["cut", "hang"])
 async def test_a_stream_that_nobody_keeps_is_lost_when_it_breaks_and_not_asked_for_again(
-    autojump_clock: MockClock, cut: Literal["cut", "hang"], tmp_path: Path
+    cut: Literal["cut", "hang"], tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.script = [PLAIN[0], replace(PLAIN[1], events=PLAIN[1].events[:5], ending=cut)]
@@ -349,9 +317,7 @@ async def test_a_stream_that_nobody_keeps_is_lost_when_it_breaks_and_not_asked_f
     assert "keeps nothing" in str(view.error)
 
 
-async def test_a_run_that_nobody_keeps_is_cancelled_by_closing_its_connection_at_once(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_nobody_keeps_is_cancelled_by_closing_its_connection_at_once(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [PLAIN[0], replace(PLAIN[1], interval=10.0)]
     async with researching(upstream, tmp_path) as research:
@@ -378,7 +344,7 @@ async def test_a_run_that_nobody_keeps_is_cancelled_by_closing_its_connection_at
     ],
 )
 async def test_a_response_that_ends_otherwise_is_told_as_what_it_is(
-    autojump_clock: MockClock, body: Any, status: str, said: str, tmp_path: Path
+    body: Any, status: str, said: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.stored.compose = lambda request: body()
@@ -389,7 +355,7 @@ async def test_a_response_that_ends_otherwise_is_told_as_what_it_is(
 
 @pytest.mark.parametrize("look", [Error(404), Json({**bodies.response([]), "status": "in_progress"})])
 async def test_an_answer_that_the_api_has_only_after_it_said_that_it_had_ended_is_had_when_asked_for_again(
-    autojump_clock: MockClock, look: Reply, tmp_path: Path
+    look: Reply, tmp_path: Path
 ) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
@@ -404,9 +370,7 @@ async def test_an_answer_that_the_api_has_only_after_it_said_that_it_had_ended_i
         assert await research.result(run) == view
 
 
-async def test_a_schema_is_sent_along_and_the_data_is_part_of_the_result(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_schema_is_sent_along_and_the_data_is_part_of_the_result(tmp_path: Path) -> None:
     upstream = slow()
     schema = {
         "type": "object",
@@ -424,7 +388,7 @@ async def test_a_schema_is_sent_along_and_the_data_is_part_of_the_result(
     assert formats[1]["strict"] is False
 
 
-async def test_what_narrows_the_search_goes_along(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_what_narrows_the_search_goes_along(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         await research.start(
@@ -448,10 +412,7 @@ async def test_what_narrows_the_search_goes_along(autojump_clock: MockClock, tmp
     assert asked.json["reasoning"] == {"effort": "high"}
 
 
-async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_and_tools_again(
-    autojump_clock: MockClock,
-    tmp_path: Path,
-) -> None:
+async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_and_tools_again(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         first = await research.start("why?")
@@ -494,7 +455,7 @@ async def test_a_follow_up_goes_on_from_the_response_of_a_run_with_instructions_
     ],
 )
 async def test_what_cannot_be_asked_is_refused_by_name_and_nothing_is_sent(
-    autojump_clock: MockClock, arguments: dict[str, Any], names: str, tmp_path: Path
+    arguments: dict[str, Any], names: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
@@ -504,14 +465,14 @@ async def test_what_cannot_be_asked_is_refused_by_name_and_nothing_is_sent(
 
 
 @pytest.mark.parametrize("run_id", [3, None, "", b"run_1"])
-async def test_what_is_no_id_of_a_run_is_refused(autojump_clock: MockClock, run_id: Any, tmp_path: Path) -> None:
+async def test_what_is_no_id_of_a_run_is_refused(run_id: Any, tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         for ask in (research.result, research.cancel):
             with pytest.raises(BadArgument, match="run_id"):
                 await ask(run_id)
 
 
-async def test_domains_may_come_as_a_text_as_in_the_tools(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_domains_may_come_as_a_text_as_in_the_tools(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         await ended(research, await research.start("q", domains="a.example, b.example"))
@@ -521,9 +482,7 @@ async def test_domains_may_come_as_a_text_as_in_the_tools(autojump_clock: MockCl
 # Waiting
 
 
-async def test_a_wait_that_ends_early_tells_how_far_it_is_and_a_later_one_gets_the_answer(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_wait_that_ends_early_tells_how_far_it_is_and_a_later_one_gets_the_answer(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
@@ -537,7 +496,7 @@ async def test_a_wait_that_ends_early_tells_how_far_it_is_and_a_later_one_gets_t
     assert upstream.kinds == ["ask"]
 
 
-async def test_cancelling_a_wait_leaves_the_run_alone(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_cancelling_a_wait_leaves_the_run_alone(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
@@ -548,7 +507,7 @@ async def test_cancelling_a_wait_leaves_the_run_alone(autojump_clock: MockClock,
     assert upstream.kinds == ["ask"]
 
 
-async def test_whoever_waits_is_told_the_phases_and_all_get_the_same(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_whoever_waits_is_told_the_phases_and_all_get_the_same(tmp_path: Path) -> None:
     upstream = slow()
     told: list[str] = []
     views: list[RunView] = []
@@ -566,7 +525,7 @@ async def test_whoever_waits_is_told_the_phases_and_all_get_the_same(autojump_cl
     assert len(set(map(repr, views))) == 1
 
 
-async def test_events_tell_each_phase_and_at_last_the_end(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_events_tell_each_phase_and_at_last_the_end(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         run_id = await research.start("why?")
         async with aclosing(research.events(run_id)) as events:
@@ -576,7 +535,6 @@ async def test_events_tell_each_phase_and_at_last_the_end(autojump_clock: MockCl
 
 
 async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ended_or_was_cancelled(
-    autojump_clock: MockClock,
     tmp_path: Path,
 ) -> None:
     upstream = slow()
@@ -606,7 +564,7 @@ async def test_the_same_question_joins_a_run_that_goes_on_and_none_that_has_ende
     ],
 )
 async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_says_nothing_of_a_failure(
-    autojump_clock: MockClock, tmp_path: Path, ending: dict[str, Any], store: bool, may_come: bool
+    tmp_path: Path, ending: dict[str, Any], store: bool, may_come: bool
 ) -> None:
     ended_empty = {**bodies.searched(), "background": True, "store": store, "output": [], **ending}
     upstream = Upstream(script=[as_stream(ended_empty), *[Json(ended_empty)] * 9])
@@ -620,9 +578,7 @@ async def test_an_answer_may_still_come_only_where_the_api_keeps_it_and_says_not
             assert ("output limit" in told) == (ending["status"] == "incomplete")
 
 
-async def test_who_takes_over_runs_waits_as_long_as_it_said_however_slow_the_disk_is(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_who_takes_over_runs_waits_as_long_as_it_said_however_slow_the_disk_is(tmp_path: Path) -> None:
     upstream = slow(500.0)
     async with researching(upstream, tmp_path) as research:
         for number in range(8):
@@ -639,9 +595,7 @@ async def test_who_takes_over_runs_waits_as_long_as_it_said_however_slow_the_dis
         assert trio.current_time() - began <= 3
 
 
-async def test_who_does_not_wait_for_runs_that_nobody_owns_has_them_taken_over_all_the_same(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_who_does_not_wait_for_runs_that_nobody_owns_has_them_taken_over_all_the_same(tmp_path: Path) -> None:
     upstream = slow(10.0)
     async with researching(upstream, tmp_path) as research:
         await research.list()
@@ -652,9 +606,7 @@ async def test_who_does_not_wait_for_runs_that_nobody_owns_has_them_taken_over_a
         assert in_file(tmp_path, "SELECT id FROM run WHERE owner IS NOT NULL") == [(run,)]
 
 
-async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next(tmp_path: Path) -> None:
     upstream = slow(30.0)
     async with researching(upstream, tmp_path, max_running=1) as research:
         await research.start("the first")
@@ -669,7 +621,7 @@ async def test_a_question_whose_server_left_before_it_asked_is_asked_by_the_next
 
 
 async def test_a_question_whose_server_was_killed_before_it_asked_is_asked_by_the_next_once_that_is_sure(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     async with researching(slow(30.0), tmp_path, max_running=1) as research:
         await research.start("the first")
@@ -685,7 +637,7 @@ async def test_a_question_whose_server_was_killed_before_it_asked_is_asked_by_th
         assert (await ended(research, left)).error == "It was never asked for, and cost nothing; ask again."
 
 
-async def test_the_same_question_about_something_else_joins_no_run(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_the_same_question_about_something_else_joins_no_run(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         first, second = await research.start("what is A?"), await research.start("what is B?")
         await ended(research, first)
@@ -695,9 +647,7 @@ async def test_the_same_question_about_something_else_joins_no_run(autojump_cloc
         assert await research.start("why?", continue_from=second) == runs[2]
 
 
-async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path, max_running=1) as research:
         ids = [await research.start(f"question {number}") for number in range(4)]
@@ -715,7 +665,7 @@ async def test_more_runs_than_the_limit_wait_in_order_and_are_told_their_place(
 
 
 async def test_runs_wait_in_the_order_in_which_they_were_asked_for_also_at_once_and_beside_another_server(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     called: dict[str, list[str]] = {"one": [], "two": []}
 
@@ -742,7 +692,7 @@ async def test_runs_wait_in_the_order_in_which_they_were_asked_for_also_at_once_
 # Cancelling
 
 
-async def test_a_run_that_waits_is_told_so_as_soon_as_it_is_begun(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_run_that_waits_is_told_so_as_soon_as_it_is_begun(tmp_path: Path) -> None:
     async with researching(slow(60.0), tmp_path, max_running=1) as research:
         await research.start("number 0?")
         for number in range(1, 20):  # tasks are woken in any order
@@ -750,9 +700,7 @@ async def test_a_run_that_waits_is_told_so_as_soon_as_it_is_begun(autojump_clock
             assert (view.phase, view.place is not None) == ("waiting for its turn", True), number
 
 
-async def test_a_cancel_is_told_to_the_api_which_confirms_it_and_nothing_is_asked_afterwards(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_is_told_to_the_api_which_confirms_it_and_nothing_is_asked_afterwards(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
@@ -767,7 +715,6 @@ async def test_a_cancel_is_told_to_the_api_which_confirms_it_and_nothing_is_aske
 
 
 async def test_a_cancel_that_is_lost_is_sent_again_and_one_without_an_answer_is_called_unconfirmed(
-    autojump_clock: MockClock,
     tmp_path: Path,
 ) -> None:
     upstream = slow(60.0, cancels_lost=1)
@@ -784,7 +731,7 @@ async def test_a_cancel_that_is_lost_is_sent_again_and_one_without_an_answer_is_
         assert "did not confirm" in str(view.error)
 
 
-async def test_a_cancel_before_the_id_is_known_waits_for_it_a_moment(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_cancel_before_the_id_is_known_waits_for_it_a_moment(tmp_path: Path) -> None:
     upstream = slow()
     upstream.latency = 2.0
     async with researching(upstream, tmp_path) as research:
@@ -801,9 +748,7 @@ async def test_a_cancel_before_the_id_is_known_waits_for_it_a_moment(autojump_cl
         assert trio.current_time() - before < 10
 
 
-async def test_a_cancel_between_two_tries_ends_it_at_once_and_nothing_more_is_sent(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_between_two_tries_ends_it_at_once_and_nothing_more_is_sent(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(429, retry_after="30")]
     async with researching(upstream, tmp_path) as research:
@@ -815,9 +760,7 @@ async def test_a_cancel_between_two_tries_ends_it_at_once_and_nothing_more_is_se
     assert upstream.kinds == ["ask"]
 
 
-async def test_a_run_that_was_done_before_its_cancel_keeps_its_answer(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_was_done_before_its_cancel_keeps_its_answer(tmp_path: Path) -> None:
     upstream = slow(1.0, cut_after=3, cuts=9)
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
@@ -829,9 +772,7 @@ async def test_a_run_that_was_done_before_its_cancel_keeps_its_answer(
 
 
 @pytest.mark.parametrize("steps", range(12))
-async def test_a_run_can_be_cancelled_at_each_step_from_the_first_one_on(
-    autojump_clock: MockClock, steps: int, tmp_path: Path
-) -> None:
+async def test_a_run_can_be_cancelled_at_each_step_from_the_first_one_on(steps: int, tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run_id = await research.start("why?")
@@ -848,7 +789,7 @@ async def test_a_run_can_be_cancelled_at_each_step_from_the_first_one_on(
 @pytest.mark.parametrize("steps", range(8))
 @pytest.mark.parametrize("seconds", [0, 4])
 async def test_a_run_that_is_taken_over_can_be_cancelled_at_each_step(
-    autojump_clock: MockClock, seconds: float, steps: int, tmp_path: Path
+    seconds: float, steps: int, tmp_path: Path
 ) -> None:
     upstream = slow()
     run_id = await left_going_on(upstream, tmp_path, seconds=seconds)
@@ -864,7 +805,7 @@ async def test_a_run_that_is_taken_over_can_be_cancelled_at_each_step(
 
 
 async def test_a_run_whose_id_never_came_may_have_been_paid_for_also_where_it_is_cancelled_as_it_is_found(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow()
     upstream.latency = 60.0
@@ -878,9 +819,7 @@ async def test_a_run_whose_id_never_came_may_have_been_paid_for_also_where_it_is
 
 
 @pytest.mark.parametrize("steps", range(20))
-async def test_at_no_time_a_row_has_ended_and_does_not_say_how(
-    autojump_clock: MockClock, steps: int, tmp_path: Path
-) -> None:
+async def test_at_no_time_a_row_has_ended_and_does_not_say_how(steps: int, tmp_path: Path) -> None:
     """A server that is lost in between would leave a run that nobody can end."""
     seen = set[tuple[str, bool]]()
 
@@ -898,7 +837,7 @@ async def test_at_no_time_a_row_has_ended_and_does_not_say_how(
     assert ("ended", True) in seen
 
 
-async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_the_row_says_that_a_run_is_asked_for_before_it_is(tmp_path: Path) -> None:
     """Or a server that is lost just then has the next one say that nothing was paid for."""
     upstream = slow()
     said: list[str] = []
@@ -918,9 +857,7 @@ async def test_the_row_says_that_a_run_is_asked_for_before_it_is(autojump_clock:
     assert said == ["asking"]
 
 
-async def test_a_cancel_that_a_lost_server_left_undone_is_done_by_the_next(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_that_a_lost_server_left_undone_is_done_by_the_next(tmp_path: Path) -> None:
     upstream = slow()
     run_id = await left_going_on(upstream, tmp_path, seconds=4)
     in_file(tmp_path, "UPDATE run SET cancel_asked = 1")
@@ -932,7 +869,7 @@ async def test_a_cancel_that_a_lost_server_left_undone_is_done_by_the_next(
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_row_that_has_ended_and_does_not_say_how_is_looked_up_or_may_have_been_paid_for(
-    autojump_clock: MockClock, known: bool, tmp_path: Path
+    known: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
     run_id = await left_going_on(upstream, tmp_path, seconds=4)
@@ -948,9 +885,7 @@ async def test_a_row_that_has_ended_and_does_not_say_how_is_looked_up_or_may_hav
 # Several processes, and none
 
 
-async def test_a_run_goes_on_at_the_api_while_no_server_runs_and_the_next_one_finds_it(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_goes_on_at_the_api_while_no_server_runs_and_the_next_one_finds_it(tmp_path: Path) -> None:
     upstream = slow()
     run_id = await left_going_on(upstream, tmp_path, seconds=4)
     assert upstream.open == 0
@@ -963,7 +898,6 @@ async def test_a_run_goes_on_at_the_api_while_no_server_runs_and_the_next_one_fi
 
 
 async def test_the_answer_of_a_run_that_has_ended_is_looked_up_by_the_next_server_and_is_the_same(
-    autojump_clock: MockClock,
     tmp_path: Path,
 ) -> None:
     upstream = slow()
@@ -978,9 +912,7 @@ async def test_the_answer_of_a_run_that_has_ended_is_looked_up_by_the_next_serve
             await research.result(first.run_id)
 
 
-async def test_of_two_servers_on_one_folder_one_owns_a_run_and_both_can_ask_and_cancel(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_of_two_servers_on_one_folder_one_owns_a_run_and_both_can_ask_and_cancel(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as one, researching(upstream, tmp_path) as other:
         run_id = await one.start("why?")
@@ -994,9 +926,7 @@ async def test_of_two_servers_on_one_folder_one_owns_a_run_and_both_can_ask_and_
         assert (await one.result(run_id)).status == "cancelled"
 
 
-async def test_a_run_that_another_server_has_taken_over_is_left_to_it_at_once(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_another_server_has_taken_over_is_left_to_it_at_once(tmp_path: Path) -> None:
     """As when a laptop sleeps for longer than the lease."""
     upstream = slow(10.0)
     async with researching(upstream, tmp_path) as research:
@@ -1014,9 +944,7 @@ async def test_a_run_that_another_server_has_taken_over_is_left_to_it_at_once(
         assert len(upstream.asked) == asked
 
 
-async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(tmp_path: Path) -> None:
     from responses_mcp.settings.model import OpenAISettings
     from tests.research.upstream import BASE, settings_for
 
@@ -1029,9 +957,7 @@ async def test_a_server_with_another_key_or_address_knows_nothing_of_the_runs(
             await research.result(run_id)
 
 
-async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(tmp_path: Path) -> None:
     upstream = slow()
     run_id = await left_going_on(upstream, tmp_path, seconds=4, on_exit="cancel")
     assert upstream.kinds == ["ask", "cancel"]
@@ -1039,9 +965,7 @@ async def test_the_end_of_a_server_cancels_its_runs_where_that_is_wanted(
         assert (await ended(research, run_id)).status == "cancelled"
 
 
-async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_next(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_next(tmp_path: Path) -> None:
     upstream = slow(60.0, cancels_lost=1)
     run_id = await left_going_on(upstream, tmp_path, seconds=4, on_exit="cancel")
     async with researching(upstream, tmp_path) as research:
@@ -1049,9 +973,7 @@ async def test_a_cancel_at_the_end_of_a_server_that_is_lost_is_made_good_by_the_
     assert upstream.kinds == ["ask", "cancel", "cancel"]
 
 
-async def test_leaving_takes_a_second_at_most_also_where_the_api_is_silent(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_leaving_takes_a_second_at_most_also_where_the_api_is_silent(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path, on_exit="cancel") as research:
         await research.start("why?")
@@ -1061,16 +983,14 @@ async def test_leaving_takes_a_second_at_most_also_where_the_api_is_silent(
     assert trio.current_time() - before <= 1.0
 
 
-async def test_nothing_is_read_written_or_asked_before_the_first_use(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_nothing_is_read_written_or_asked_before_the_first_use(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path / "state"):
         await trio.sleep(100)
     assert (upstream.asked, written_in(tmp_path)) == ([], b"")
 
 
-async def test_a_folder_that_cannot_be_used_is_told_and_nothing_is_asked(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_folder_that_cannot_be_used_is_told_and_nothing_is_asked(tmp_path: Path) -> None:
     from responses_mcp.research.runs_file import RunsFileUnusable
 
     upstream = slow()
@@ -1081,7 +1001,7 @@ async def test_a_folder_that_cannot_be_used_is_told_and_nothing_is_asked(
     assert upstream.asked == []
 
 
-async def test_no_folder_at_all_is_a_problem_of_the_configuration(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_no_folder_at_all_is_a_problem_of_the_configuration(tmp_path: Path) -> None:
     from responses_mcp.settings.model import Settings
 
     async with researching(slow(), tmp_path, settings=Settings(openai=OPENAI)) as research:
@@ -1089,9 +1009,7 @@ async def test_no_folder_at_all_is_a_problem_of_the_configuration(autojump_clock
             await research.start("why?")
 
 
-async def test_the_list_has_questions_of_this_process_and_others_only_where_they_are_kept(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_the_list_has_questions_of_this_process_and_others_only_where_they_are_kept(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         await research.start("a secret plan")
@@ -1111,7 +1029,7 @@ async def test_the_list_has_questions_of_this_process_and_others_only_where_they
         assert "a public plan" in [entry.get("question") for entry in await research.list()]
 
 
-async def test_neither_key_nor_answer_is_written(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_neither_key_nor_answer_is_written(tmp_path: Path) -> None:
 
     await asked_and_ended(slow(), tmp_path)
     written = written_in(tmp_path)
@@ -1119,7 +1037,7 @@ async def test_neither_key_nor_answer_is_written(autojump_clock: MockClock, tmp_
     assert b"The answer to" not in written
 
 
-async def test_runs_are_forgotten_after_some_days(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_runs_are_forgotten_after_some_days(tmp_path: Path) -> None:
     upstream = slow()
     view = await asked_and_ended(upstream, tmp_path)
     await trio.sleep(86_000)
@@ -1134,7 +1052,7 @@ async def test_runs_are_forgotten_after_some_days(autojump_clock: MockClock, tmp
 
 
 async def test_a_bug_in_one_run_ends_that_run_and_nothing_else(
-    autojump_clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
@@ -1147,15 +1065,13 @@ async def test_a_bug_in_one_run_ends_that_run_and_nothing_else(
     assert "this is a bug" in caplog.text
 
 
-async def test_a_reply_as_json_that_is_already_complete_is_an_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_reply_as_json_that_is_already_complete_is_an_answer(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Json(bodies.searched())]
     assert (await asked_and_ended(upstream, tmp_path)).status == "completed"
 
 
-async def test_a_404_may_mean_that_there_is_no_background_mode_and_is_asked_without_once(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_404_may_mean_that_there_is_no_background_mode_and_is_asked_without_once(tmp_path: Path) -> None:
     unknown = Error(404, "Not found.", code="not_found")
     upstream = slow()
     upstream.script = [unknown, PLAIN[1]]
@@ -1168,16 +1084,14 @@ async def test_a_404_may_mean_that_there_is_no_background_mode_and_is_asked_with
     assert "404 not_found" in str(view.error)
 
 
-async def test_a_404_for_the_model_is_told_at_once(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_404_for_the_model_is_told_at_once(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(404, "No such model.", code="model_not_found")]
     view = await asked_and_ended(upstream, tmp_path)
     assert (view.status, upstream.kinds) == ("failed", ["ask"])
 
 
-async def test_an_api_without_background_mode_is_not_asked_for_it_again(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_an_api_without_background_mode_is_not_asked_for_it_again(tmp_path: Path) -> None:
     upstream = slow()
     streamed = as_stream(bodies.searched())
     upstream.script = [Error(400, "Unsupported parameter: 'background'.", param="background"), streamed, streamed]
@@ -1187,7 +1101,7 @@ async def test_an_api_without_background_mode_is_not_asked_for_it_again(
     assert ["background" in asked.json for asked in upstream.asked] == [True, False, False]
 
 
-async def test_what_a_run_cost_is_the_same_for_who_took_it_over(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_what_a_run_cost_is_the_same_for_who_took_it_over(tmp_path: Path) -> None:
     upstream = slow(5.0)
     async with researching(upstream, tmp_path) as research:
         left, whole = await research.start("one?"), await research.start("two?")
@@ -1203,16 +1117,12 @@ async def test_what_a_run_cost_is_the_same_for_who_took_it_over(autojump_clock: 
     assert listed[left]["usage"] == taken.as_json()["usage"]
 
 
-async def test_a_run_that_nobody_told_the_cost_of_says_how_often_it_was_asked(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_nobody_told_the_cost_of_says_how_often_it_was_asked(tmp_path: Path) -> None:
     view = await asked_and_ended(slow(id_never_sent=True), tmp_path)
     assert view.usage == {"attempts": 1, "uncounted_attempts": 1}
 
 
-async def test_blocked_domains_are_taken_out_of_the_citations_again_whoever_reads_them(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_blocked_domains_are_taken_out_of_the_citations_again_whoever_reads_them(tmp_path: Path) -> None:
     upstream = slow()
     answers = MappingProxyType({"answer": Profile(blocked_domains=("other.example",))})
     settings = replace(settings_for(tmp_path), model_profiles=answers)
@@ -1227,9 +1137,7 @@ async def test_blocked_domains_are_taken_out_of_the_citations_again_whoever_read
     assert first == second
 
 
-async def test_stores_are_searched_by_their_configured_names_and_their_files_cited(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_stores_are_searched_by_their_configured_names_and_their_files_cited(tmp_path: Path) -> None:
     upstream = slow()
     settings = settings_for(tmp_path, stores=("docs=vs_1", "law=vs_2"))
 
@@ -1254,12 +1162,13 @@ async def test_stores_are_searched_by_their_configured_names_and_their_files_cit
     assert upstream.kinds == ["ask"]
 
 
-async def test_without_stores_in_the_settings_none_can_be_named(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_without_stores_in_the_settings_none_can_be_named(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         with pytest.raises(BadArgument, match=r"none in research\.stores"):
             await research.start("why?", stores=["vs_1"])
 
 
+@pytest.mark.clock("real")
 async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sent(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -1300,7 +1209,7 @@ async def test_a_run_that_is_cancelled_while_its_connection_is_made_is_never_sen
     ],
 )
 async def test_direct_calls_read_their_arguments_as_the_tools_do(
-    autojump_clock: MockClock, call: Callable[[Any], Any], name: str, tmp_path: Path
+    call: Callable[[Any], Any], name: str, tmp_path: Path
 ) -> None:
     async with researching(slow(), tmp_path) as research:
         with pytest.raises(BadArgument, match=name):
@@ -1308,7 +1217,7 @@ async def test_direct_calls_read_their_arguments_as_the_tools_do(
         assert await research.list(None) == []  # type: ignore[arg-type]
 
 
-async def test_a_call_whose_listener_cannot_be_told_begins_no_run(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_call_whose_listener_cannot_be_told_begins_no_run(tmp_path: Path) -> None:
     async def listener(_: str) -> None: ...
 
     upstream = slow()
@@ -1326,7 +1235,7 @@ async def test_a_call_whose_listener_cannot_be_told_begins_no_run(autojump_clock
     assert upstream.kinds == []
 
 
-async def test_what_was_masked_in_a_question_is_told_with_its_answer(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_what_was_masked_in_a_question_is_told_with_its_answer(tmp_path: Path) -> None:
     secret = "ghp_" + "k3Jx9QmZ2vLtR8wYc5NbHs7GdFa1PeUi0oTq"
     async with researching(upstream := slow(), tmp_path) as research:
         view = await ended(research, await research.start(f"Why does {secret} fail?"))
@@ -1335,9 +1244,7 @@ async def test_what_was_masked_in_a_question_is_told_with_its_answer(autojump_cl
     assert secret not in str(upstream.asked[0].json)
 
 
-async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled(tmp_path: Path) -> None:
     async with researching(slow(), tmp_path) as research:
         run = await research.start("why?")
         for use in (research.result, research.cancel, lambda run: research.wait_for_id(run, 0)):
@@ -1349,9 +1256,7 @@ async def test_who_asks_again_and_again_lets_all_else_go_on_and_can_be_cancelled
             assert scope.cancelled_caught
 
 
-async def test_a_run_that_nobody_followed_took_as_long_as_the_api_says(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_nobody_followed_took_as_long_as_the_api_says(tmp_path: Path) -> None:
     upstream = slow(2.0)
     compose = upstream.stored.compose
     upstream.stored.compose = lambda wanted: {**compose(wanted), "created_at": int(1e9 + trio.current_time())}
@@ -1367,9 +1272,7 @@ async def test_a_run_that_nobody_followed_took_as_long_as_the_api_says(
         assert await research.result(run) == view
 
 
-async def test_a_list_after_a_look_tells_how_a_run_has_ended_whose_server_was_killed(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_list_after_a_look_tells_how_a_run_has_ended_whose_server_was_killed(tmp_path: Path) -> None:
     upstream = slow()
     run = await left_going_on(upstream, tmp_path, seconds=1.5)
     in_file(tmp_path, "UPDATE run SET owner = 'gone', leased_until = ?", 1e9 + trio.current_time() + 10)
@@ -1400,7 +1303,7 @@ def unsaid(upstream: Upstream, look: Reply) -> Upstream:
 
 @pytest.mark.parametrize("look", [*map(Error, (400, 404, 405, 410)), Json({"error": "Returning 200 anyway"})])
 async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_is_looked_up(
-    autojump_clock: MockClock, look: Reply, tmp_path: Path
+    look: Reply, tmp_path: Path
 ) -> None:
     upstream = unsaid(slow(), look)
     async with researching(upstream, tmp_path) as research:
@@ -1414,7 +1317,7 @@ async def test_an_answer_of_a_server_that_names_neither_background_nor_storage_i
 
 
 async def test_an_answer_of_such_a_server_that_is_found_is_kept_and_so_are_those_of_all_further_runs(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow()
     kept: dict[str, Any] = {**bodies.searched(), "id": "resp_1"}
@@ -1429,7 +1332,7 @@ async def test_an_answer_of_such_a_server_that_is_found_is_kept_and_so_are_those
 
 @pytest.mark.parametrize("status", [404, 405])
 async def test_an_answer_that_such_a_server_leaves_out_and_does_not_know_will_not_come(
-    autojump_clock: MockClock, status: int, tmp_path: Path
+    status: int, tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.stored.compose = lambda _: {**bodies.searched(), "id": "resp_1", "output": []}
@@ -1437,9 +1340,7 @@ async def test_an_answer_that_such_a_server_leaves_out_and_does_not_know_will_no
     assert (view.status, view.durable, "may still come" in str(view.error)) == ("failed", False, False)
 
 
-async def test_a_look_at_such_an_answer_that_finds_another_one_tells_nothing_of_further_runs(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_look_at_such_an_answer_that_finds_another_one_tells_nothing_of_further_runs(tmp_path: Path) -> None:
     upstream = unsaid(slow(), Json({**bodies.searched(), "id": "resp_another"}))
     async with researching(upstream, tmp_path) as research:
         for _ in range(2):
@@ -1449,7 +1350,7 @@ async def test_a_look_at_such_an_answer_that_finds_another_one_tells_nothing_of_
 
 @pytest.mark.parametrize("look", [Hang(), Error(500), Closed()])
 async def test_an_answer_of_such_a_server_waits_a_second_at_most_for_a_word_and_may_be_kept_without_one(
-    autojump_clock: MockClock, look: Reply, tmp_path: Path
+    look: Reply, tmp_path: Path
 ) -> None:
     upstream = unsaid(slow(), look)
     async with researching(upstream, tmp_path) as research:
@@ -1462,9 +1363,7 @@ async def test_an_answer_of_such_a_server_waits_a_second_at_most_for_a_word_and_
         assert (view.status, view.durable) == ("completed", False)
 
 
-async def test_a_cancel_or_a_time_limit_while_an_answer_is_looked_up_so_comes_too_late(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_cancel_or_a_time_limit_while_an_answer_is_looked_up_so_comes_too_late(tmp_path: Path) -> None:
     upstream = unsaid(slow(), Hang())
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -1479,9 +1378,7 @@ async def test_a_cancel_or_a_time_limit_while_an_answer_is_looked_up_so_comes_to
 
 
 @pytest.mark.parametrize("on_exit", ["keep", "cancel"])
-async def test_a_run_whose_answer_is_looked_up_so_has_it_when_its_server_is_left(
-    autojump_clock: MockClock, on_exit: str, tmp_path: Path
-) -> None:
+async def test_a_run_whose_answer_is_looked_up_so_has_it_when_its_server_is_left(on_exit: str, tmp_path: Path) -> None:
     upstream = unsaid(slow(), Hang())
     async with researching(upstream, tmp_path, on_exit=on_exit) as research:
         run = await research.start("why?")
@@ -1490,9 +1387,7 @@ async def test_a_run_whose_answer_is_looked_up_so_has_it_when_its_server_is_left
     assert (row.status, row.usage is not None, upstream.kinds) == ("completed", True, ["ask", "look"])
 
 
-async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(tmp_path: Path) -> None:
     async def slowly(work: Callable[[], Any]) -> Any:
         await trio.sleep(0.5)
         return await at_once(work)
@@ -1513,9 +1408,7 @@ async def test_who_waits_for_the_id_of_a_run_is_told_whether_it_has_come(
             await research.wait_for_id(run, -1)
 
 
-async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_and_in_no_group(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_and_in_no_group(tmp_path: Path) -> None:
     async def interrupted(*_: Any) -> None:
         await trio.lowlevel.checkpoint()
         raise KeyboardInterrupt
@@ -1529,7 +1422,7 @@ async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_and_in_no_group(
 
 @pytest.mark.parametrize("struck", [KeyboardInterrupt, RuntimeError])
 async def test_what_the_block_raises_is_not_lost_beside_what_strikes_a_task_of_research(
-    autojump_clock: MockClock, struck: type[BaseException], tmp_path: Path
+    struck: type[BaseException], tmp_path: Path
 ) -> None:
     async def striking(*_: Any) -> None:
         await trio.sleep(1)
@@ -1553,7 +1446,7 @@ async def test_what_the_block_raises_is_not_lost_beside_what_strikes_a_task_of_r
 
 
 async def test_ctrl_c_in_the_block_comes_out_as_such_beside_a_bug_and_without_the_cancels_of_a_host(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     async def striking(*_: Any) -> None:
         await trio.sleep(1)
@@ -1578,9 +1471,7 @@ async def test_ctrl_c_in_the_block_comes_out_as_such_beside_a_bug_and_without_th
     assert [type(each) for each in bug.value.exceptions] == [ZeroDivisionError]
 
 
-async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_alone(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_alone(tmp_path: Path) -> None:
     async def leaving() -> None:
         async with researching(slow(), tmp_path) as research:
             await research.start("why?")
@@ -1594,7 +1485,7 @@ async def test_what_the_block_raises_as_it_is_cancelled_from_without_comes_out_a
 
 
 async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_while_the_block_is_cancelled_from_without(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     async def interrupted() -> None:
         try:
@@ -1621,7 +1512,7 @@ async def test_ctrl_c_in_a_task_of_research_comes_out_as_such_while_the_block_is
     ],
 )
 async def test_a_run_that_failed_tells_its_host_by_type_and_not_in_words_alone(
-    autojump_clock: MockClock, reply: Reply, kind: type[Exception], retryable: bool, tmp_path: Path
+    reply: Reply, kind: type[Exception], retryable: bool, tmp_path: Path
 ) -> None:
     upstream = slow()
     upstream.script = [reply]
@@ -1634,15 +1525,13 @@ async def test_a_run_that_failed_tells_its_host_by_type_and_not_in_words_alone(
     assert "failure" not in view.as_json()
 
 
-async def test_a_run_that_took_too_long_tells_its_host_so_by_type(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_run_that_took_too_long_tells_its_host_so_by_type(tmp_path: Path) -> None:
     view = await asked_and_ended(slow(interval=200.0), tmp_path, timeout_ms=60_000)
     assert isinstance(view.failure, DeadlineExceeded)
     assert (view.status, str(view.failure), view.failure.maybe_paid) == ("failed", view.error, True)
 
 
-async def test_a_run_that_the_api_has_forgotten_tells_its_host_by_type_that_it_may_be_paid_for(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_the_api_has_forgotten_tells_its_host_by_type_that_it_may_be_paid_for(tmp_path: Path) -> None:
     upstream = slow(gone_after=2, cut_after=1, cuts=9)
     view = await asked_and_ended(upstream, tmp_path)
     assert isinstance(view.failure, UnusableReply)
@@ -1650,7 +1539,7 @@ async def test_a_run_that_the_api_has_forgotten_tells_its_host_by_type_that_it_m
     assert (view.failure.maybe_paid, view.failure.retryable) == (True, False)
 
 
-async def test_a_run_older_than_runs_are_kept_is_not_listed(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_run_older_than_runs_are_kept_is_not_listed(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         await ended(research, await research.start("why?"))
@@ -1659,7 +1548,7 @@ async def test_a_run_older_than_runs_are_kept_is_not_listed(autojump_clock: Mock
         assert await research.list() == []
 
 
-async def test_a_run_older_than_runs_are_kept_is_not_gone_on_from(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_run_older_than_runs_are_kept_is_not_gone_on_from(tmp_path: Path) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
         run = await research.start("why?")
@@ -1669,9 +1558,7 @@ async def test_a_run_older_than_runs_are_kept_is_not_gone_on_from(autojump_clock
             await research.start("and then?", continue_from=run)
 
 
-async def test_a_run_that_goes_on_is_told_and_listed_however_old_it_is(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_that_goes_on_is_told_and_listed_however_old_it_is(tmp_path: Path) -> None:
     upstream = slow(10.0)
     async with researching(upstream, tmp_path) as research, researching(upstream, tmp_path) as other:
         run = await research.start("why?")
@@ -1683,7 +1570,7 @@ async def test_a_run_that_goes_on_is_told_and_listed_however_old_it_is(
 
 
 async def test_a_follow_up_is_asked_with_what_was_said_where_a_server_knows_no_previous_responses(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow()
     async with researching(upstream, tmp_path) as research:
@@ -1695,9 +1582,7 @@ async def test_a_follow_up_is_asked_with_what_was_said_where_a_server_knows_no_p
 
 
 @pytest.mark.parametrize("code", ["my secret question", "秘密の質問secret"])
-async def test_a_code_that_is_free_text_is_not_written_down(
-    autojump_clock: MockClock, code: str, tmp_path: Path
-) -> None:
+async def test_a_code_that_is_free_text_is_not_written_down(code: str, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(400, "no", code=code)]
     view = await asked_and_ended(upstream, tmp_path)

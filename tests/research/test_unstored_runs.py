@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.errors import BadArgument
 from responses_mcp.research.outcome import RunView
@@ -22,6 +21,8 @@ from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Error, Sse, as_stream, bodies, stream_events
 from tests.research.upstream import Upstream, asked_and_ended, ended, researching, settings_for, slow, written_in
 
+pytestmark = pytest.mark.clock("virtual")
+
 
 async def answered(research: Research, query: str, **more: Any) -> RunView:
     view = await ended(research, await research.start(query, **more))
@@ -29,9 +30,7 @@ async def answered(research: Research, query: str, **more: Any) -> RunView:
     return view
 
 
-async def test_nothing_is_kept_at_the_api_and_the_result_says_that_it_lives_with_the_server(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_nothing_is_kept_at_the_api_and_the_result_says_that_it_lives_with_the_server(tmp_path: Path) -> None:
     upstream = Upstream()
     async with researching(upstream, tmp_path, store=False) as research:
         view = await answered(research, "why?")
@@ -41,7 +40,7 @@ async def test_nothing_is_kept_at_the_api_and_the_result_says_that_it_lives_with
     assert not view.durable
 
 
-async def test_a_profile_that_stores_nothing_is_obeyed(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_profile_that_stores_nothing_is_obeyed(tmp_path: Path) -> None:
     upstream = Upstream()
     profiles = MappingProxyType({"answer": Profile(store=False)})
     settings = replace(settings_for(tmp_path), model_profiles=profiles)
@@ -50,9 +49,7 @@ async def test_a_profile_that_stores_nothing_is_obeyed(autojump_clock: MockClock
     assert upstream.asked[0].json["store"] is False
 
 
-async def test_a_follow_up_sends_what_was_said_with_the_encrypted_reasoning(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_follow_up_sends_what_was_said_with_the_encrypted_reasoning(tmp_path: Path) -> None:
     upstream = Upstream()
     async with researching(upstream, tmp_path, store=False) as research:
         first = await answered(research, "one?")
@@ -73,7 +70,7 @@ async def test_a_follow_up_sends_what_was_said_with_the_encrypted_reasoning(
     assert said[-1]["content"].startswith("three?")
 
 
-async def test_reasoning_that_cannot_be_sent_back_leaves_the_texts(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_reasoning_that_cannot_be_sent_back_leaves_the_texts(tmp_path: Path) -> None:
     upstream = Upstream()
     upstream.script = [as_stream(bodies.searched() | {"output": [bodies.reasoning(), *bodies.searched()["output"]]})]
     async with researching(upstream, tmp_path, store=False) as research:
@@ -83,9 +80,7 @@ async def test_reasoning_that_cannot_be_sent_back_leaves_the_texts(autojump_cloc
     assert roles == [("user", str), ("assistant", str), ("user", str)]
 
 
-async def test_the_next_server_says_that_the_answer_and_what_was_said_are_gone_and_asks_nothing(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_the_next_server_says_that_the_answer_and_what_was_said_are_gone_and_asks_nothing(tmp_path: Path) -> None:
     upstream = Upstream()
     async with researching(upstream, tmp_path, store=False) as research:
         first = await answered(research, "a secret question?")
@@ -101,9 +96,7 @@ async def test_the_next_server_says_that_the_answer_and_what_was_said_are_gone_a
     assert b"gAAAA" not in written
 
 
-async def test_another_server_asks_itself_and_joins_no_run_whose_answer_it_could_not_show(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_another_server_asks_itself_and_joins_no_run_whose_answer_it_could_not_show(tmp_path: Path) -> None:
     upstream = slow()
     upstream.latency = 10.0
     async with researching(upstream, tmp_path, store=False) as one, researching(upstream, tmp_path, store=False) as two:
@@ -115,9 +108,7 @@ async def test_another_server_asks_itself_and_joins_no_run_whose_answer_it_could
     assert upstream.kinds == ["ask", "ask"]
 
 
-async def test_who_joined_before_the_api_refused_to_keep_the_run_is_told_who_has_its_answer(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_who_joined_before_the_api_refused_to_keep_the_run_is_told_who_has_its_answer(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(400, "Unsupported parameter: 'background'", param="background", latency=2.0)]
     async with researching(upstream, tmp_path) as one, researching(upstream, tmp_path) as two:
@@ -130,7 +121,7 @@ async def test_who_joined_before_the_api_refused_to_keep_the_run_is_told_who_has
     assert "only the server that asked" in str(view.error)
 
 
-async def test_only_so_many_conversations_are_remembered(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_only_so_many_conversations_are_remembered(tmp_path: Path) -> None:
     async with researching(Upstream(), tmp_path, store=False) as research:
         runs = [(await answered(research, f"{number}?")).run_id for number in range(34)]
         with pytest.raises(BadArgument, match="no longer here"):
@@ -138,14 +129,14 @@ async def test_only_so_many_conversations_are_remembered(autojump_clock: MockClo
         await answered(research, "more?", continue_from=runs[-1])
 
 
-async def test_a_connection_that_is_lost_loses_the_run(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_connection_that_is_lost_loses_the_run(tmp_path: Path) -> None:
     upstream = Upstream()
     upstream.script = [Sse(stream_events(bodies.searched())[:5], ending="cut")]
     view = await asked_and_ended(upstream, tmp_path, store=False)
     assert (view.status, view.maybe_paid, upstream.kinds) == ("failed", True, ["ask"])
 
 
-async def test_nobody_waits_for_an_id_that_will_not_come(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_nobody_waits_for_an_id_that_will_not_come(tmp_path: Path) -> None:
     for refused in (False, True):
         upstream = Upstream(latency=30.0)
         if refused:

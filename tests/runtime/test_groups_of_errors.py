@@ -14,6 +14,8 @@ from responses_mcp.toolsets.base import CallContext, ToolError
 from tests.both_ways import way
 from tests.one_tool import OneTool
 
+pytestmark = pytest.mark.clock("virtual")
+
 __all__ = ["way"]
 
 Act = Callable[[], Awaitable[None]]
@@ -88,9 +90,7 @@ CRASHES: dict[str, Act] = {
 
 
 @pytest.mark.parametrize("act", ONLY_FAILURES.values(), ids=ONLY_FAILURES)
-async def test_a_group_of_failures_alone_is_the_first_of_them(
-    act: Act, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_group_of_failures_alone_is_the_first_of_them(act: Act, caplog: pytest.LogCaptureFixture) -> None:
     async with connected_client(Settings(), toolsets=[acting(act)]) as client:
         answer = await client.call("work")
         assert answer["result"] == {"content": [{"type": "text", "text": "first"}], "isError": True}
@@ -100,7 +100,7 @@ async def test_a_group_of_failures_alone_is_the_first_of_them(
 
 @pytest.mark.parametrize("act", CRASHES.values(), ids=CRASHES)
 async def test_a_group_with_anything_else_in_it_is_a_crash_named_by_the_bug(
-    act: Act, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+    act: Act, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with connected_client(Settings(), toolsets=[acting(act)]) as client:
         assert (await client.call("work"))["error"] == {"code": -32603, "message": "Internal error"}
@@ -110,7 +110,7 @@ async def test_a_group_with_anything_else_in_it_is_a_crash_named_by_the_bug(
     assert "canary" not in warning
 
 
-async def test_a_failure_beside_a_cancel_of_the_client_is_not_told(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_failure_beside_a_cancel_of_the_client_is_not_told() -> None:
     async with connected_client(
         Settings(), toolsets=[acting(failing_when_cancelled(failed("while cleaning up")))]
     ) as client:
@@ -124,9 +124,7 @@ async def test_a_failure_beside_a_cancel_of_the_client_is_not_told(autojump_cloc
 
 
 @pytest.mark.parametrize("error", [failed("x"), ValueError("x")], ids=["failure", "bug"])
-async def test_a_failure_beside_a_cancel_of_the_server_does_not_come_out_of_it(
-    error: Exception, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_failure_beside_a_cancel_of_the_server_does_not_come_out_of_it(error: Exception) -> None:
     settings = Settings(server=ServerSettings(drain_timeout_ms=1000))
     async with connected_client(settings, toolsets=[acting(failing_when_cancelled(error))]) as client:
         await client.start_call("work")

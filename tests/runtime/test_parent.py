@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.serving import wait_parent_gone
 from tests.processes import COMMAND, MAIN, PING, PONG, WAIT, environment, python, run
+
+pytestmark = pytest.mark.clock("virtual")
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="a process there keeps the number of its parent")
 LAUNCHER = f"import subprocess; subprocess.Popen({[*COMMAND, '--stdio']!r}).wait()"
@@ -23,7 +24,7 @@ serving.wait_parent_gone = gone
 
 
 @posix_only
-async def test_a_new_parent_is_noticed_within_five_seconds(autojump_clock: MockClock) -> None:
+async def test_a_new_parent_is_noticed_within_five_seconds() -> None:
     gone = trio.current_time() + 60
     with trio.fail_after(65):
         await wait_parent_gone(42, lambda: 42 if trio.current_time() < gone else 1)
@@ -31,9 +32,7 @@ async def test_a_new_parent_is_noticed_within_five_seconds(autojump_clock: MockC
 
 
 @pytest.mark.parametrize("parent", [0, 1])
-async def test_a_server_that_begins_as_an_orphan_or_in_a_container_is_left_alone(
-    parent: int, autojump_clock: MockClock
-) -> None:
+async def test_a_server_that_begins_as_an_orphan_or_in_a_container_is_left_alone(parent: int) -> None:
     with trio.move_on_after(86_400) as day:
         await wait_parent_gone(parent, lambda: parent)
     assert day.cancelled_caught

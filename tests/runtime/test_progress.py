@@ -15,6 +15,8 @@ from responses_mcp.toolsets.base import CallContext
 from tests.both_ways import way
 from tests.one_tool import OneTool
 
+pytestmark = pytest.mark.clock("virtual")
+
 __all__ = ["way"]
 
 
@@ -49,7 +51,7 @@ def progress_of(client: McpClient) -> list[tuple[float, str]]:
 
 
 @pytest.mark.rule("spec 2.2")
-async def test_phases_arrive_in_order_with_rising_values_and_then_the_answer(autojump_clock) -> None:
+async def test_phases_arrive_in_order_with_rising_values_and_then_the_answer() -> None:
     talker = Talker((0, "searching"), (1, "reading example.com"), (2, "writing"), (3, ""))
     async with connected_client(Settings(), toolsets=[talker]) as client:
         call = await client.request("tools/call", talk())
@@ -58,7 +60,7 @@ async def test_phases_arrive_in_order_with_rising_values_and_then_the_answer(aut
         assert client.heard[-1]["id"] == call
 
 
-async def test_without_a_token_nothing_is_said_and_the_tool_knows(autojump_clock) -> None:
+async def test_without_a_token_nothing_is_said_and_the_tool_knows() -> None:
     talker = Talker((0, "a"), (100, "b"))
     async with connected_client(Settings(), toolsets=[talker]) as client:
         await client.call("talk")
@@ -66,7 +68,7 @@ async def test_without_a_token_nothing_is_said_and_the_tool_knows(autojump_clock
         assert talker.wanted == [False]
 
 
-async def test_a_call_that_thinks_for_70_seconds_keeps_a_client_with_a_20_second_idle_limit(autojump_clock) -> None:
+async def test_a_call_that_thinks_for_70_seconds_keeps_a_client_with_a_20_second_idle_limit() -> None:
     async with connected_client(Settings(), toolsets=[Talker((0, "thinking"), (70, ""))]) as client:
         call = await client.request("tools/call", talk())
         silence = 0.0
@@ -81,7 +83,7 @@ async def test_a_call_that_thinks_for_70_seconds_keeps_a_client_with_a_20_second
         assert messages == ["thinking"] + [f"thinking ({seconds} s)" for seconds in (12, 24, 36, 48, 60)]
 
 
-async def test_a_flood_is_thinned_to_four_a_second_and_the_newest_wins(autojump_clock) -> None:
+async def test_a_flood_is_thinned_to_four_a_second_and_the_newest_wins() -> None:
     script = [(number / 100, f"message {number}") for number in range(101)]
     async with connected_client(Settings(), toolsets=[Talker(*script, (2, ""))]) as client:
         await client.response(await client.request("tools/call", talk()))
@@ -93,7 +95,7 @@ async def test_a_flood_is_thinned_to_four_a_second_and_the_newest_wins(autojump_
         assert values == sorted(set(values))
 
 
-async def test_nothing_is_said_after_the_answer_or_a_cancel(autojump_clock) -> None:
+async def test_nothing_is_said_after_the_answer_or_a_cancel() -> None:
     async with connected_client(Settings(), toolsets=[Talker((0, "a"), (50, "b"))]) as client:
         call = await client.request("tools/call", talk())
         await trio.testing.wait_all_tasks_blocked()
@@ -104,7 +106,7 @@ async def test_nothing_is_said_after_the_answer_or_a_cancel(autojump_clock) -> N
         assert len(client.heard) == heard
 
 
-async def test_a_message_held_back_is_dropped_when_the_call_ends_first(autojump_clock) -> None:
+async def test_a_message_held_back_is_dropped_when_the_call_ends_first() -> None:
     async with connected_client(Settings(), toolsets=[Talker((0, "a"), (0.1, "b"))]) as client:
         call = await client.request("tools/call", talk())
         await client.response(call)
@@ -112,7 +114,7 @@ async def test_a_message_held_back_is_dropped_when_the_call_ends_first(autojump_
         assert progress_of(client) == [(1, "a")]
 
 
-async def test_a_reporter_that_is_stopped_in_the_step_of_its_deadline_stays_silent(autojump_clock) -> None:
+async def test_a_reporter_that_is_stopped_in_the_step_of_its_deadline_stays_silent() -> None:
     said: list[str] = []
     reporter = ProgressReporter(lambda value, message: said.append(message))
     async with trio.open_nursery() as nursery:
@@ -131,13 +133,13 @@ async def test_a_reporter_that_is_stopped_in_the_step_of_its_deadline_stays_sile
         ("searched: a\n b " + "x" * 500, ("searched: a b " + "x" * 500)[:200]),
     ],
 )
-async def test_a_message_is_made_one_short_line_without_lone_surrogates(said: str, told: str, autojump_clock) -> None:
+async def test_a_message_is_made_one_short_line_without_lone_surrogates(said: str, told: str) -> None:
     async with connected_client(Settings(), toolsets=[Talker((0, said), (1, ""))]) as client:
         await client.response(await client.request("tools/call", talk()))
         assert progress_of(client) == [(1, told)]
 
 
-async def test_a_message_of_many_megabytes_is_cut_before_anything_else_is_done_with_it(autojump_clock) -> None:
+async def test_a_message_of_many_megabytes_is_cut_before_anything_else_is_done_with_it() -> None:
     class Endless(str):
         __slots__ = ()
 

@@ -27,6 +27,8 @@ from tests.hostile.corpus import CASES, ENVELOPE, Case, rpc
 from tests.processes import COMMAND, WAIT, environment, posix
 from tests.runtime.test_server import Bench
 
+pytestmark = pytest.mark.clock("virtual")
+
 HELLO = rpc("hello", "initialize", {"protocolVersion": "2025-06-18"})
 
 
@@ -172,27 +174,27 @@ def ids(output: bytes) -> list[object]:
 
 
 @pytest.mark.parametrize("server", [{}, {"max_unsent_bytes": 1}], ids=["as it is", "and counts as unsent"])
-async def test_the_rest_of_an_answer_is_written_first(server: dict, autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_rest_of_an_answer_is_written_first(server: dict) -> None:
     conversation = begin()
     wire = play(conversation, lines(HELLO), room=20)
     output = bytes(wire.written) + await go_on(conversation, lines(rpc("next")), **server)
     assert ids(output) == ["hello", "next"]
 
 
-async def test_calls_that_were_handed_over_run(autojump_clock: trio.testing.MockClock) -> None:
+async def test_calls_that_were_handed_over_run() -> None:
     conversation = begin()
     play(conversation, lines(HELLO, call(1, sleep=2), call(2, sleep=1)))
     assert ids(await go_on(conversation)) == [2, 1]
 
 
-async def test_calls_run_though_the_input_had_ended_before(autojump_clock: trio.testing.MockClock) -> None:
+async def test_calls_run_though_the_input_had_ended_before() -> None:
     conversation = begin()
     play(conversation, lines(HELLO) + lines(call(1))[:-1], b"")
     assert conversation.input_ended
     assert ids(await go_on(conversation, lines(rpc("never read")))) == [1]
 
 
-async def test_a_cancel_that_was_handed_over_with_its_call_stops_it(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancel_that_was_handed_over_with_its_call_stops_it() -> None:
     conversation = begin()
     give_up = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     play(conversation, lines(HELLO, call(1, hang=True), give_up, call(2)))
@@ -265,6 +267,7 @@ def test_a_client_that_is_gone_or_silent_is_left_to_the_server(pipes: tuple[int,
     assert json.loads(gone.unwritten)["id"] == "hello"
 
 
+@pytest.mark.clock("real")
 @pytest.mark.rule("P6")
 @posix
 async def test_handshake_list_and_ping_are_answered_before_trio_is_imported(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from tests.both_ways import way
 from tests.hostile.corpus import ENVELOPE
 from tests.one_tool import OneTool
 
+pytestmark = pytest.mark.clock("virtual")
+
 __all__ = ["way"]
 
 
@@ -69,7 +71,7 @@ def said(message: dict[str, Any]) -> str:
     return message["result"]["content"][0]["text"]
 
 
-async def test_calls_run_at_once_and_answer_as_they_finish(autojump_clock: trio.testing.MockClock) -> None:
+async def test_calls_run_at_once_and_answer_as_they_finish() -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         slow = await client.start_call("work", {"sleep": 10, "say": "slow"})
         fast = await client.start_call("work", {"sleep": 1, "say": "fast"})
@@ -80,7 +82,7 @@ async def test_calls_run_at_once_and_answer_as_they_finish(autojump_clock: trio.
 
 
 @pytest.mark.rule("spec 2.3")
-async def test_pings_are_answered_while_calls_run(autojump_clock: trio.testing.MockClock) -> None:
+async def test_pings_are_answered_while_calls_run() -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         for _ in range(20):
             await client.start_call("work", {"hang": True})
@@ -88,7 +90,7 @@ async def test_pings_are_answered_while_calls_run(autojump_clock: trio.testing.M
         assert client.server.in_flight == 20
 
 
-async def test_a_cancel_reaches_the_tool_and_nothing_is_said_about_it(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancel_reaches_the_tool_and_nothing_is_said_about_it() -> None:
     bench = Bench()
     async with connected_client(options(), toolsets=[bench]) as client:
         hanging = await client.start_call("work", {"hang": True})
@@ -102,7 +104,7 @@ async def test_a_cancel_reaches_the_tool_and_nothing_is_said_about_it(autojump_c
         assert client.server.in_flight == 0
 
 
-async def test_a_cancel_in_the_same_write_as_its_call_finds_it(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancel_in_the_same_write_as_its_call_finds_it() -> None:
     bench = Bench()
     async with connected_client(options(), toolsets=[bench]) as client:
         await client.send(
@@ -120,9 +122,7 @@ async def test_a_cancel_in_the_same_write_as_its_call_finds_it(autojump_clock: t
         assert not [m for m in client.heard if m.get("id") == 7]
 
 
-async def test_a_crash_is_contained_and_other_calls_go_on(
-    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_crash_is_contained_and_other_calls_go_on(caplog: pytest.LogCaptureFixture) -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         other = await client.start_call("work", {"sleep": 5})
         for kind in ("crash", "group"):
@@ -135,6 +135,7 @@ async def test_a_crash_is_contained_and_other_calls_go_on(
     assert "canary" not in "".join(warnings)
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize("kind", ["nan", "object", "deep"])
 async def test_a_tool_that_returns_what_is_no_json_hurts_only_its_own_call(kind: str) -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
@@ -143,6 +144,7 @@ async def test_a_tool_that_returns_what_is_no_json_hurts_only_its_own_call(kind:
         assert said(await client.call("work")) == "done"
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize("wrong", [None, "done", {"text": "done"}], ids=["nothing", "text", "a dict"])
 async def test_a_tool_that_returns_nothing_or_no_result_is_answered_all_the_same(wrong: object) -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
@@ -152,6 +154,7 @@ async def test_a_tool_that_returns_nothing_or_no_result_is_answered_all_the_same
         assert client.server.in_flight == 0
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize("fails", [True, False])
 async def test_lone_surrogates_of_a_tool_are_replaced_and_an_id_comes_back_as_it_came(*, fails: bool) -> None:
     async def half(_context: CallContext, _arguments: Mapping[str, Any]) -> ToolSuccess:  # noqa: ASYNC124  # a handler is one
@@ -170,11 +173,13 @@ async def test_lone_surrogates_of_a_tool_are_replaced_and_an_id_comes_back_as_it
         assert answer["result"]["structuredContent"] == {"日本\ufffd": ["😀", "\ufffd"]}
 
 
+@pytest.mark.clock("real")
 async def test_a_tool_s_failure_reaches_the_client() -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         assert (await client.call("work", {"fail": 1}))["result"]["isError"] is True
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize(("mib", "code"), [(15, None), (17, -32600)])
 async def test_by_default_a_message_of_more_than_16_mib_is_refused_and_skipped(mib: int, code: int | None) -> None:
     async with connected_client(Settings(), toolsets=[Bench()]) as client:
@@ -188,9 +193,7 @@ async def test_by_default_a_message_of_more_than_16_mib_is_refused_and_skipped(m
 # The end of input
 
 
-async def test_open_subscriptions_are_ended_with_a_result_and_hold_nothing_up(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_open_subscriptions_are_ended_with_a_result_and_hold_nothing_up() -> None:
     async with connected_client(options(), toolsets=[Bench()]) as client:
         listening = await client.request("subscriptions/listen", {"notifications": {}, "_meta": ENVELOPE})
         await client.end_input()
@@ -199,7 +202,7 @@ async def test_open_subscriptions_are_ended_with_a_result_and_hold_nothing_up(
         assert trio.current_time() == 0
 
 
-async def test_the_end_of_input_with_nothing_in_flight_ends_at_once(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_end_of_input_with_nothing_in_flight_ends_at_once() -> None:
     bench = Bench()
     async with connected_client(options(), toolsets=[bench]) as client:
         await client.end_input()
@@ -227,7 +230,7 @@ END = EVER  # of the input; another number is the grace of a stop
     ],
 )
 async def test_a_call_may_finish_within_the_least_of_the_times_that_are_left_to_it(
-    asked: list[tuple[float, float]], work: float, ends: float, autojump_clock: trio.testing.MockClock
+    asked: list[tuple[float, float]], work: float, ends: float
 ) -> None:
     bench = Bench()
     async with connected_client(options(drain_timeout_ms=10_000), toolsets=[bench]) as client:
@@ -249,6 +252,7 @@ async def test_a_call_may_finish_within_the_least_of_the_times_that_are_left_to_
         assert bench.closed == 1
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize("grace", [float("nan"), -5, "5", None])
 async def test_a_grace_that_is_no_time_is_refused_and_stops_nothing(grace: Any) -> None:
     async with connected_client(Settings(), toolsets=[Bench()]) as client:
@@ -261,7 +265,7 @@ async def test_a_grace_that_is_no_time_is_refused_and_stops_nothing(grace: Any) 
 @pytest.mark.parametrize("framed", [False, True], ids=["in lines", "framed"])
 @pytest.mark.parametrize(("stopped", "words"), [(False, "MCP_DRAIN_TIMEOUT_MS"), (True, "asked to stop")])
 async def test_calls_cut_off_at_the_end_are_told_to_the_client_and_in_one_line_of_the_log(
-    stopped: bool, words: str, framed: bool, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+    stopped: bool, words: str, framed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = options(drain_timeout_ms=3_000)
     async with connected_client(settings, toolsets=[Bench()], framed=framed) as client:
@@ -288,7 +292,7 @@ async def test_calls_cut_off_at_the_end_are_told_to_the_client_and_in_one_line_o
 
 
 async def test_a_client_that_does_not_read_holds_up_the_end_by_a_second_at_most(
-    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     to_server, from_client = trio.testing.lockstep_stream_one_way_pair()
     to_client, _never_read = trio.testing.lockstep_stream_one_way_pair()
@@ -306,6 +310,7 @@ async def test_a_client_that_does_not_read_holds_up_the_end_by_a_second_at_most(
     assert "server: 1 call was cut off" in caplog.text
 
 
+@pytest.mark.clock("real")
 async def test_requests_written_and_closed_at_once_are_all_answered() -> None:
     async with connected_client(options(), toolsets=[Bench()], initialize=False) as client:
         lines = (
@@ -320,7 +325,7 @@ async def test_requests_written_and_closed_at_once_are_all_answered() -> None:
                 await client.response(id_)
 
 
-async def test_a_host_that_cancels_gets_everything_back_at_once(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_host_that_cancels_gets_everything_back_at_once() -> None:
     bench = Bench()
     async with connected_client(options(), toolsets=[bench]) as client:
         await client.start_call("work", {"hang": True})
@@ -330,6 +335,7 @@ async def test_a_host_that_cancels_gets_everything_back_at_once(autojump_clock: 
     assert bench.closed == 1
 
 
+@pytest.mark.clock("real")
 async def test_a_toolset_that_cannot_be_closed_keeps_nothing_else_open(caplog: pytest.LogCaptureFixture) -> None:
     class Stubborn(Bench):
         async def aclose(self) -> None:
@@ -348,7 +354,7 @@ async def test_a_toolset_that_cannot_be_closed_keeps_nothing_else_open(caplog: p
 # A peer that does not read
 
 
-async def test_a_peer_that_goes_away_ends_everything_quietly(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_goes_away_ends_everything_quietly() -> None:
     bench = Bench()
     to_server, server_in = trio.testing.memory_stream_one_way_pair()
     server_out, from_server = trio.testing.memory_stream_one_way_pair()
@@ -365,6 +371,7 @@ async def test_a_peer_that_goes_away_ends_everything_quietly(autojump_clock: tri
     assert bench.closed == 1
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize("wanted", [False, True])
 async def test_instructions_reach_the_client_s_model_only_if_they_are_wanted(wanted: bool) -> None:
     async with connected_client(options(instructions=wanted), toolsets=[Bench()], initialize=False) as client:
@@ -374,6 +381,7 @@ async def test_instructions_reach_the_client_s_model_only_if_they_are_wanted(wan
     assert len(text) <= 600
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize("framed", [False, True], ids=["in lines", "framed"])
 async def test_the_debug_log_tells_of_every_stage_also_of_the_first_messages(
     framed: bool, caplog: pytest.LogCaptureFixture

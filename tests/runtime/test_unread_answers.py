@@ -142,7 +142,8 @@ async def test_pings_are_read_again_before_all_calls_have_had_their_answers() ->
         await client.response(calls[-1])
 
 
-async def test_a_retry_waits_for_room(autojump_clock: trio.testing.MockClock) -> None:
+@pytest.mark.clock("virtual")
+async def test_a_retry_waits_for_room() -> None:
     api, stub = stub_api(refused(429), ok())
     answers = Asker(Settings(openai=OpenAISettings(api_key=KEY)), api=api)
     async with unread(AnswerToolset(lambda: answers), max_unsent_bytes=10_000) as client:

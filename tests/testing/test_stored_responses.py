@@ -232,9 +232,8 @@ async def test_its_events_are_of_the_official_types_numbered_and_begin_in_the_qu
         check_types(EVENTS[event["type"]].model_validate(event))
 
 
-async def test_a_stream_waits_for_events_to_come_and_a_cursor_leaves_out_those_before_it(
-    autojump_clock: MockClock,
-) -> None:
+@pytest.mark.clock("virtual")
+async def test_a_stream_waits_for_events_to_come_and_a_cursor_leaves_out_those_before_it() -> None:
     stored = StoredResponses()
     stored.interval = 2.0
     whole, _ = await written(stored.create(ASKED))

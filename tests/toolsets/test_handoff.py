@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.asking import Asker
 from responses_mcp.research.runs_file import FILE
@@ -38,6 +37,8 @@ from responses_mcp.toolsets.research import ResearchToolset
 from responses_mcp.usage.ledger import read_ledger
 from tests.processes import WAIT
 from tests.research.upstream import OPENAI, Upstream, at_once, researching, settings_for, slow
+
+pytestmark = pytest.mark.clock("virtual")
 
 SECONDS = 5.0
 
@@ -66,7 +67,7 @@ async def listed(client: ServedClient) -> Any:
     return (await called(client, "research_list"))["runs"]
 
 
-async def test_a_call_that_is_quick_enough_is_answered_as_ever(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_call_that_is_quick_enough_is_answered_as_ever(tmp_path: Path) -> None:
     upstream = slow(0.1)
     async with client_of(upstream, tmp_path) as client:
         result = (await client.call("answer", {"query": "why?", "domains": ["a.jp"]}))["result"]
@@ -79,9 +80,7 @@ async def test_a_call_that_is_quick_enough_is_answered_as_ever(autojump_clock: M
     assert (asked.json["background"], asked.json["store"]) == (True, True)
 
 
-async def test_a_call_that_takes_longer_is_answered_by_the_run_that_goes_on(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_call_that_takes_longer_is_answered_by_the_run_that_goes_on(tmp_path: Path) -> None:
     upstream = slow(2.0)
     async with client_of(upstream, tmp_path) as client:
         before = trio.current_time()
@@ -97,7 +96,7 @@ async def test_a_call_that_takes_longer_is_answered_by_the_run_that_goes_on(
     assert upstream.kinds == ["ask"]
 
 
-async def test_the_same_question_asked_twice_is_two_calls(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_the_same_question_asked_twice_is_two_calls(tmp_path: Path) -> None:
     upstream = slow(2.0)
     async with client_of(upstream, tmp_path) as client:
         texts = {(await called(client, "answer", query="why?"))["answer"] for _ in range(2)}
@@ -105,7 +104,7 @@ async def test_the_same_question_asked_twice_is_two_calls(autojump_clock: MockCl
     assert upstream.kinds == ["ask", "ask"]
 
 
-async def test_a_cancelled_call_cancels_its_run_at_the_api(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_cancelled_call_cancels_its_run_at_the_api(tmp_path: Path) -> None:
     upstream = slow(2.0)
     async with client_of(upstream, tmp_path) as client:
         call = await client.start_call("answer", {"query": "why?"})
@@ -117,9 +116,7 @@ async def test_a_cancelled_call_cancels_its_run_at_the_api(autojump_clock: MockC
     assert upstream.kinds == ["ask", "cancel"]
 
 
-async def test_a_call_that_is_cancelled_after_it_was_handed_off_leaves_the_run_alone(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_call_that_is_cancelled_after_it_was_handed_off_leaves_the_run_alone(tmp_path: Path) -> None:
     upstream = slow(2.0)
     async with client_of(upstream, tmp_path) as client:
         call = await client.start_call("answer", {"query": "why?"})
@@ -131,9 +128,7 @@ async def test_a_call_that_is_cancelled_after_it_was_handed_off_leaves_the_run_a
 
 
 @pytest.mark.parametrize("name", ["answer", "answer_detailed"])
-async def test_a_run_that_fails_is_a_failed_call_that_says_why(
-    autojump_clock: MockClock, name: str, tmp_path: Path
-) -> None:
+async def test_a_run_that_fails_is_a_failed_call_that_says_why(name: str, tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(401)]
     async with client_of(upstream, tmp_path) as client:
@@ -142,7 +137,7 @@ async def test_a_run_that_fails_is_a_failed_call_that_says_why(
     assert "401" in error["data"]["message"]
 
 
-async def test_calls_do_not_wait_in_the_line_of_runs(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_calls_do_not_wait_in_the_line_of_runs(tmp_path: Path) -> None:
     upstream = slow(0.1)
     async with client_of(upstream, tmp_path) as client:
         upstream.stored.interval = 1000.0
@@ -152,7 +147,7 @@ async def test_calls_do_not_wait_in_the_line_of_runs(autojump_clock: MockClock, 
         assert (await called(client, "answer", query="why?"))["answer"].startswith("The answer")
 
 
-async def test_an_answer_that_is_not_to_be_kept_is_not_handed_off(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_an_answer_that_is_not_to_be_kept_is_not_handed_off(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(401)]
     async with client_of(upstream, tmp_path, store=False) as client:
@@ -161,9 +156,7 @@ async def test_an_answer_that_is_not_to_be_kept_is_not_handed_off(autojump_clock
     assert "background" not in upstream.asked[0].json
 
 
-async def test_where_no_run_can_be_kept_the_call_is_answered_all_the_same(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_where_no_run_can_be_kept_the_call_is_answered_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder", "utf-8")
     upstream = slow()
     upstream.script = [Error(401)]
@@ -172,6 +165,7 @@ async def test_where_no_run_can_be_kept_the_call_is_answered_all_the_same(
     assert "background" not in upstream.asked[0].json
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize(
     ("toolsets", "handoff_ms", "handed"),
     [(("answer", "research"), 60_000, True), (("answer", "research"), 0, False), (("answer",), 60_000, False)],
@@ -193,9 +187,7 @@ async def test_a_server_as_configured_hands_off_with_the_setting_and_the_toolset
             assert [request.json.get("background") for request in api.requests] == [True if handed else None]
 
 
-async def test_a_call_whose_answer_may_still_come_names_the_run_that_may_have_it(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_call_whose_answer_may_still_come_names_the_run_that_may_have_it(tmp_path: Path) -> None:
     empty = {**bodies.searched(), "id": "resp_1", "background": True, "store": True, "output": []}
     upstream = Upstream(script=[as_stream(empty), Json(empty), Json(empty)])
     async with client_of(upstream, tmp_path) as client:
@@ -206,6 +198,7 @@ async def test_a_call_whose_answer_may_still_come_names_the_run_that_may_have_it
         assert (await called(client, "research_result", run_id=run["run_id"]))["status"] == "completed"
 
 
+@pytest.mark.clock("real")
 async def test_a_run_that_another_server_finishes_is_in_the_ledger_under_the_tool_that_asked(tmp_path: Path) -> None:
     upstream = slow(0.05)
     with trio.fail_after(WAIT):
@@ -221,7 +214,7 @@ async def test_a_run_that_another_server_finishes_is_in_the_ledger_under_the_too
 
 
 async def test_a_call_whose_run_another_server_goes_on_with_is_not_asked_again_where_the_file_fails(
-    autojump_clock: MockClock, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     upstream = slow(5.0)
     failing = False
@@ -253,7 +246,7 @@ async def test_a_call_whose_run_another_server_goes_on_with_is_not_asked_again_w
     assert len(upstream.of("ask")) == 1
 
 
-async def test_without_a_folder_for_runs_the_call_is_answered_all_the_same(autojump_clock: MockClock) -> None:
+async def test_without_a_folder_for_runs_the_call_is_answered_all_the_same() -> None:
     upstream = slow()
     settings = settings_for(Path())
     async with open_research(replace(settings, research=ResearchSettings()), api=upstream.api()) as research:
@@ -264,9 +257,7 @@ async def test_without_a_folder_for_runs_the_call_is_answered_all_the_same(autoj
     assert "background" not in upstream.asked[0].json
 
 
-async def test_a_refused_key_has_the_same_cure_for_a_client_as_without_a_run(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_refused_key_has_the_same_cure_for_a_client_as_without_a_run(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [Error(401)]
     async with client_of(upstream, tmp_path) as client:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import trio
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from trio.testing import MockClock
 
 from responses_mcp.configured import configured_toolsets
 from responses_mcp.settings.model import (
@@ -27,6 +26,8 @@ from responses_mcp.toolsets.research_definitions import DEFINITIONS
 from responses_mcp.usage.prices import AS_OF
 from tests.processes import WAIT
 from tests.research.upstream import Upstream, researching, slow
+
+pytestmark = pytest.mark.clock("virtual")
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -58,7 +59,7 @@ async def refused(client: ServedClient, name: str, **arguments: Any) -> str:
     return str(result["content"][0]["text"])
 
 
-async def test_a_quick_run_is_answered_by_the_call_that_begins_it(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_quick_run_is_answered_by_the_call_that_begins_it(tmp_path: Path) -> None:
     async with client_of(slow(), tmp_path) as client:
         found = await called(client, "research", query="why?")
         assert {**found, "run_id": "", "answer": "", "citations": []} == {
@@ -83,9 +84,7 @@ async def test_a_quick_run_is_answered_by_the_call_that_begins_it(autojump_clock
         }
 
 
-async def test_a_long_run_is_answered_by_the_loop_that_the_results_teach(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_long_run_is_answered_by_the_loop_that_the_results_teach(tmp_path: Path) -> None:
     upstream = slow(10.0)
     async with client_of(upstream, tmp_path) as client:
         found = await called(client, "research", query="why?")
@@ -101,9 +100,7 @@ async def test_a_long_run_is_answered_by_the_loop_that_the_results_teach(
 
 
 @pytest.mark.parametrize("tool", ["research", "research_result"])
-async def test_a_call_that_waits_when_the_input_ends_tells_how_far_the_run_is(
-    autojump_clock: MockClock, tool: str, tmp_path: Path
-) -> None:
+async def test_a_call_that_waits_when_the_input_ends_tells_how_far_the_run_is(tool: str, tmp_path: Path) -> None:
     async with client_of(slow(30.0), tmp_path) as client:
         wait = 0 if tool == "research_result" else 280
         arguments: dict[str, Any] = {"query": "why?", "wait_seconds": wait}
@@ -117,9 +114,7 @@ async def test_a_call_that_waits_when_the_input_ends_tells_how_far_the_run_is(
         assert (found["status"], found["run_id"][:4], found["phase"] != "") == ("running", "run_", True)
 
 
-async def test_a_call_that_the_client_cancels_ends_at_once_and_its_run_goes_on(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_call_that_the_client_cancels_ends_at_once_and_its_run_goes_on(tmp_path: Path) -> None:
     upstream = slow()
     async with client_of(upstream, tmp_path) as client:
         call = await client.start_call("research", {"query": "why?"})
@@ -133,9 +128,7 @@ async def test_a_call_that_the_client_cancels_ends_at_once_and_its_run_goes_on(
     assert upstream.kinds == ["ask"]
 
 
-async def test_a_run_can_be_cancelled_and_the_result_says_whether_the_api_confirmed(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_run_can_be_cancelled_and_the_result_says_whether_the_api_confirmed(tmp_path: Path) -> None:
     upstream = slow()
     async with client_of(upstream, tmp_path) as client:
         found = await called(client, "research", query="why?", wait_seconds=3)
@@ -145,14 +138,14 @@ async def test_a_run_can_be_cancelled_and_the_result_says_whether_the_api_confir
     assert upstream.kinds == ["ask", "cancel"]
 
 
-async def test_a_run_that_fails_is_a_result_that_says_why(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_a_run_that_fails_is_a_result_that_says_why(tmp_path: Path) -> None:
     async with client_of(slow(id_never_sent=True), tmp_path) as client:
         found = await called(client, "research", query="why?")
         assert (found["status"], found["maybe_paid"]) == ("failed", True)
         assert "may have been paid for" in found["error"]
 
 
-async def test_the_next_server_on_the_folder_has_the_result(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_the_next_server_on_the_folder_has_the_result(tmp_path: Path) -> None:
     upstream = slow(5.0)
     async with client_of(upstream, tmp_path) as client:
         found = await called(client, "research", query="why?", wait_seconds=10)
@@ -163,7 +156,7 @@ async def test_the_next_server_on_the_folder_has_the_result(autojump_clock: Mock
     assert upstream.kinds.count("ask") == 1
 
 
-async def test_progress_tells_the_phases(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_progress_tells_the_phases(tmp_path: Path) -> None:
     async with client_of(slow(), tmp_path) as client:
         params = {"name": "research", "arguments": {"query": "why?"}, "_meta": {"progressToken": 0}}
         await client.ask("tools/call", params)
@@ -172,9 +165,7 @@ async def test_progress_tells_the_phases(autojump_clock: MockClock, tmp_path: Pa
         assert "writing" in told
 
 
-async def test_arguments_are_read_leniently_and_sent_as_they_are_meant(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_arguments_are_read_leniently_and_sent_as_they_are_meant(tmp_path: Path) -> None:
     upstream = slow()
     async with client_of(upstream, tmp_path) as client:
         found = await called(
@@ -216,7 +207,7 @@ async def test_arguments_are_read_leniently_and_sent_as_they_are_meant(
     ],
 )
 async def test_what_cannot_be_done_is_a_result_that_names_the_argument_and_nothing_is_asked(
-    autojump_clock: MockClock, name: str, arguments: dict[str, Any], said: str, tmp_path: Path
+    name: str, arguments: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     upstream = slow()
     async with client_of(upstream, tmp_path) as client:
@@ -224,9 +215,7 @@ async def test_what_cannot_be_done_is_a_result_that_names_the_argument_and_nothi
     assert upstream.asked == []
 
 
-async def test_both_revisions_get_the_same_answers_and_errors_as_results(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_both_revisions_get_the_same_answers_and_errors_as_results(tmp_path: Path) -> None:
     async with client_of(slow(), tmp_path) as client:
         params = {"name": "research", "arguments": {"query": "why?"}, "_meta": ENVELOPE}
         found = (await client.ask("tools/call", params))["result"]
@@ -235,7 +224,7 @@ async def test_both_revisions_get_the_same_answers_and_errors_as_results(
         assert (await client.ask("tools/call", params))["result"]["isError"] is True
 
 
-async def test_the_end_of_the_input_does_not_wait_for_runs(autojump_clock: MockClock, tmp_path: Path) -> None:
+async def test_the_end_of_the_input_does_not_wait_for_runs(tmp_path: Path) -> None:
     upstream = slow(1000.0)
     async with client_of(upstream, tmp_path) as client:
         await called(client, "research", query="why?", wait_seconds=1)
@@ -246,6 +235,7 @@ async def test_the_end_of_the_input_does_not_wait_for_runs(autojump_clock: MockC
     assert upstream.open == 0
 
 
+@pytest.mark.clock("real")
 async def test_the_tools_are_offered_by_name_only_and_say_what_they_are(tmp_path: Path) -> None:
     def names(*toolsets: str) -> list[str]:
         settings = Settings(server=ServerSettings(toolsets=toolsets or None))
@@ -258,12 +248,14 @@ async def test_the_tools_are_offered_by_name_only_and_say_what_they_are(tmp_path
     assert sum(len(json.dumps(shown._asdict())) for shown in DEFINITIONS) < 7000
 
 
+@pytest.mark.clock("real")
 async def test_without_a_server_the_tools_say_what_to_use_instead(tmp_path: Path) -> None:
     toolset = ResearchToolset(lambda: researching(slow(), tmp_path))
     with pytest.raises(ToolError, match="open_research"):
         await toolset.tools[0].handler(CallContext(1), {"query": "why?"})
 
 
+@pytest.mark.clock("real")
 async def test_a_server_as_configured_asks_over_real_sockets_with_a_real_file(tmp_path: Path) -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as api:
@@ -282,9 +274,7 @@ async def test_a_server_as_configured_asks_over_real_sockets_with_a_real_file(tm
             assert [request.method for request in api.requests] == ["POST", "GET"]
 
 
-async def test_data_above_the_limit_of_a_result_is_left_out_which_the_result_says(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_data_above_the_limit_of_a_result_is_left_out_which_the_result_says(tmp_path: Path) -> None:
     upstream = slow()
     upstream.script = [as_stream(bodies.answer(json.dumps({"a": "y" * 1500})))] * 2
     toolset = ResearchToolset(lambda: researching(upstream, tmp_path), most_characters=1000)
@@ -295,9 +285,7 @@ async def test_data_above_the_limit_of_a_result_is_left_out_which_the_result_say
     assert "server.max_result_chars" in found["error"]
 
 
-async def test_a_result_tells_what_the_run_used_beside_it_as_the_results_of_other_tools_do(
-    autojump_clock: MockClock, tmp_path: Path
-) -> None:
+async def test_a_result_tells_what_the_run_used_beside_it_as_the_results_of_other_tools_do(tmp_path: Path) -> None:
     async with client_of(slow(), tmp_path) as client:
         begun = (await client.call("research", {"query": "why?", "wait_seconds": 1}))["result"]
         run_id = begun["structuredContent"]["run_id"]

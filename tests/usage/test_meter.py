@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.asking import Asker
 from responses_mcp.errors import ConnectionFailed, LimitReached, ServiceFailed, UpstreamError
@@ -139,6 +139,7 @@ async def test_a_model_without_a_price_is_not_asked_under_a_limit_of_cost() -> N
     assert answer.usage.cost_usd is None
 
 
+@pytest.mark.clock("virtual")
 @pytest.mark.parametrize(
     ("play", "spent", "calls"),
     [
@@ -152,9 +153,7 @@ async def test_a_model_without_a_price_is_not_asked_under_a_limit_of_cost() -> N
     ],
     ids=["refused", "failed", "not sent", "cut", "failed with usage", "failed without", "uncounted"],
 )
-async def test_a_call_is_settled_with_what_is_known_of_it(
-    autojump_clock: MockClock, play: Play, spent: float, calls: int
-) -> None:
+async def test_a_call_is_settled_with_what_is_known_of_it(play: Play, spent: float, calls: int) -> None:
     answers, meter, _ = asking(Settings(limits=LimitSettings(session_cost_usd=9)), play)
     with suppress(UpstreamError):
         await answers.answer("Why?")
@@ -162,7 +161,8 @@ async def test_a_call_is_settled_with_what_is_known_of_it(
     assert (meter.caps.reserved, meter.caps.calls) == (Amount(), calls)
 
 
-async def test_an_error_knows_what_was_used(autojump_clock: MockClock) -> None:
+@pytest.mark.clock("virtual")
+async def test_an_error_knows_what_was_used() -> None:
     answers, _, _ = asking(Settings(), refused(503))
     with pytest.raises(ServiceFailed) as caught:
         await answers.answer("Why?")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
@@ -122,7 +121,8 @@ async def test_another_length_than_was_asked_for_fails_with_the_cure() -> None:
         await embedder.embed(["a"])
 
 
-async def test_what_may_pass_is_asked_again_like_everything_else(autojump_clock: MockClock) -> None:
+@pytest.mark.clock("virtual")
+async def test_what_may_pass_is_asked_again_like_everything_else() -> None:
     embedder, stub = endpoint(refused(429, retry_after="7"), reply(item(0, [1.0])))
     assert floats(await embedder.embed(["a"])) == [[1]]
     assert stub.times == [0, 7]
@@ -155,10 +155,11 @@ FAILURES: dict[str, Play] = {
 }
 
 
+@pytest.mark.clock("virtual")
 @pytest.mark.parametrize("base_url", [None, "http://127.0.0.1:11434/v1"])
 @pytest.mark.parametrize("play", FAILURES.values(), ids=FAILURES)
 async def test_a_failure_names_the_settings_of_embeddings_and_none_of_the_answer_tools(
-    play: Play, base_url: str | None, autojump_clock: MockClock
+    play: Play, base_url: str | None
 ) -> None:
     with pytest.raises(EmbeddingFailed) as caught:
         await failing(base_url, play).embed(["a"])
@@ -196,7 +197,8 @@ async def test_who_has_a_second_is_told_at_once_why_it_failed(status: int) -> No
     assert len(stub.sent) == 1
 
 
-async def test_a_failure_says_what_to_change(autojump_clock: MockClock) -> None:
+@pytest.mark.clock("virtual")
+async def test_a_failure_says_what_to_change() -> None:
     with pytest.raises(EmbeddingFailed) as caught:
         await failing("http://127.0.0.1:11434/v1", FAILURES["another path"]).embed(["a"])
     assert str(caught.value) == (

@@ -5,12 +5,13 @@ from functools import partial
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.manuals.embeddings.embedder import EmbeddingFailed
 from responses_mcp.manuals.embeddings.filling import MOST_CHARACTERS, MOST_TEXTS, Filled, Vectors, batch, fill
 from responses_mcp.manuals.embeddings.pieces import Section
 from tests.manuals.embeddings.stub import StubEmbedder, fail
+
+pytestmark = pytest.mark.clock("virtual")
 
 
 def section(number: int, size: int = 10) -> Section:
@@ -38,7 +39,7 @@ class Shelf:
         return await fill(embedder, self.following, self.keep, self.reports.append, most)
 
 
-async def test_every_section_is_embedded_once_and_each_batch_reported(autojump_clock: MockClock) -> None:
+async def test_every_section_is_embedded_once_and_each_batch_reported() -> None:
     shelf, stub = Shelf(200), StubEmbedder()
     assert (await shelf.fill(stub)).kept == 200
     assert sorted(shelf.kept) == list(range(200))
@@ -47,12 +48,12 @@ async def test_every_section_is_embedded_once_and_each_batch_reported(autojump_c
 
 
 @pytest.mark.parametrize("most", [0, 1, 33, 70, 200])
-async def test_no_more_sections_are_sent_than_were_agreed_to(autojump_clock: MockClock, most: int) -> None:
+async def test_no_more_sections_are_sent_than_were_agreed_to(most: int) -> None:
     shelf, stub = Shelf(100), StubEmbedder()
     assert (await shelf.fill(stub, most)).kept == len(stub.texts) == min(most, 100)
 
 
-async def test_some_requests_are_under_way_at_once_and_not_more(autojump_clock: MockClock) -> None:
+async def test_some_requests_are_under_way_at_once_and_not_more() -> None:
     shelf, stub = Shelf(32 * 8), StubEmbedder()
     stub.before = partial(trio.sleep, 1)
     began = trio.current_time()
@@ -72,7 +73,7 @@ def test_a_batch_of_nothing_is_nothing() -> None:
     assert batch([]) == []
 
 
-async def test_a_failure_ends_all_of_it_and_the_next_run_goes_on(autojump_clock: MockClock) -> None:
+async def test_a_failure_ends_all_of_it_and_the_next_run_goes_on() -> None:
     shelf, stub = Shelf(200), StubEmbedder()
 
     async def fail_later() -> None:
@@ -89,7 +90,7 @@ async def test_a_failure_ends_all_of_it_and_the_next_run_goes_on(autojump_clock:
     assert (await shelf.fill(again)).kept == len(again.texts) == 200 - done
 
 
-async def test_what_is_under_way_at_a_failure_is_kept_and_no_more_is_begun(autojump_clock: MockClock) -> None:
+async def test_what_is_under_way_at_a_failure_is_kept_and_no_more_is_begun() -> None:
     shelf, stub = Shelf(32 * 8), StubEmbedder()
 
     async def fail_first() -> None:
@@ -103,9 +104,7 @@ async def test_what_is_under_way_at_a_failure_is_kept_and_no_more_is_begun(autoj
     assert (len(shelf.kept), len(stub.asked)) == (32 * 3, 4)
 
 
-async def test_vectors_of_another_length_than_those_before_end_it_before_they_take_the_place_of_these(
-    autojump_clock: MockClock,
-) -> None:
+async def test_vectors_of_another_length_than_those_before_end_it_before_they_take_the_place_of_these() -> None:
     shelf, stub = Shelf(200), StubEmbedder()
 
     async def shorten_later() -> None:
@@ -119,7 +118,7 @@ async def test_vectors_of_another_length_than_those_before_end_it_before_they_ta
     assert len(shelf.kept) == 32 * 3
 
 
-async def test_a_failure_to_keep_comes_out_as_it_is(autojump_clock: MockClock) -> None:
+async def test_a_failure_to_keep_comes_out_as_it_is() -> None:
     shelf = Shelf(10)
 
     async def keep(_: object) -> int:
@@ -130,7 +129,7 @@ async def test_a_failure_to_keep_comes_out_as_it_is(autojump_clock: MockClock) -
         await fill(StubEmbedder(), shelf.following, keep, shelf.reports.append)
 
 
-async def test_a_cancel_ends_it_and_what_is_kept_stays(autojump_clock: MockClock) -> None:
+async def test_a_cancel_ends_it_and_what_is_kept_stays() -> None:
     shelf, stub = Shelf(32 * 8), StubEmbedder()
     stub.before = partial(trio.sleep, 1)
     with trio.move_on_after(1.5) as scope:

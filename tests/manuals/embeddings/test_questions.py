@@ -2,7 +2,6 @@
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from responses_mcp.manuals.embeddings.embedder import Embedder, EmbeddingFailed
 from responses_mcp.manuals.embeddings.endpoint import EmbeddingsEndpoint
@@ -11,8 +10,10 @@ from responses_mcp.manuals.embeddings.word_vectors import WordVectors
 from responses_mcp.settings.model import EmbeddingsSettings
 from tests.manuals.embeddings.stub import StubEmbedder, fail
 
+pytestmark = pytest.mark.clock("virtual")
 
-async def test_a_question_is_embedded_once_however_it_is_written(autojump_clock: MockClock) -> None:
+
+async def test_a_question_is_embedded_once_however_it_is_written() -> None:
     stub = StubEmbedder()
     questions = Questions(stub, 1.0)
     first = await questions.ask("Rotate  KEYS", trio.current_time() + 1)
@@ -21,17 +22,17 @@ async def test_a_question_is_embedded_once_however_it_is_written(autojump_clock:
     assert stub.asked == [["rotate keys"]]
 
 
-async def test_a_question_of_a_megabyte_is_cut(autojump_clock: MockClock) -> None:
+async def test_a_question_of_a_megabyte_is_cut() -> None:
     stub = StubEmbedder()
     await Questions(stub, 1.0).ask("word " * 200_000, trio.current_time() + 1)
     assert len(stub.texts[0]) == 2000
 
 
-async def test_a_question_without_words_is_like_nothing(autojump_clock: MockClock) -> None:
+async def test_a_question_without_words_is_like_nothing() -> None:
     assert (await Questions(StubEmbedder(), 1.0).ask("", trio.current_time() + 1)).is_like_nothing
 
 
-async def test_only_the_last_questions_are_remembered(autojump_clock: MockClock) -> None:
+async def test_only_the_last_questions_are_remembered() -> None:
     stub = StubEmbedder()
     questions = Questions(stub, 1.0)
     for number in [*range(257), 1, 0]:
@@ -39,7 +40,7 @@ async def test_only_the_last_questions_are_remembered(autojump_clock: MockClock)
     assert stub.texts[257:] == ["question 0"]
 
 
-async def test_a_slow_provider_is_given_up_and_then_left_alone_for_a_while(autojump_clock: MockClock) -> None:
+async def test_a_slow_provider_is_given_up_and_then_left_alone_for_a_while() -> None:
     stub = StubEmbedder()
     stub.before = trio.sleep_forever
     questions = Questions(stub, 1.0)
@@ -53,7 +54,7 @@ async def test_a_slow_provider_is_given_up_and_then_left_alone_for_a_while(autoj
     assert await questions.ask("two", trio.current_time() + 1) is not None
 
 
-async def test_a_provider_that_fails_says_why_again_without_being_asked(autojump_clock: MockClock) -> None:
+async def test_a_provider_that_fails_says_why_again_without_being_asked() -> None:
     stub = StubEmbedder()
     stub.before = fail
     questions = Questions(stub, 1.0)
@@ -63,6 +64,7 @@ async def test_a_provider_that_fails_says_why_again_without_being_asked(autojump
     assert stub.asked == [["one"]]
 
 
+@pytest.mark.clock("real")
 @pytest.mark.parametrize(
     ("embedder", "advice"),
     [
