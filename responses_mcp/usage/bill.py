@@ -6,9 +6,8 @@ call neither cheaper by such a number nor a sum of ours endless.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from responses_mcp.json_types import JsonObject, as_object, objects
 from responses_mcp.settings.model import SERVICE_TIERS
@@ -25,8 +24,7 @@ _COUNTS: Final = {
 _OTHER_TIER: Final = "other"  # no word of the API's own is repeated: it may be the key; its price is not known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(NamedTuple):
     """What a call used, all its attempts together.
 
     `cached_tokens` are among the input tokens, `reasoning_tokens` among the output tokens. `counted` tells that a
@@ -77,7 +75,7 @@ class Usage:
 
 def usage_from(told: JsonObject) -> Usage:
     """Return what `Usage.as_json` has told."""
-    named: dict[str, Any] = {each.name: told[each.name] for each in fields(Usage) if each.name in told}
+    named: dict[str, Any] = {name: told[name] for name in Usage._fields if name in told}
     named |= {"counted": "input_tokens" in told, "uncounted": told.get("uncounted_attempts", 0)}
     return Usage(**named)
 
@@ -98,19 +96,19 @@ class Bill:
 
     def sending(self) -> None:
         """Count an attempt, which from now on may be billed."""
-        self.usage = replace(self.usage, attempts=self.usage.attempts + 1, uncounted=self.usage.uncounted + 1)
+        self.usage = self.usage._replace(attempts=self.usage.attempts + 1, uncounted=self.usage.uncounted + 1)
         self._pending = True
 
     def not_billed(self) -> None:
         """Say that the last request was refused, or did not arrive."""
         if self._pending:
-            self.usage = replace(self.usage, uncounted=self.usage.uncounted - 1)
+            self.usage = self.usage._replace(uncounted=self.usage.uncounted - 1)
             self._pending = False
 
     def maybe_billed(self) -> None:
         """Say that the last request may be worked on all the same, behind who refused it."""
         if not self._pending and self.usage.attempts:
-            self.usage = replace(self.usage, uncounted=self.usage.uncounted + 1)
+            self.usage = self.usage._replace(uncounted=self.usage.uncounted + 1)
             self._pending = True
 
     def take(self, response: JsonObject) -> None:
@@ -161,8 +159,7 @@ class Bill:
         )
         # A sum with an unknown part is unknown.
         known = cost is not None and (before.cost_usd is not None or not before.counted)
-        self.usage = replace(
-            before,
+        self.usage = before._replace(
             input_tokens=before.input_tokens + one.input_tokens,
             cached_tokens=before.cached_tokens + one.cached_tokens,
             cache_write_tokens=before.cache_write_tokens + one.cache_write_tokens,

@@ -62,6 +62,7 @@ class Meter:
 
     def __init__(self, settings: Settings, *, now: Callable[[], float] = time.time) -> None:
         self._limits = settings.limits
+        self._is_unlimited = settings.limits == LimitSettings()
         self._prices = PriceList(settings.prices)
         self._caps = Caps(settings.limits)
         self._now = now
@@ -98,13 +99,16 @@ class Meter:
         """
         bill = Bill(profile.model, self._prices, service_tier=profile.service_tier)
         kind = f"{caller.tool} {profile.model}"
-        call_id = call_id or uuid.uuid4().hex
-        self._check_price(profile)
+        call_id = call_id or ("" if self._ledger is None else uuid.uuid4().hex)
+        entry_of_now = partial(self._entry, call_id, caller, profile.model)
+        guess = self._guess(profile)
         admitted: tuple[Reservation, Entry | None] | None = None
-        with trio.move_on_after(patience):
-            admitted = await self._admitted(
-                kind, profile, partial(self._entry, call_id, caller, profile.model), on_phase
-            )
+        if self._is_unlimited:
+            admitted = self._caps.reserve(self._caps.expected(kind, guess)) or Reservation(guess), entry_of_now()
+        else:
+            self._check_price(profile)
+            with trio.move_on_after(patience):
+                admitted = await self._admitted(kind, guess, entry_of_now, on_phase)
         if admitted is None:
             raise LimitReached(
                 f"What the limits leave is held by calls that run, such as research, and in {patience:g} s none of "
@@ -152,13 +156,10 @@ class Meter:
     async def _admitted(
         self,
         kind: str,
-        profile: Profile,
+        guess: Amount,
         entry_of_now: Callable[[], Entry | None],
         on_phase: Callable[[str], None] | None,
     ) -> tuple[Reservation, Entry | None]:
-        guess = self._guess(profile)
-        if self._limits == LimitSettings():
-            return self._caps.reserve(self._caps.expected(kind, guess)) or Reservation(guess), entry_of_now()
         async with self._turn:
             while True:
                 entry = entry_of_now()  # of the day that has come meanwhile

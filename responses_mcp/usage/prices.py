@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -139,6 +140,7 @@ class PriceList:
         return tokens * factor / _MILLION + web_searches * search + file_searches * FILE_SEARCH
 
 
+@lru_cache(maxsize=64)
 def _named(model: str) -> str:
     """Return the id under which the table has a model: without OpenAI as its vendor, and without a date behind it."""
     return _SNAPSHOT.sub("", model.lower().removeprefix(_VENDOR))

@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,7 +119,7 @@ def of_a_newer_version(folder: Path) -> None:
 async def test_what_a_call_held_counts_where_what_it_used_has_no_price_and_its_server_is_gone(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     await ledger.reserve(entry("a"), 0.28, 5.0, may_be_alone=True)
-    ledger.settle_left(entry("a"), replace(USED, cost_usd=None))
+    ledger.settle_left(entry("a"), USED._replace(cost_usd=None))
     await written()
     (row,) = read_ledger(str(tmp_path), days=1, by="day", now=NOW)
     assert (row.input_tokens, row.held, row.unpriced) == (100, 0.28, 1)
