@@ -7,12 +7,13 @@ a log, where a word too many that is masked does no harm. Examples of documentat
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Credential:
     """One kind. A text without any of `marks` has none of it; group 1 of `pattern`, if there is one, is the secret."""
 
@@ -121,3 +122,10 @@ CREDENTIALS: Final = (
         certain=False,
     ),
 )
+
+_BY_MARK: Final = tuple((mark, credential) for credential in CREDENTIALS for mark in credential.marks)
+
+
+def credentials_in(text: str) -> Iterable[Credential]:
+    """Return the kinds of which a text may have some, in the order of the table."""
+    return dict.fromkeys([credential for mark, credential in _BY_MARK if mark in text])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from responses_mcp.credential_patterns import CREDENTIALS, Credential
+from responses_mcp.credential_patterns import Credential, credentials_in
 from responses_mcp.errors import BadArgument
 from responses_mcp.placeholders import is_made_up, is_placeholder
 from responses_mcp.redaction import Redactor
@@ -49,15 +49,16 @@ class OutgoingText:
 
     def masked(self, text: str) -> Outgoing:
         """Return a text with its secrets masked, unless they are allowed."""
-        counts: Counter[str] = Counter()
         if self._mode == "allow":
-            return Outgoing(text, counts)
+            return Outgoing(text, {})
+        counts: dict[str, int] = defaultdict(int)
         text, times = self._known.masked(text, _mask(_OURS))
-        counts[_OURS] += times
-        for credential in CREDENTIALS:
-            if credential.certain and any(mark in text for mark in credential.marks):
+        if times:
+            counts[_OURS] = times
+        for credential in credentials_in(text):
+            if credential.certain:
                 text = _without(credential, text, counts)
-        return Outgoing(text, {kind: times for kind, times in counts.items() if times})
+        return Outgoing(text, dict(counts))
 
 
 def told(masked: Mapping[str, int]) -> str:
@@ -67,13 +68,14 @@ def told(masked: Mapping[str, int]) -> str:
 
 def added(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """Return the counts of several texts together."""
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = defaultdict(int)
     for part in parts:
-        counts.update(part)
+        for kind, times in part.items():
+            counts[kind] += times
     return dict(counts)
 
 
-def _without(credential: Credential, text: str, counts: Counter[str]) -> str:
+def _without(credential: Credential, text: str, counts: dict[str, int]) -> str:
     def mask(found: re.Match[str]) -> str:
         group = 1 if found.re.groups else 0
         if _is_example(credential.kind, found[group], found[0]):

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from responses_mcp.credential_patterns import CREDENTIALS
+from responses_mcp.credential_patterns import credentials_in
 
 Redact = Callable[[str], str]
 
@@ -39,9 +39,8 @@ class Redactor:
         """Return `text` without the secrets, and without what looks like one."""
         text = self.known(text)
         # Masked even when it is not ours: a gateway's error may quote somebody else's.
-        for credential in CREDENTIALS:
-            if any(mark in text for mark in credential.marks):
-                text = credential.pattern.sub(MASK, text)
+        for credential in credentials_in(text):
+            text = credential.pattern.sub(MASK, text)
         return text
 
     def known(self, text: str) -> str:
