@@ -112,7 +112,8 @@ class Asker:
             require_domains("domains", question.domains)
         chosen = self._profile(profile)
         (text, *hosts), masked = self._without_secrets([question.query, *question.domains])
-        question = replace(question, query=text, domains=hosts)
+        if masked:
+            question = replace(question, query=text, domains=hosts)
         today, zone = self._today(), self._settings.locale.time_zone
         body = request_body(
             question,
@@ -132,7 +133,7 @@ class Asker:
             blocked=bare_hosts(chosen.blocked_domains),
             files=bool(chosen.file_search.vector_store_ids),
         )
-        sent = Asked(question.query, body, chosen, Caller(profile, watcher.client, self.redact))
+        sent = Asked(text, body, chosen, Caller(profile, watcher.client, self.redact))
         _tell(watcher, chosen, masked)
         if self._hand_off is not None and chosen.store is not False:
             await watcher.wait_for_room()
@@ -287,6 +288,8 @@ def _near(name: str, known: Sequence[str]) -> Sequence[str]:
 
 
 def _log_request(name: str, profile: Profile) -> None:
+    if not log.isEnabledFor(logging.DEBUG):
+        return
     traits = model_traits(profile.model)
     supports = f"{{verbosity:{str(traits.verbosity).lower()}, reasoning:{str(traits.reasoning).lower()}}}"
     log.debug("answer: profile=%s model=%s supports=%s", name, profile.model, supports)

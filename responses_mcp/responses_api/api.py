@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -247,8 +248,7 @@ class ResponsesApi:
         with trio.move_on_after(seconds) as deadline:
             while True:
                 attempts = 0 if bill is None else bill.usage.attempts
-                data = replace_lone_surrogates(json.dumps(fallback.fit(body, call.fixed), ensure_ascii=False)).encode()
-                content = b"" if call.body is None else data
+                content = b"" if call.body is None else _as_json(fallback.fit(body, call.fixed))
                 request = Request(bare.method, bare.url, bare.headers, content, watcher.before_sending)
                 for news in fallback.news(_NOTHING_LEARNT):
                     log.debug("openai(client): the model %s %s", model, news)
@@ -354,9 +354,22 @@ class ResponsesApi:
         watcher: Watcher,
         policy: RetryPolicy,
     ) -> T:
-        with trio.move_on_after(policy.try_seconds), reader:
-            connections = self._connections or await self._open()
+        if policy.try_seconds == math.inf:
+            return await self._exchange(request, reader, read, watcher)
+        with trio.move_on_after(policy.try_seconds):
+            return await self._exchange(request, reader, read, watcher)
+        late = DeadlineExceeded(
+            f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
+        )
+        if reader.progress == "begun":
+            mark(late, "begun")
+        raise late
 
+    async def _exchange(
+        self, request: Request, reader: ReplyReader, read: Callable[[ReplyReader], T], watcher: Watcher
+    ) -> T:
+        with reader:
+            connections = self._connections or await self._open()
             try:
                 await connections.send(request, reader, watcher.wait_for_room)
             except UpstreamError as error:
@@ -371,12 +384,6 @@ class ResponsesApi:
                 answer = read(reader)
                 await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
                 return answer
-        late = DeadlineExceeded(
-            f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
-        )
-        if reader.progress == "begun":
-            mark(late, "begun")
-        raise late
 
     async def _open(self) -> Connections:
         async with self._connecting:
@@ -411,6 +418,14 @@ class ResponsesApi:
             await trio.lowlevel.checkpoint()
         else:
             await self._connections.aclose()
+
+
+def _as_json(body: JsonObject) -> bytes:
+    text = json.dumps(body, ensure_ascii=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return replace_lone_surrogates(text).encode()
 
 
 def _path_of(response_id: str) -> str:

@@ -50,6 +50,8 @@ class Gate:
         `tell` hears of a wait, in words for a person, unless it is None. Raises `RateLimited` where the gate opens
         after `deadline`.
         """
+        if not self._line and self._opens_at <= trio.current_time():
+            return self._send()
         lot = self._line[ticket] = trio.lowlevel.ParkingLot()
         heappush(self._order, ticket)
         try:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from responses_mcp.errors import UpstreamError
@@ -29,6 +30,7 @@ class ModelTraits(NamedTuple):
     reasoning: bool
 
 
+@lru_cache(maxsize=64)
 def model_traits(model: str) -> ModelTraits:
     """Return what `model` takes: gpt-5 and later families both, o3 and o4 only an effort, all others neither.
 
@@ -88,6 +90,8 @@ class ParameterFallback:
 
     def fit(self, body: JsonObject, fixed: AbstractSet[str] = frozenset()) -> JsonObject:
         """Return `body` as the model takes it; what is `fixed`, and a format of the text, stay in it."""
+        if not self.left_out and not self.moved:
+            return body
         left_out = self.left_out - fixed
         fitting = {key: value for key, value in body.items() if key not in left_out}
         if "text" in left_out and "format" in body.get("text", {}):

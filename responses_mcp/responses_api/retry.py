@@ -90,8 +90,9 @@ def limits_in(headers: Mapping[str, str]) -> Iterator[tuple[str, float, float]]:
     """
     for kind in ("requests", "tokens"):
         left = headers.get(f"x-ratelimit-remaining-{kind}", "").strip()
-        reset = duration(headers.get(f"x-ratelimit-reset-{kind}", ""))
-        if _DIGITS.fullmatch(left) and reset is not None:
+        if not _DIGITS.fullmatch(left):
+            continue
+        if (reset := duration(headers.get(f"x-ratelimit-reset-{kind}", ""))) is not None:
             yield kind, float(left), reset
 
 

@@ -18,10 +18,14 @@ _BRACKET: Final = re.compile(r"[\[\]]")
 _ADDRESS: Final = re.compile(r"(https?://[^/?#]*+)(.*)\Z", re.IGNORECASE | re.DOTALL)
 _BREAKS_OUT: Final = re.compile(r"[\s<>\"\\^`{|}]")
 _PARENTHESIS: Final = re.compile(r"[()]")
+_IN_MARKDOWN: Final = re.compile(r"[\s<>\"\\^`{|}()\[\]]")  # of an address
+_IN_NAMES: Final = re.compile(r"[\[\]`~<>\\]|[^\S ]|  |\A | \Z")  # changed in a text of one line
 
 
 def closing_nothing(text: str) -> str:
     """Return a text of one line without what would end a Markdown link, a fence, code or an HTML comment around it."""
+    if not _IN_NAMES.search(text):
+        return text
     # Marks go before what they could have kept apart is looked at; blanks, which come last, bring nothing together.
     lost = unpaired(text, _BRACKET)
     text = "".join(each for at, each in enumerate(text) if at not in lost) if lost else text
@@ -40,8 +44,8 @@ def address(url: str) -> str | None:
     Blanks and quotation marks are escaped, and brackets that do not pair up.
     """
     parts = _ADDRESS.match(url)
-    if parts is None:
-        return None
+    if parts is None or not _IN_MARKDOWN.search(url):
+        return None if parts is None else url
     path = _BREAKS_OUT.sub(_escaped, parts[2])
     lost = unpaired(path, _PARENTHESIS) | unpaired(path, _BRACKET)
     path = "".join(quote(each, safe="") if at in lost else each for at, each in enumerate(path)) if lost else path

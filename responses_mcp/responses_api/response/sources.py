@@ -130,9 +130,13 @@ def _heads_alone(line: str) -> bool:
     if len(line) > LONGEST_HEADER or _NO_HEADER.match(line):
         return False
     bare = _REMARK.sub("", _NUMBER.sub(r"\1", line)).lower()
-    words = [word for word in _NO_LETTERS.split(bare) if word]
-    names = sum(_NAMES_SOURCES.fullmatch(word) is not None for word in words)
-    return names > 0 and all(word in _AROUND or _NAMES_SOURCES.fullmatch(word) for word in words)
+    named = False
+    for word in filter(None, _NO_LETTERS.split(bare)):  # of most lines, the first word is none
+        if _NAMES_SOURCES.fullmatch(word):
+            named = True
+        elif word not in _AROUND:
+            return False
+    return named
 
 
 def _is_block(header: str, lines: Sequence[str], citations: Iterable[Citation]) -> bool:

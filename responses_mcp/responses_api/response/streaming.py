@@ -130,7 +130,7 @@ def decode(data: bytes) -> object:
     Invalid UTF-8 is read as U+FFFD.
     """
     # Also counts what is within strings: quick, and at worst too strict.
-    if len(data) - len(data.translate(None, b",[{")) > MOST_VALUES:
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_VALUES:
         raise ValueError(f"it has more than {MOST_VALUES} values")
     try:
         text = data.decode("utf-8", "replace").removeprefix("\ufeff")
