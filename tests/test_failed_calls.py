@@ -374,6 +374,21 @@ async def test_a_key_that_a_provider_repeats_is_masked() -> None:
     assert "redacted" in told
 
 
+@pytest.mark.parametrize("form", forms({}))
+async def test_a_parameter_is_left_out_in_whichever_form_the_refusal_comes(form: str) -> None:
+    error = {"code": "unsupported_parameter", "param": "include", "message": "Unsupported parameter: 'include'."}
+    _, fake = await tell(forms(error)[form], retries=1)
+    assert ["include" in json.loads(request.body) for request in fake.requests] == [True, False]
+
+
+async def test_a_parameter_that_is_refused_behind_a_text_is_not_left_out() -> None:
+    error = {"type": "error", "code": "unsupported_parameter", "param": "include", "message": "No 'include'."}
+    told, requests = await reason(Sse([CREATED, DELTA, error]))
+    assert (requests, "may have been paid for" in told) == (1, True)
+    told, requests = await reason(Json(failed(error, usage={"input_tokens": 9})["response"]))
+    assert (requests, "may have been paid for" in told) == (1, True)
+
+
 # What debugging adds
 
 

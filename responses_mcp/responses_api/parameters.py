@@ -164,6 +164,10 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
 
 def _is_about_request(error: UpstreamError) -> bool:
     """Tell whether an error refuses a part of the request, and not what it asks."""
+    if error.maybe_paid:
+        return False
+    if error.status is None:  # within a stream, or a Response
+        return error.kind in ("parameter", "request")
     return error.status in (400, 422) and error.kind != "content"
 
 
@@ -180,7 +184,10 @@ def _refused_members(error: UpstreamError) -> frozenset[str]:
         return _optional(param)
     said, _ = _divided(_LINK.sub(" ", error.words.lower()))
     said = _PATH_LIST.sub(lambda found: "'" + ".".join(_WORD.findall(found[1])) + "'", said)
-    paths = [*_QUOTED.finditer(said), *(path for path in _UNQUOTED.finditer(said) if path[1] not in _ENGLISH)]
+    paths = [
+        *_QUOTED.finditer(said),
+        *(path for path in _UNQUOTED.finditer(said) if path[1] not in _ENGLISH or "." in path[0]),
+    ]
     members = frozenset[str]().union(*(_optional(path[0].lstrip(_QUOTES)) for path in paths))
     return members if len(members) == 1 else frozenset()
 

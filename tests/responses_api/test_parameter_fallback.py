@@ -118,6 +118,10 @@ def without(*names: str) -> dict[str, Any]:
         (Said("Invalid value for parameter 'include'"), "include"),
         (Said("The model 'x' does not support 'text.verbosity'"), "text"),
         (Said("`stream`: true is currently not supported"), "stream stream_options"),
+        (
+            Said("1 validation error for ResponsesRequest\nreasoning.effort\n  Extra inputs are not permitted"),
+            "reasoning",
+        ),
     ],
 )
 async def test_a_parameter_that_is_named_as_refused_is_left_out_from_then_on(said: Said, gone: str) -> None:
