@@ -97,6 +97,9 @@ class ReplyReader:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         # Not left to the collector: a traceback that passes here holds this object, and an error its traceback.
+        self._release()
+
+    def _release(self) -> None:
         self._budget.change(-self._budgeted)
         self._budgeted = 0
         self._body.clear()
@@ -144,7 +147,12 @@ class ReplyReader:
         if self._receiving > self._most_bytes or len(data) > self._most_bytes or self._read_bytes > whole:
             raise self._too_long()
         change, self._budgeted = self.held_bytes - self._budgeted, self.held_bytes
-        self._budget.change(change)
+        try:
+            self._budget.change(change)
+        except UnusableReply:
+            # Now: until its connection is closed, all others that grow would be given up with it.
+            self._release()
+            raise
         return self._has_enough or (self._gzip is not None and self._gzip.eof)
 
     def finish(self, seen: Callable[[JsonObject], None] | None = None) -> JsonObject:

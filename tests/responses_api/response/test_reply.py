@@ -255,6 +255,16 @@ def test_all_replies_being_read_share_a_budget_and_the_one_that_exceeds_it_fails
     assert budget.held_bytes == 0
 
 
+def test_a_reply_that_is_given_up_leaves_its_room_to_the_others_before_its_connection_is_closed() -> None:
+    budget = ReplyBudget(250_000)
+    with fed(b"{" + b" " * 99_999, budget=budget) as other, reader(budget=budget) as late:
+        late.begin(200, {})
+        with pytest.raises(UnusableReply, match="fewer questions at once"):
+            late.feed(b"{" + b" " * 199_999)
+        other.feed(b" " * 100_000)
+        assert budget.held_bytes == 200_000
+
+
 def test_a_reader_holds_nothing_behind_its_block_though_an_error_still_refers_to_it() -> None:
     errors: list[BaseException] = []
     tracemalloc.start()
