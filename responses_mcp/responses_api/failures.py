@@ -47,7 +47,9 @@ _MOST_WRITTEN = 1_000  # values and brackets of details that are no text
 _MOST_NESTED = 4  # objects within each other, of which the innermost has the words
 _NAME = re.compile(r"[\w.:-]+", re.ASCII)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9_]+")
-_NOTHING: Final = frozenset({"", "none", "null", "error", "failed", "fail", "response.error", "response.failed"})
+_NOTHING: Final = frozenset(
+    {"", "0", "200", "none", "null", "error", "failed", "fail", "response.error", "response.failed"}
+)
 # Statuses that a message may name; anything else could be a secret.
 _KNOWN_STATUSES = ("queued", "in_progress", "cancelled")
 _UNFINISHED: Final = frozenset({"in_progress", "searching", "queued", "interpreting", "generating", "failed"})
@@ -59,6 +61,10 @@ _MESSAGES: Final = (
 )
 _CODES: Final = ("code", "error_code", "errorCode", "errorcode", "status")
 _STATUSES: Final = ("status", "status_code", "statusCode", "http_status", "httpStatus")
+_WAITS: Final = {"retry_after_ms": 0.001} | dict.fromkeys(
+    ("retry_after", "retryAfter", "retry_after_seconds", "resets_in_seconds"), 1.0
+)
+_OF_QUESTION: Final = ("input", "ctx", "url")  # in the details of a validator
 _RESPONSE_STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "in_progress")
 
 
@@ -126,11 +132,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "quota": Kind(
         *(QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider."),
-        r"insufficient_(?:\w+_)?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?)_(?:\w+_)?(?:exceeded"
-        r"|exhausted|too_low)|exceeded_\w*quota|^quota$|billing|payment_required|arrear|budget",
+        r"insufficient_(?:\w{1,30}_)?(?:quota|balance|credits?|funds?)|(?:quota|balance|credits?)_(?:\w{1,30}_)?(?:exceeded"
+        r"|exhausted|too_low)|exceeded_\w{0,30}quota|^quota$|billing|payment_required|arrear|budget",
         r"exceeded your current quota|insufficient (?:user |account )?(?:quota|balance|credits?|funds)"
         r"|balance is (?:too low|insufficient)|quota exceeded|(?:no|any|all available|not enough|out of) credits"
-        r"|out of (?:\w+ ){0,3}quota|quota (?:is |was )?(?:exhausted|used up)",
+        r"|out of (?:\w{1,30} ){0,3}quota|quota (?:is |was )?(?:exhausted|used up)",
         (400, 402, 403, 429),
     ),
     "usage_limit": Kind(
@@ -138,13 +144,13 @@ KINDS: Final[Mapping[str, Kind]] = {
         "Ask again when it is reset, or have the provider raise it.",
         r"(?:usage|daily|weekly|monthly|plan|day)_limit|per_day",
         r"\bper[ -](?:day|week|month)\b|\b[rt]pd\b"
-        r"|\b(?:daily|weekly|monthly|plan|usage) (?:\w+ ){0,2}(?:limit|allocation|quota)",
+        r"|\b(?:daily|weekly|monthly|plan|usage) (?:\w{1,30} ){0,2}(?:limit|allocation|quota)",
         (403, 429),
     ),
     "model": Kind(
         *(RequestRefused, "The API does not offer this model"),
         "Check the model, the key's access to it, and openai.base_url.",
-        r"model_(?:\w+_)?(?:not|access|invalid|deprecated|unsupported)|(?:invalid|unknown|unsupported)_model"
+        r"model_(?:\w{1,30}_)?(?:not|access|invalid|deprecated|unsupported)|(?:invalid|unknown|unsupported)_model"
         r"|deployment_not_found",
         r"\bmodel\b.{0,120}?\b(?:not found|not exist|no longer|deprecated|decommissioned|is unknown)"
         r"|(?:unknown|invalid|no such) model|not a valid model|model identifier is invalid|no models? loaded",
@@ -159,9 +165,10 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "key": Kind(
         *(AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}."),
-        r"api_key|invalid_key|authenticat|unauthori[sz]ed|invalid_(?:\w+_)?token|token_expired|deactivated",
-        r"(?:invalid|incorrect|wrong|missing|expired) (?:api.?key|(?:\w+ )?token provided)|unauthori[sz]ed|authenticat"
-        r"|api.?key (?:is )?(?:not valid|invalid|expired)|^(?:invalid|wrong|missing|expired) (?:key|token)\W*$",
+        r"api_key|invalid_key|authenticat|unauthori[sz]ed|invalid_(?:\w{1,30}_)?token|token_expired|deactivated",
+        r"(?:invalid|incorrect|wrong|missing|expired) (?:api.?key|(?:\w{1,30} )?token provided)|unauthori[sz]ed"
+        r"|authenticat|api.?key (?:is )?(?:not valid|invalid|expired)"
+        r"|^(?:invalid|wrong|missing|expired) (?:key|token)\W*$",
         (400,),
     ),
     "rate_limit": Kind(
@@ -191,7 +198,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "parameter": Kind(
         *(RequestRefused, _REFUSED, _PARAMETERS),
-        r"(?:unsupported|unknown|invalid|missing|extra)_(?:\w+_)?(?:parameter|value|type|field|union|enum)|_above_max"
+        r"(?:unsupported|unknown|invalid|missing|extra)_(?:\w{1,30}_)?(?:parameter|value|type|field|union|enum)|_above_max"
         r"|_below_min|extra_forbidden|validation|literal_error",
     ),
     "address": Kind(
@@ -202,7 +209,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "request": Kind(
         *(RequestRefused, _REFUSED, _PARAMETERS),
-        r"invalid_(?:\w+_)?request|bad_request|invalid_argument|invalid_prompt",
+        r"invalid_(?:\w{1,30}_)?request|bad_request|invalid_argument|invalid_prompt",
     ),
     "unknown": Kind(RequestRefused, "The API did not answer", "Ask again later, or change the question or the model."),
     "connection": Kind(ConnectionFailed, "", "", again="all"),
@@ -223,29 +230,37 @@ _STATUSES_OF: Final[Mapping[str, tuple[int, ...]]] = {
     "overload": (503, 529),
 }
 _OF_STATUS: Final = {status: name for name, statuses in _STATUSES_OF.items() for status in statuses}
-# What to do, and what happened, in place of what the kind says, by what `status code param: message` is.
-_CONTINUE = "It no longer has what continue_from goes on from; ask again, and say in the question what it needs."
-_PROXY = "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url."
+# What to do, and what happened, in place of what the kind says, by what is found in `status code param: message`.
 _SPECIAL: Final = tuple(
-    (kind, re.compile(pattern), happened, cure)
-    for kind, pattern, happened, cure in (
-        ("right", r".*scope", "", "Give the key the permission that is named there, or use a key that has it."),
+    (kind, re.compile(pattern), cure, happened)
+    for kind, pattern, cure, happened in (
+        ("right", r"scope", "Give the key the permission that is named there, or use a key that has it.", ""),
+        ("right", r"\bip(?:_|\b)", "Allow the address of this machine for the key's project, or change the key.", ""),
+        ("right", r"organization", "Correct the organization and project that the key belongs to.", ""),
         (
-            "right",
-            r".*\bip(?: |_|\b)",
-            "",
-            "Allow the address of this machine for the key's project, or change the key.",
+            *("", r"^\S{0,9} (?:previous_response_not_found|\S{0,64} previous_response_id\b)"),
+            *(
+                "It no longer has what continue_from goes on from; ask again, and say in the question what it needs.",
+                "",
+            ),
         ),
-        ("right", r".*organization", "", "Correct the organization and project that the key belongs to."),
-        ("", r"\S* previous_response_not_found|\S* \S* previous_response_id\b", "", _CONTINUE),
-        ("", r"\S* \S* \S*\btext\.format\b", "", "Correct output_schema, or leave it out."),
-        ("", r"\S* \S* \S*\buser_location\b", "", "Correct location, or user_location in the profile."),
-        ("too_long", r"413 ", "The request is too large there", "Ask in fewer words, or have it take larger requests."),
-        ("address", r"405 ", "Nothing takes questions there", "Correct openai.base_url (OPENAI_BASE_URL)."),
-        ("address", r"407 ", "The proxy wants to know who asks", _PROXY),
+        ("", r"^\S{0,9} \S{0,64} \S{0,64}\btext\.format\b", "Correct output_schema, or leave it out.", ""),
+        ("", r"^\S{0,9} \S{0,64} \S{0,64}\buser_location\b", "Correct location, or user_location in the profile.", ""),
         (
-            *("address", r"3\d\d ", "The API redirects"),
-            "That is not followed with a key; set openai.base_url to the final address.",
+            "too_long",
+            r"^413 ",
+            "Ask in fewer words, or have it take larger requests.",
+            "The request is too large there",
+        ),
+        ("address", r"^405 ", "Correct openai.base_url (OPENAI_BASE_URL).", "Nothing takes questions there"),
+        (
+            *("address", r"^407 "),
+            "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url.",
+            "The proxy wants to know who asks",
+        ),
+        (
+            *("address", r"^3\d\d "),
+            *("That is not followed with a key; set openai.base_url to the final address.", "The API redirects"),
         ),
     )
 )
@@ -256,78 +271,54 @@ _MOST_JUDGED: Final = 8 * 1024  # characters of a message in which its kind is l
 
 def kind_of(failure: Failure) -> str:
     """Return the name of the kind in `KINDS`: by code and type, by the words, then by the status."""
-    status, names = failure.status, list(KINDS)
+    status, said = failure.status, failure.words[:_MOST_JUDGED].lower()
     codes = [_HUMP.sub("_", word).lower() for word in (failure.code, failure.type) if word]
-    said = failure.words[:_MOST_JUDGED].lower()
-    is_short = failure.wait is not None or _SHORT_LIMIT.search(said) is not None
-
-    def is_named(name: str) -> bool:
-        if status is not None and KINDS[name].again != "never" and not (status >= 500 or status in (408, 409, 429)):
-            return False
-        if status == 429 and KINDS[name].again == "calls":
-            return False
-        if status is not None and name in ("parameter", "request") and status not in (400, 422):
-            return False
+    if failure.raw or ("request" in said and not _OF_PROMPT.search(said)):
         # Gateways have this code for any request that they cannot read.
-        is_unread = failure.raw or ("request" in said and not _OF_PROMPT.search(said))
-        return any(
-            _PATTERNS[name][0].search(code) and not (name == "content" and code == "invalid_prompt" and is_unread)
-            for code in codes
-        )
-
-    def is_told(name: str) -> bool:
-        if status is not None and status not in KINDS[name].said_with:
-            return False
-        if (name == "quota" and is_short) or (name == "usage_limit" and _SHORT_LIMIT.search(said)):
-            return False
-        return _PATTERNS[name][1].search(said) is not None
-
-    named = next(filter(is_named, names), None)
-    told = next(filter(is_told, names), None)
-    if told is not None and named is not None:
-        is_refined = (told in _REFINING or status is not None) and names.index(told) < names.index(named)
-        return told if is_refined else named
-    if named is not None or told is not None:
-        return named or told or ""
-    if status is None:
-        return "parameter" if failure.param else "unknown"
-    if status in (400, 404, 422) and failure.param == "model":
+        codes = ["invalid_request" if code == "invalid_prompt" else code for code in codes]
+    is_short = _SHORT_LIMIT.search(said) is not None
+    passes = {"quota": is_short or failure.wait is not None, "usage_limit": is_short}
+    named = [n for n in KINDS if _has_status(n, status) and any(map(_PATTERNS[n][0].search, codes))]
+    told = [
+        name
+        for name, kind in KINDS.items()
+        if (status is None or status in kind.said_with) and not passes.get(name) and _PATTERNS[name][1].search(said)
+    ]
+    if named and told and (told[0] in _REFINING or status is not None):
+        return min(named[0], told[0], key=list(KINDS).index)
+    if named or told:
+        return [*named, *told][0]
+    if failure.param == "model" and status in (None, 400, 404, 422):
         return "model"
-    if status in (400, 422) and failure.param:
+    if failure.param and status in (None, 400, 422):
         return "parameter"
+    if status is None:
+        return "unknown"
     return _OF_STATUS.get(status, "server" if status >= 500 else "address" if status < 400 else "request")
+
+
+def _has_status(name: str, status: int | None) -> bool:
+    """Tell whether a code may stand for a kind with this status: some servers have one code for all they refuse."""
+    if status is None:
+        return True
+    if KINDS[name].again != "never":
+        return status >= 500 or status in ((408, 409, 429) if KINDS[name].again == "all" else (408, 409))
+    return name not in ("parameter", "request") or status in (400, 422)
 
 
 # Reading
 
 
-def read_failure(value: object, redact: Redact, *, nested: int = 0) -> Failure:
-    """Return what a JSON value says of a failure: an object in any of the forms that servers use, or a text."""
-    if isinstance(value, str):
-        inner = _decoded(value) if nested and value.lstrip().startswith("{") else None
-        within = Failure() if inner is None or nested > _MOST_NESTED else read_failure(inner, redact, nested=nested + 1)
-        if within.message or within.code:
-            return within
-        text = _sentence(_beginning(value, redact))
-        return Failure(message=text, wait=asked_wait({}, text))
-    if isinstance(value, list):
-        listed = cast("list[object]", value)
-        return read_failure(listed[0], redact, nested=nested + 1) if listed and nested <= _MOST_NESTED else Failure()
-    own = _read_own(as_object(value), redact, nested)
-    for name in _NESTED:
-        inner = as_object(value).get(name)
-        if not inner or nested > _MOST_NESTED or (name == "detail" and isinstance(inner, list)):
-            continue
-        if isinstance(inner, dict | list):
-            within = read_failure(cast(object, inner), redact, nested=nested + 1)
-            if says(within):
-                missing = {
-                    part: getattr(own, part)
-                    for part in Failure.__slots__
-                    if getattr(within, part) in (None, "") and getattr(own, part) not in (None, "")
-                }
-                return replace(within, **missing)
-    return own
+def read_failure(value: object, redact: Redact) -> Failure:
+    """Return what a JSON value says of a failure: an object in any of the forms that servers use, or a text.
+
+    Of objects within each other, the innermost that has a part of it counts.
+    """
+    found = Failure()
+    for given in reversed(_within(value)):
+        own = _read_own(given, redact)
+        found = replace(own, **{part: said for part in Failure.__slots__ if (said := getattr(found, part))})
+    return found
 
 
 def says(failure: Failure) -> bool:
@@ -335,84 +326,88 @@ def says(failure: Failure) -> bool:
     return failure.status is not None or bool(failure.message or failure.code or failure.type or failure.raw)
 
 
-def _read_own(given: JsonObject, redact: Redact, nested: int) -> Failure:
+def _within(value: object) -> list[JsonObject]:
+    """Return the objects that stand within each other, also as JSON in a text; of a list, the first."""
+    found: list[JsonObject] = []
+    while value and len(found) <= _MOST_NESTED:
+        if isinstance(value, list):
+            value = cast("list[object]", value)[0]
+        if isinstance(value, str):
+            value = _decoded(value) if found else {"message": value}
+        if not isinstance(value, dict):
+            break
+        given = as_object(cast("object", value))
+        found.append(given)
+        inner = ((name, given.get(name)) for name in (*_NESTED, *_MESSAGES))
+        value = next((value for name, value in inner if _leads_on(name, value)), None)
+    return found
+
+
+def _leads_on(name: str, value: object) -> bool:
+    """Tell whether a failure is within a member. A validator's list of details is told as a whole."""
+    if isinstance(value, str):
+        return value.lstrip().startswith("{")
+    return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and name not in _MESSAGES))
+
+
+def _read_own(given: JsonObject, redact: Redact) -> Failure:
     """Read the members of an object, and of none within it but what a gateway passes on."""
-    error = given.get("error")
-    texts = [given.get(name) for name in _MESSAGES]
-    said = next((text for text in texts if text), None)
-    codes = (given.get(name) for name in _CODES)
-    code = next((word for each in codes if not _is_status(each) and (word := _word(each, redact))), None)
+    error, metadata = given.get("error"), as_object(given.get("metadata"))
+    said = next((text for name in _MESSAGES if (text := given.get(name))), None)
+    codes = [given.get(name) for name in _CODES]
     if isinstance(error, str):
         if said is None:
             said = error
-        elif code is None and _NAME.fullmatch(error):
-            code = _word(error, redact)
-    if isinstance(said, str):
-        main = read_failure(said, redact, nested=nested + 1)
-    else:
-        main = Failure(message="" if said is None else _sentence(_beginning(_dump(_without_input(said)), redact)))
-    metadata = as_object(given.get("metadata"))
-    raw = metadata.get("raw")
-    behind = Failure() if not raw else _read_raw(raw, redact)
-    number = next((number for name in (*_STATUSES, *_CODES) if (number := _status(given.get(name)))), None)
-    waits = [_seconds(given.get(name), unit) for name, unit in _WAITS]
-    waits += map(_until, (given.get("resets_at"), as_object(metadata.get("headers")).get("X-RateLimit-Reset")))
-    wait = next((wait for wait in waits if wait is not None), main.wait)
+        elif _NAME.fullmatch(error):
+            codes.append(error)
+    told = said if isinstance(said, str) else "" if said is None else _dump(_without_input(said))
+    message = _sentence(_beginning(told, redact))
+    behind = _read_raw(metadata.get("raw"), redact)
     param = given.get("param")
     if param is None and isinstance(path := given.get("path", given.get("loc")), list):  # as validators name it
         param = ".".join(str(part) for part in cast("list[object]", path)[:_MOST_NESTED])
     return Failure(
-        status=number or main.status,
-        type=_word(given.get("type"), redact) or main.type or behind.type,
-        code=code or main.code or behind.code,
-        param=_word(param, redact) or main.param or behind.param,
-        message=main.message,
-        raw="" if behind.message and behind.message in main.message else behind.message,
-        wait=wait if wait is not None else behind.wait,
+        status=next(filter(None, (_status(given.get(name)) for name in (*_STATUSES, *_CODES))), None),
+        type=_word(given.get("type"), redact) or behind.type,
+        code=next((word for code in codes if not _status(code) and (word := _word(code, redact))), behind.code),
+        param=_word(param, redact) or behind.param,
+        message=message,
+        raw="" if behind.message in message else behind.message,
+        wait=_wait(given, as_object(metadata.get("headers"))) or asked_wait({}, message) or behind.wait,
     )
-
-
-_WAITS: Final = (
-    *(("retry_after_ms", 0.001), ("retry_after", 1.0), ("retryAfter", 1.0), ("retry_after_seconds", 1.0)),
-    ("resets_in_seconds", 1.0),
-)
 
 
 def _read_raw(raw: object, redact: Redact) -> Failure:
     """Read what a provider said to a gateway, which passes it on as a text or as an object."""
-    text = raw if isinstance(raw, str) else _dump(raw)
-    found = read_failure(_decoded(text) if isinstance(raw, str) else raw, redact, nested=1)
-    if found.message and not text.lstrip().startswith("["):
+    value = (_decoded(raw) or raw) if isinstance(raw, str) else raw
+    found = read_failure(value, redact)
+    if not raw or (found.message and not isinstance(value, list)):
         return found
-    return replace(found, message=_sentence(_beginning(text, redact)))
+    return replace(found, message=_sentence(_beginning(raw if isinstance(raw, str) else _dump(raw), redact)))
 
 
-def _seconds(value: object, unit: float) -> float | None:
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e12
-    return cast(float, value) * unit if usable else None
-
-
-def _until(value: object) -> float | None:
-    """Return the seconds until a moment that is given in seconds since 1970, or in milliseconds, also as a text."""
-    digits = str(value) if isinstance(value, str | int) else ""
-    if not (digits.isascii() and digits.isdecimal() and 10 <= len(digits) <= 13):
-        return None
-    left = int(digits) / (1_000 if len(digits) == 13 else 1) - time.time()
+def _wait(given: JsonObject, headers: JsonObject) -> float | None:
+    """Return how many seconds to wait, also until a moment in seconds or milliseconds since 1970."""
+    for name, unit in _WAITS.items():
+        if seconds := _number(given.get(name)):
+            return seconds * unit
+    moment = _number(given.get("resets_at")) or _number(headers.get("X-RateLimit-Reset")) or 0
+    left = moment / (1_000 if moment >= 1e12 else 1) - time.time()
     return left if left > 0 else None
 
 
-def _status(value: object) -> int | None:
-    """Return a number that is the HTTP status of a failure, also where it is written as a text."""
-    if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdecimal():
+def _number(value: object) -> float | None:
+    """Return a number above zero, also where it is written as a text."""
+    if isinstance(value, str) and len(value) <= 13 and value.isascii() and value.isdecimal():
         value = int(value)
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    if whole and not isinstance(value, bool) and 300 <= cast(float, value) < 600:
-        return int(cast(float, value))
-    return None
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e13
+    return float(cast("float", value)) if usable else None
 
 
-def _is_status(value: object) -> bool:
-    return _status(value) is not None or value in (0, "0", 200, "200")
+def _status(value: object) -> int | None:
+    """Return a number that is the HTTP status of a failure."""
+    number = _number(value)
+    return int(number) if number and number.is_integer() and 300 <= number < 600 else None
 
 
 def _decoded(text: str) -> object:
@@ -424,12 +419,12 @@ def _decoded(text: str) -> object:
 
 def _without_input(details: object) -> object:
     """Return the details of a validator without what it was given, which is the question."""
-    listed = cast(list[object], details) if isinstance(details, list) else [details]
+    listed = cast("list[object]", details)[:_MOST_WRITTEN] if isinstance(details, list) else [details]
     told = [
-        {name: value for name, value in as_object(each).items() if name not in ("input", "ctx", "url")}
-        if isinstance(each, dict)
+        {name: value for name, value in members.items() if name not in _OF_QUESTION}
+        if (members := as_object(each))
         else each
-        for each in listed[:_MOST_WRITTEN]
+        for each in listed
     ]
     return told if isinstance(details, list) else told[0]
 
@@ -589,8 +584,8 @@ def _error(failure: Failure, key_from: str = "OPENAI_API_KEY") -> UpstreamError:
     name = kind_of(failure)
     kind = KINDS[name]
     about = f"{failure.status} {failure.code} {failure.param}: {failure.words[:_MOST_JUDGED]}".lower()
-    special = (row[2:] for row in _SPECIAL if row[0] in ("", name) and row[1].match(about))
-    happened, cure = next(special, ("", kind.cure))
+    special = (row[2:] for row in _SPECIAL if row[0] in ("", name) and row[1].search(about))
+    cure, happened = next(special, (kind.cure, kind.happened))
     happened, cure = happened or kind.happened, cure.format(key_from=key_from)
     if failure.wait is not None and issubclass(kind.error, RateLimited | ServiceFailed):
         cure += f" It asks to wait {_duration(failure.wait)}."
@@ -649,12 +644,7 @@ def _excerpt(beginning: bytes, redact: Redact) -> str:
 # The settings that an error is about
 
 _VERSION = re.compile(r"/v[0-9][a-z0-9]*+/?$|/openai/?$")
-_VARIABLES: Final = {
-    "answer": "MODEL_ANSWER",
-    "answer_detailed": "MODEL_DETAILED",
-    "answer_quick": "MODEL_QUICK",
-    "search": "MODEL_SEARCH",
-}
+_VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_quick": "QUICK", "search": "SEARCH"}
 
 
 def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> None:
@@ -682,7 +672,7 @@ def _named(model: str, models: Mapping[str, str]) -> str:
     settings = " and ".join(
         name
         if name.startswith("--")
-        else f"model_profiles.{name}.model" + (f" ({_VARIABLES[name]})" if name in _VARIABLES else "")
+        else f"model_profiles.{name}.model" + (f" (MODEL_{_VARIABLES[name]})" if name in _VARIABLES else "")
         for name, other in models.items()
         if other == model
     )
