@@ -235,11 +235,9 @@ STREAM = as_stream(bodies.searched())
 
 @pytest.mark.rule("P3")
 @pytest.mark.parametrize("by", ["cancel", "deadline"])
-@pytest.mark.parametrize(
-    "reply",
-    [Hang(), Hang("half_body"), Drip(interval=100), replace(STREAM, events=STREAM.events[:3], ending="hang")],
-    ids=lambda value: repr(value)[:20],
-)
+@pytest.mark.parametrize("reply", [
+    Hang(), Hang("half_body"), Drip(interval=100), replace(STREAM, events=STREAM.events[:3], ending="hang"),
+], ids=lambda value: repr(value)[:20])  # fmt: skip
 async def test_a_call_that_is_cancelled_or_out_of_time_hangs_up(mock_clock: MockClock, reply: Any, by: str) -> None:
     mock_clock.rate = 1
     with trio.fail_after(60 + WAIT):
@@ -354,16 +352,10 @@ def asking(*script: Any, timeout_ms: int = 300_000) -> tuple[Callable[[], Awaita
 
 
 @pytest.mark.clock("virtual")
-@pytest.mark.parametrize(
-    ("front", "after", "requests"),
-    [
-        *(
-            (asking, after, requests)
-            for after, requests in ((0.2, 1), (0.5, 1), (0.7, 2), (1.5, 2), (1.6, 3), (3.5, 3))
-        ),
-        *((searching, after, requests) for after, requests in ((0.5, 1), (1.0, 1), (1.5, 2), (3.0, 2))),
-    ],
-)
+@pytest.mark.parametrize(("front", "after", "requests"), [
+    *((asking, after, requests) for after, requests in ((0.2, 1), (0.5, 1), (0.7, 2), (1.5, 2), (1.6, 3), (3.5, 3))),
+    *((searching, after, requests) for after, requests in ((0.5, 1), (1.0, 1), (1.5, 2), (3.0, 2))),
+])  # fmt: skip
 async def test_a_cancel_during_or_right_at_the_end_of_a_wait_costs_no_further_request(
     front: Callable[..., Any], after: float, requests: int
 ) -> None:
@@ -418,11 +410,9 @@ ENVELOPE = {
 
 @pytest.mark.parametrize("revision", ["legacy", "modern"])
 @pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
-@pytest.mark.parametrize(
-    "reply",
-    [Hang(), replace(STREAM, events=STREAM.events[:6], ending="hang"), Error(429, retry_after="30")],
-    ids=["no reply", "amid a stream", "between tries"],
-)
+@pytest.mark.parametrize("reply", [
+    Hang(), replace(STREAM, events=STREAM.events[:6], ending="hang"), Error(429, retry_after="30"),
+], ids=["no reply", "amid a stream", "between tries"])  # fmt: skip
 async def test_a_cancel_by_the_client_hangs_up_and_nothing_is_said_of_the_call_any_more(
     revision: str, tool: str, reply: Any
 ) -> None:

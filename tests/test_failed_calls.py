@@ -85,17 +85,11 @@ async def reason(*script: Reply, **options: Any) -> tuple[str, int]:
 
 @pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
 @pytest.mark.parametrize("output", [DELTA, CALLED, CALL_COMPLETED], ids=["text", "call", "completed call"])
-@pytest.mark.parametrize(
-    "end",
-    [
-        failed(),
-        failed(usage=ZEROS),
-        failed({"code": "rate_limit_exceeded", "message": "Too fast."}),
-        {"type": "error", "error": {"code": "rate_limit_exceeded", "message": "Too fast."}},
-        {"type": "error", "error": {"code": 504, "message": "Too slow."}},
-    ],
-    ids=["failed", "zeros", "limited", "error", "timeout"],
-)
+@pytest.mark.parametrize("end", [
+    failed(), failed(usage=ZEROS), failed({"code": "rate_limit_exceeded", "message": "Too fast."}),
+    {"type": "error", "error": {"code": "rate_limit_exceeded", "message": "Too fast."}},
+    {"type": "error", "error": {"code": 504, "message": "Too slow."}},
+], ids=["failed", "zeros", "limited", "error", "timeout"])  # fmt: skip
 async def test_what_had_begun_to_answer_is_not_repeated_and_may_have_been_paid_for(
     output: dict[str, Any], end: dict[str, Any], tool: str
 ) -> None:
@@ -169,22 +163,18 @@ async def test_the_reason_and_the_cure_are_told_in_whichever_form_they_come(form
     assert "billing" in told
 
 
-@pytest.mark.parametrize(
-    ("body", "words", "requests"),
-    [
-        ({"detail": "Rate limit exceeded"}, ["Rate limit exceeded.", "Wait a while"], 2),
-        ({"detail": "Service unavailable"}, ["Service unavailable."], 2),
-        ({"message": "Too many requests", "code": 429}, ["Too many requests.", "Wait a while"], 2),
-        ({"success": False, "errors": [{"code": 10000, "message": "Authentication error"}]}, ["OPENAI_API_KEY"], 1),
-        ({"object": "error", "message": "No such thing", "code": 400}, ["No such thing."], 1),
-        ({"error": "The engine is overloaded."}, ["The engine is overloaded."], 2),
-        ({"error": {"message": "Not your day", "code": "odd"}}, ["(odd)", "Not your day."], 1),
-        ({"statusCode": 503, "message": "Nobody is here"}, ["Nobody is here."], 2),
-        ({"status": "error", "message": "no healthy upstream"}, ["no healthy upstream."], 2),
-        ({"error_code": 502, "error_msg": "Upstream gone"}, ["Upstream gone."], 2),
-    ],
-    ids=json.dumps,
-)
+@pytest.mark.parametrize(("body", "words", "requests"), [
+    ({"detail": "Rate limit exceeded"}, ["Rate limit exceeded.", "Wait a while"], 2),
+    ({"detail": "Service unavailable"}, ["Service unavailable."], 2),
+    ({"message": "Too many requests", "code": 429}, ["Too many requests.", "Wait a while"], 2),
+    ({"success": False, "errors": [{"code": 10000, "message": "Authentication error"}]}, ["OPENAI_API_KEY"], 1),
+    ({"object": "error", "message": "No such thing", "code": 400}, ["No such thing."], 1),
+    ({"error": "The engine is overloaded."}, ["The engine is overloaded."], 2),
+    ({"error": {"message": "Not your day", "code": "odd"}}, ["(odd)", "Not your day."], 1),
+    ({"statusCode": 503, "message": "Nobody is here"}, ["Nobody is here."], 2),
+    ({"status": "error", "message": "no healthy upstream"}, ["no healthy upstream."], 2),
+    ({"error_code": 502, "error_msg": "Upstream gone"}, ["Upstream gone."], 2),
+], ids=json.dumps)  # fmt: skip
 @pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
 async def test_an_error_in_place_of_a_response_is_told_and_repeated_where_that_may_help(
     body: dict[str, Any], words: list[str], requests: int, tool: str
@@ -228,71 +218,52 @@ def refused(status: int, message: str, code: Any = None, **more: Any) -> Json:
     return Json({"error": {"message": message, "type": None, "param": None, "code": code, **more}}, status)
 
 
-@pytest.mark.parametrize(
-    ("reply", "cure", "other"),
-    [
-        (refused(400, "The response was filtered.", "content_filter"), "Ask in other words", "model and its"),
-        (refused(400, "Invalid prompt: it was flagged.", "invalid_prompt"), "Ask in other words", "model and its"),
-        (refused(400, "Not this.", "cyber_policy_violation"), "Ask in other words", "model and its"),
-        (refused(400, "Filtered.", "ResponsibleAIPolicyViolation"), "Ask in other words", "model and its"),
-        (refused(403, "It requires moderation and was flagged."), "Ask in other words", "region"),
-        (refused(400, "Too much.", "context_length_exceeded"), "fewer words", "its parameters"),
-        (refused(400, "Too long.", "string_above_max_length", param="input"), "fewer words", "its parameters"),
-        (refused(400, "This model's maximum context length is 8 tokens."), "fewer words", "its parameters"),
-        (refused(429, "Request too large for gpt-5.2 on tokens per min (TPM)."), "fewer words", "Wait"),
-        (refused(401, "Insufficient permissions. Missing scopes: api.responses.write"), "permission", "valid key"),
-        (
-            refused(401, "Your IP address is not on the list.", "ip_not_authorized"),
-            "address of this machine",
-            "valid key",
-        ),
-        (refused(401, "Wrong.", "invalid_api_key"), "valid key", "permission"),
-        (refused(403, "用户额度不足", "insufficient_user_quota"), "billing", "region"),
-        (refused(403, "No.", "unsupported_country_region_territory"), "region", "other words"),
-        (refused(404, "The model `x` does not exist.", "model_not_found"), "Check the model", "/v1: did"),
-        (refused(503, "No channel for it.", "model_not_found"), "Check the model", "/v1: did"),
-        (
-            refused(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT"),
-            *("valid key", "its parameters"),
-        ),
-        (
-            Json({"code": "An invalid argument", "error": "Incorrect API key provided: xa***cd."}, 400),
-            "valid key",
-            "model",
-        ),
-        (refused(400, "Your credit balance is too low to access the API."), "billing", "its parameters"),
-        (
-            refused(400, "Budget has been exceeded! Current cost: 0.5", "400", type="budget_exceeded"),
-            "billing",
-            "model",
-        ),
-        (refused(429, "ExceededBudget: User=u over budget.", "429", type="budget_exceeded"), "billing", "Wait a while"),
-        (Json({"code": 30001, "message": "Sorry, your account balance is insufficient"}, 403), "billing", "region"),
-        (Json({"code": "No permission", "error": "Your team doesn't have any credits yet."}, 403), "billing", "region"),
-        (Json({"statusCode": 403, "message": "Out of call volume quota."}, 403), "billing", "region"),
-        (
-            Json({"code": "The caller does not have permission", "error": "Content violates usage guidelines."}, 403),
-            *("Ask in other words", "region"),
-        ),
-        (
-            Json({"code": "DataInspectionFailed", "message": "Input data may contain inappropriate content."}, 400),
-            *("Ask in other words", "its parameters"),
-        ),
-        (
-            Json({"success": False, "error": [{"code": 2016, "message": "Prompt blocked"}]}, 424),
-            "in other words",
-            "model",
-        ),
-        (refused(400, "It exceeds the available context size.", 400), "fewer words", "its parameters"),
-        (refused(400, "foo/bar is not a valid model ID", 400), "Check the model", "its parameters"),
-        (Json({"message": "The provided model identifier is invalid."}, 400), "Check the model", "its parameters"),
-        (refused(404, "No models loaded.", None, param="model"), "Check the model, the key", "Responses API"),
-        (
-            Json({"errors": [{"message": "You have used up your daily free allocation.", "code": 4006}]}, 429),
-            *("when it is reset", "Wait a while"),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("reply", "cure", "other"), [
+    (refused(400, "The response was filtered.", "content_filter"), "Ask in other words", "model and its"),
+    (refused(400, "Invalid prompt: it was flagged.", "invalid_prompt"), "Ask in other words", "model and its"),
+    (refused(400, "Not this.", "cyber_policy_violation"), "Ask in other words", "model and its"),
+    (refused(400, "Filtered.", "ResponsibleAIPolicyViolation"), "Ask in other words", "model and its"),
+    (refused(403, "It requires moderation and was flagged."), "Ask in other words", "region"),
+    (refused(400, "Too much.", "context_length_exceeded"), "fewer words", "its parameters"),
+    (refused(400, "Too long.", "string_above_max_length", param="input"), "fewer words", "its parameters"),
+    (refused(400, "This model's maximum context length is 8 tokens."), "fewer words", "its parameters"),
+    (refused(429, "Request too large for gpt-5.2 on tokens per min (TPM)."), "fewer words", "Wait"),
+    (refused(401, "Insufficient permissions. Missing scopes: api.responses.write"), "permission", "valid key"),
+    (refused(401, "Your IP address is not on the list.", "ip_not_authorized"), "address of this machine", "valid key"),
+    (refused(401, "Wrong.", "invalid_api_key"), "valid key", "permission"),
+    (refused(403, "用户额度不足", "insufficient_user_quota"), "billing", "region"),
+    (refused(403, "No.", "unsupported_country_region_territory"), "region", "other words"),
+    (refused(404, "The model `x` does not exist.", "model_not_found"), "Check the model", "/v1: did"),
+    (refused(503, "No channel for it.", "model_not_found"), "Check the model", "/v1: did"),
+    (
+        refused(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT"),
+        *("valid key", "its parameters"),
+    ),
+    (Json({"code": "An invalid argument", "error": "Incorrect API key provided: xa***cd."}, 400), "valid key", "model"),
+    (refused(400, "Your credit balance is too low to access the API."), "billing", "its parameters"),
+    (refused(400, "Budget has been exceeded! Current cost: 0.5", "400", type="budget_exceeded"), "billing", "model"),
+    (refused(429, "ExceededBudget: User=u over budget.", "429", type="budget_exceeded"), "billing", "Wait a while"),
+    (Json({"code": 30001, "message": "Sorry, your account balance is insufficient"}, 403), "billing", "region"),
+    (Json({"code": "No permission", "error": "Your team doesn't have any credits yet."}, 403), "billing", "region"),
+    (Json({"statusCode": 403, "message": "Out of call volume quota."}, 403), "billing", "region"),
+    (
+        Json({"code": "The caller does not have permission", "error": "Content violates usage guidelines."}, 403),
+        *("Ask in other words", "region"),
+    ),
+    (
+        Json({"code": "DataInspectionFailed", "message": "Input data may contain inappropriate content."}, 400),
+        *("Ask in other words", "its parameters"),
+    ),
+    (Json({"success": False, "error": [{"code": 2016, "message": "Prompt blocked"}]}, 424), "in other words", "model"),
+    (refused(400, "It exceeds the available context size.", 400), "fewer words", "its parameters"),
+    (refused(400, "foo/bar is not a valid model ID", 400), "Check the model", "its parameters"),
+    (Json({"message": "The provided model identifier is invalid."}, 400), "Check the model", "its parameters"),
+    (refused(404, "No models loaded.", None, param="model"), "Check the model, the key", "Responses API"),
+    (
+        Json({"errors": [{"message": "You have used up your daily free allocation.", "code": 4006}]}, 429),
+        *("when it is reset", "Wait a while"),
+    ),
+])  # fmt: skip
 async def test_the_cure_is_one_for_what_happened(reply: Json, cure: str, other: str) -> None:
     told, requests = await reason(reply)
     assert cure in told
@@ -312,31 +283,28 @@ async def test_a_wrong_path_is_told_whatever_the_code_repeats(code: Any) -> None
     assert "404 404" not in told
 
 
-@pytest.mark.parametrize(
-    ("reply", "when"),
-    [
-        (
-            refused(
-                429, "Rate limit reached on requests per day (RPD). Please try again in 7m12s.", "rate_limit_exceeded"
-            ),
-            "It asks to wait 432 s",
+@pytest.mark.parametrize(("reply", "when"), [
+    (
+        refused(
+            429, "Rate limit reached on requests per day (RPD). Please try again in 7m12s.", "rate_limit_exceeded"
         ),
-        (refused(429, "Rate limit exceeded: free-models-per-day.", 429), "when it is reset"),
-        (
-            refused(429, "The usage limit has been reached.", None, type="usage_limit_reached", resets_in_seconds=8123),
-            "8123 s",
-        ),
-        (
-            refused(429, "Used up.", None, type="usage_limit_reached", resets_at=4_000_000_000),
-            "It asks to wait a day or longer",
-        ),
-        (
-            refused(429, "free-models-per-day", 429, metadata={"headers": {"X-RateLimit-Reset": "4000000000000"}}),
-            "It asks to wait a day or longer",
-        ),
-        (Error(429, "Limit on tokens per day (TPD) reached.", retry_after="7"), "It asks to wait 7 s"),
-    ],
-)
+        "It asks to wait 432 s",
+    ),
+    (refused(429, "Rate limit exceeded: free-models-per-day.", 429), "when it is reset"),
+    (
+        refused(429, "The usage limit has been reached.", None, type="usage_limit_reached", resets_in_seconds=8123),
+        "8123 s",
+    ),
+    (
+        refused(429, "Used up.", None, type="usage_limit_reached", resets_at=4_000_000_000),
+        "It asks to wait a day or longer",
+    ),
+    (
+        refused(429, "free-models-per-day", 429, metadata={"headers": {"X-RateLimit-Reset": "4000000000000"}}),
+        "It asks to wait a day or longer",
+    ),
+    (Error(429, "Limit on tokens per day (TPD) reached.", retry_after="7"), "It asks to wait 7 s"),
+])  # fmt: skip
 async def test_a_limit_of_a_day_or_a_plan_is_not_repeated_and_says_when_it_ends(reply: Reply, when: str) -> None:
     told, requests = await reason(reply)
     assert (requests, when in told) == (1, True)
@@ -351,15 +319,11 @@ async def test_a_gateway_that_cannot_read_a_request_does_not_refuse_its_content(
     assert "parameters" in told
 
 
-@pytest.mark.parametrize(
-    ("raw", "words"),
-    [
-        ('{"error":{"message":"The provider is out of tea.","code":null}}', "The provider is out of tea."),
-        ({"message": "The provider is out of tea."}, "The provider is out of tea."),
-        ("out of tea", "out of tea."),
-        (RAW, "include"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "words"), [
+    ('{"error":{"message":"The provider is out of tea.","code":null}}', "The provider is out of tea."),
+    ({"message": "The provider is out of tea."}, "The provider is out of tea."), ("out of tea", "out of tea."),
+    (RAW, "include"),
+])  # fmt: skip
 async def test_what_the_provider_behind_a_gateway_said_is_told(raw: Any, words: str) -> None:
     told, _ = await reason(refused(400, "Provider returned error", 400, metadata={"raw": raw, "provider_name": "P"}))
     assert f"The provider says: {words}" in told or words in told.partition("The provider says: ")[2]
@@ -393,15 +357,12 @@ async def test_a_parameter_that_is_refused_behind_a_text_is_not_left_out() -> No
 
 
 @pytest.mark.parametrize("client_name", ["claude-code", "somebody"])
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        (refused(429, "Slow.", None, type="tokens"), {"status": 429, "type": "tokens", "name": "rate_limit"}),
-        (refused(500, "Oh."), {"status": 500, "type": None, "name": "server"}),
-        (Json({"error": {"code": 502}}), {"status": 502, "type": None, "name": "server"}),
-        (Hang(), {"status": "timeout", "type": None, "name": "timeout"}),
-    ],
-)
+@pytest.mark.parametrize(("reply", "expected"), [
+    (refused(429, "Slow.", None, type="tokens"), {"status": 429, "type": "tokens", "name": "rate_limit"}),
+    (refused(500, "Oh."), {"status": 500, "type": None, "name": "server"}),
+    (Json({"error": {"code": 502}}), {"status": 502, "type": None, "name": "server"}),
+    (Hang(), {"status": "timeout", "type": None, "name": "timeout"}),
+])  # fmt: skip
 async def test_with_debug_every_client_learns_status_type_and_name(
     reply: Reply, expected: dict[str, Any], client_name: str
 ) -> None:

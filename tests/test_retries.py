@@ -106,25 +106,17 @@ async def test_what_may_pass_is_asked_again_max_retries_times(again: Any, max_re
     ) is (max_retries > 0)
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        *((refused(status), RequestRefused) for status in (307, 400, 403, 404, 422)),
-        (refused(401), AuthenticationFailed),
-        (refused(429, "insufficient_quota"), QuotaExhausted),
-        (refused(429, "insufficient_quota", retry_after="1"), QuotaExhausted),
-        (refused(429, "billing_hard_limit_reached"), QuotaExhausted),
-        (refused(503, x_should_retry="false"), ServiceFailed),
-        (Reply(200, {}, [b"[]"]), UnusableReply),
-        (Reply(200, {}, [b"<html>"]), UnusableReply),
-        (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
-        (ok(bodies.failed("rate_limit_exceeded", "You exceeded your current quota.")), QuotaExhausted),
-        (ok(bodies.content_filter()), RequestRefused),
-        (ok(bodies.cancelled()), UnusableReply),
-        (ConnectionFailed("Not trusted."), ConnectionFailed),
-        (lost, ConnectionFailed),
-    ],
-)
+@pytest.mark.parametrize(("reply", "error"), [
+    *((refused(status), RequestRefused) for status in (307, 400, 403, 404, 422)), (refused(401), AuthenticationFailed),
+    (refused(429, "insufficient_quota"), QuotaExhausted),
+    (refused(429, "insufficient_quota", retry_after="1"), QuotaExhausted),
+    (refused(429, "billing_hard_limit_reached"), QuotaExhausted), (refused(503, x_should_retry="false"), ServiceFailed),
+    (Reply(200, {}, [b"[]"]), UnusableReply), (Reply(200, {}, [b"<html>"]), UnusableReply),
+    (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
+    (ok(bodies.failed("rate_limit_exceeded", "You exceeded your current quota.")), QuotaExhausted),
+    (ok(bodies.content_filter()), RequestRefused), (ok(bodies.cancelled()), UnusableReply),
+    (ConnectionFailed("Not trusted."), ConnectionFailed), (lost, ConnectionFailed),
+])  # fmt: skip
 async def test_what_cannot_get_better_or_may_have_been_billed_is_asked_once(
     reply: Any, error: type[UpstreamError]
 ) -> None:
@@ -172,23 +164,15 @@ async def test_an_error_in_the_stream_is_repeated_only_where_nothing_had_come(af
 
 
 @pytest.mark.clock("real")
-@pytest.mark.parametrize(
-    ("reply", "error", "requests"),
-    [
-        (Error(503), ServiceFailed, 2),
-        (Html(502), ServiceFailed, 2),
-        (Json(bodies.failed()), ServiceFailed, 2),
-        (Json({**bodies.failed(), "usage": {"total_tokens": 0}}), ServiceFailed, 2),
-        (Error(400), RequestRefused, 1),
-        (Raw(b"", 302, {"location": "https://elsewhere.example/"}), RequestRefused, 1),
-        (Raw(b""), UnusableReply, 1),
-        *((broken, ConnectionFailed, 1) for broken in (Reset(), Reset("headers"), Reset("half_body"), Garbage())),
-        (Truncated(), ConnectionFailed, 1),
-        *((replace(STREAM, events=STREAM.events[:kept], ending="cut"), ConnectionFailed, 1) for kept in (0, 2, -1)),
-        *((replace(STREAM, events=STREAM.events[:kept]), ConnectionFailed, 1) for kept in (0, -1)),
-    ],
-    ids=lambda value: repr(value)[:40],
-)
+@pytest.mark.parametrize(("reply", "error", "requests"), [
+    (Error(503), ServiceFailed, 2), (Html(502), ServiceFailed, 2), (Json(bodies.failed()), ServiceFailed, 2),
+    (Json({**bodies.failed(), "usage": {"total_tokens": 0}}), ServiceFailed, 2), (Error(400), RequestRefused, 1),
+    (Raw(b"", 302, {"location": "https://elsewhere.example/"}), RequestRefused, 1), (Raw(b""), UnusableReply, 1),
+    *((broken, ConnectionFailed, 1) for broken in (Reset(), Reset("headers"), Reset("half_body"), Garbage())),
+    (Truncated(), ConnectionFailed, 1),
+    *((replace(STREAM, events=STREAM.events[:kept], ending="cut"), ConnectionFailed, 1) for kept in (0, 2, -1)),
+    *((replace(STREAM, events=STREAM.events[:kept]), ConnectionFailed, 1) for kept in (0, -1)),
+], ids=lambda value: repr(value)[:40])  # fmt: skip
 async def test_over_sockets_as_many_requests_are_made_as_a_failure_is_worth(
     reply: Any, error: type[UpstreamError], requests: int
 ) -> None:
@@ -237,17 +221,11 @@ def test_backoff_stays_within_its_bounds(retries_done: int, random: float) -> No
     assert 0.375 <= backoff(retries_done, random) <= 8
 
 
-@pytest.mark.parametrize(
-    ("headers", "gap"),
-    [
-        ({"retry_after": "7"}, 7),
-        ({"retry_after": "60"}, 60),
-        ({"retry_after_ms": "200", "retry_after": "9"}, 0.2),
-        ({"retry_after": "soon"}, 0.5),
-        ({"retry_after": "0"}, 0.5),
-        ({"retry_after": "Sat, 01 Jan 2000 00:00:00 GMT"}, 0.5),
-    ],
-)
+@pytest.mark.parametrize(("headers", "gap"), [
+    ({"retry_after": "7"}, 7), ({"retry_after": "60"}, 60), ({"retry_after_ms": "200", "retry_after": "9"}, 0.2),
+    ({"retry_after": "soon"}, 0.5), ({"retry_after": "0"}, 0.5),
+    ({"retry_after": "Sat, 01 Jan 2000 00:00:00 GMT"}, 0.5),
+])  # fmt: skip
 async def test_the_wait_that_the_api_asks_for_is_kept_and_nonsense_is_backed_off_from(
     headers: dict[str, str], gap: float
 ) -> None:
@@ -265,22 +243,13 @@ async def test_a_date_to_wait_for_is_waited_for() -> None:
     assert 30 < stub.times[1] <= 40
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": " 7 "}, 7),
-        ({"retry-after": "0.25"}, 0.25),
-        ({"retry-after": ".5"}, 0.5),
-        ({"retry-after": "9" * 400}, float("inf")),
-        ({"retry-after-ms": "0.5"}, 0.0005),
-        ({"retry-after-ms": "soon", "retry-after": "9"}, 9),
-        ({"retry-after-ms": "0", "retry-after": "9"}, 9),
-        ({"retry-after": "Sun, 22 Nov 2026 12:00:30 GMT"}, 30),
-        ({"retry-after": "Sunday, 22-Nov-26 12:00:30 GMT"}, 30),
-        ({"retry-after": "Sun, 22 Nov 2026 21:00:30 +0900"}, 30),
-        ({"retry-after": "Sun, 22 Nov 2026 12:00:30 -0000"}, 30),
-    ],
-)
+@pytest.mark.parametrize(("headers", "seconds"), [
+    ({"retry-after": " 7 "}, 7), ({"retry-after": "0.25"}, 0.25), ({"retry-after": ".5"}, 0.5),
+    ({"retry-after": "9" * 400}, float("inf")), ({"retry-after-ms": "0.5"}, 0.0005),
+    ({"retry-after-ms": "soon", "retry-after": "9"}, 9), ({"retry-after-ms": "0", "retry-after": "9"}, 9),
+    ({"retry-after": "Sun, 22 Nov 2026 12:00:30 GMT"}, 30), ({"retry-after": "Sunday, 22-Nov-26 12:00:30 GMT"}, 30),
+    ({"retry-after": "Sun, 22 Nov 2026 21:00:30 +0900"}, 30), ({"retry-after": "Sun, 22 Nov 2026 12:00:30 -0000"}, 30),
+])  # fmt: skip
 def test_a_wait_that_the_api_asks_for_is_read_in_every_form(headers: dict[str, str], seconds: float) -> None:
     assert asked_wait(headers, now=NOW) == pytest.approx(seconds)
 
@@ -318,13 +287,10 @@ async def test_a_wait_above_a_minute_ends_the_call_at_once_and_is_told(wait: str
     assert trio.current_time() == began
 
 
-@pytest.mark.parametrize(
-    ("reply", "timeout_ms", "words", "times"),
-    [
-        (refused(429, retry_after="20"), 30_000, r"It asks to wait 20 s\. \(2 requests were made\.\)", [0, 20]),
-        (refused(503), 1_000, "Said so", [0, 0.5]),
-    ],
-)
+@pytest.mark.parametrize(("reply", "timeout_ms", "words", "times"), [
+    (refused(429, retry_after="20"), 30_000, r"It asks to wait 20 s\. \(2 requests were made\.\)", [0, 20]),
+    (refused(503), 1_000, "Said so", [0, 0.5]),
+])  # fmt: skip
 async def test_a_wait_above_the_time_left_ends_the_call_at_once_with_what_the_api_said(
     reply: Reply, timeout_ms: int, words: str, times: list[float]
 ) -> None:
@@ -367,13 +333,10 @@ async def test_an_answer_just_before_the_deadline_counts() -> None:
 USED_AND_LIMITED = {**bodies.rate_limited(), "usage": bodies.searched()["usage"]}
 
 
-@pytest.mark.parametrize(
-    "again",
-    [
-        *(refused(429), never_sent, lost, refused(408), refused(504)),
-        *(ok(bodies.rate_limited()), ok(USED_AND_LIMITED), trio.sleep_forever),
-    ],
-)
+@pytest.mark.parametrize("again", [
+    *(refused(429), never_sent, lost, refused(408), refused(504)),
+    *(ok(bodies.rate_limited()), ok(USED_AND_LIMITED), trio.sleep_forever),
+])  # fmt: skip
 @pytest.mark.parametrize("attempts", [1, 2, 3, 5])
 async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(again: Any, attempts: int) -> None:
     search, stub = searching(again, attempts=attempts)
@@ -386,22 +349,16 @@ async def test_a_search_repeats_rate_limits_lost_connections_and_time_outs(again
     assert "not repeated" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        *((refused(status), RequestRefused) for status in (400, 403, 404)),
-        (refused(401), AuthenticationFailed),
-        *((refused(status), ServiceFailed) for status in (409, 500, 503)),
-        (refused(429, "insufficient_quota"), QuotaExhausted),
-        (refused(429, x_should_retry="false"), RateLimited),
-        (ok(bodies.failed()), ServiceFailed),
-        (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
-        (ok({**bodies.failed(), "usage": bodies.searched()["usage"]}), ServiceFailed),
-        (ok({**bodies.failed("invalid_prompt", "No."), "usage": {"total_tokens": 9.0}}), RequestRefused),
-        (Reply(200, {}, [b"<html>"]), UnusableReply),
-        (ConnectionFailed("Not trusted."), ConnectionFailed),
-    ],
-)
+@pytest.mark.parametrize(("reply", "error"), [
+    *((refused(status), RequestRefused) for status in (400, 403, 404)), (refused(401), AuthenticationFailed),
+    *((refused(status), ServiceFailed) for status in (409, 500, 503)),
+    (refused(429, "insufficient_quota"), QuotaExhausted), (refused(429, x_should_retry="false"), RateLimited),
+    (ok(bodies.failed()), ServiceFailed),
+    (ok(bodies.failed("invalid_prompt", "No.")), RequestRefused),
+    (ok({**bodies.failed(), "usage": bodies.searched()["usage"]}), ServiceFailed),
+    (ok({**bodies.failed("invalid_prompt", "No."), "usage": {"total_tokens": 9.0}}), RequestRefused),
+    (Reply(200, {}, [b"<html>"]), UnusableReply), (ConnectionFailed("Not trusted."), ConnectionFailed),
+])  # fmt: skip
 async def test_a_search_repeats_nothing_else(reply: Any, error: type[UpstreamError]) -> None:
     search, stub = searching(reply)
     with pytest.raises(UpstreamError) as caught:

@@ -80,14 +80,9 @@ def test_under_asyncio_the_error_says_how_it_is_done(opener: Callable[[], Abstra
     assert isinstance(caught.value, ResponsesMcpError)
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda: Asker(Settings()).answer("q"),
-        lambda: Asker(Settings()).search("q"),
-        lambda: Asker(Settings()).aclose(),
-    ],
-)
+@pytest.mark.parametrize("ask", [
+    lambda: Asker(Settings()).answer("q"), lambda: Asker(Settings()).search("q"), lambda: Asker(Settings()).aclose(),
+])  # fmt: skip
 def test_to_ask_under_asyncio_says_so_too(ask: Callable[[], Awaitable[Any]]) -> None:
     async def use() -> None:
         await ask()

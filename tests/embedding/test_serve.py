@@ -60,17 +60,10 @@ async def test_any_trio_streams_do_and_the_end_of_input_ends_it(kind: Streams) -
         assert api.open_connections == 0
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        b"\x00\xff not a message at all\n",
-        b"Content-Length: 50\r\n\r\n{",
-        HELLO
-        + b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"answer","arguments":{"query":"Why?"}}}\n',
-    ],
-    ids=["nothing", "garbage", "half a frame", "a call that hangs"],
-)
+@pytest.mark.parametrize("sent", [
+    b"", b"\x00\xff not a message at all\n", b"Content-Length: 50\r\n\r\n{",
+    HELLO + b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"answer","arguments":{"query":"Why?"}}}\n',
+], ids=["nothing", "garbage", "half a frame", "a call that hangs"])  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 async def test_a_peer_that_goes_away_amid_anything_raises_nothing(kind: Streams, sent: bytes) -> None:
     with trio.fail_after(WAIT):
@@ -332,17 +325,13 @@ async def test_a_toolset_that_cannot_name_its_tools_is_heard_at_the_start_and_al
     assert broken.closed
 
 
-@pytest.mark.parametrize(
-    ("schemas", "wrong"),
-    [
-        ({"input_schema": {}}, 'no "type": "object"'),
-        ({"input_schema": None}, 'no "type": "object"'),
-        ({"input_schema": {"type": "object"}, "output_schema": {"type": "array"}}, 'no "type": "object"'),
-        ({"input_schema": {"type": "object"}, "output_schema": {}}, 'no "type": "object"'),
-        ({"input_schema": {"type": "object", "default": {1, 2}}}, "Object of type set is not JSON serializable"),
-        ({"input_schema": {"type": "object", "default": float("nan")}}, "cannot be listed"),
-    ],
-)
+@pytest.mark.parametrize(("schemas", "wrong"), [
+    ({"input_schema": {}}, 'no "type": "object"'), ({"input_schema": None}, 'no "type": "object"'),
+    ({"input_schema": {"type": "object"}, "output_schema": {"type": "array"}}, 'no "type": "object"'),
+    ({"input_schema": {"type": "object"}, "output_schema": {}}, 'no "type": "object"'),
+    ({"input_schema": {"type": "object", "default": {1, 2}}}, "Object of type set is not JSON serializable"),
+    ({"input_schema": {"type": "object", "default": float("nan")}}, "cannot be listed"),
+])  # fmt: skip
 def test_a_tool_that_clients_would_refuse_is_refused_where_it_is_made(schemas: dict[str, Any], wrong: str) -> None:
     async def handler(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
         await trio.lowlevel.checkpoint()

@@ -250,15 +250,11 @@ async def test_a_refusal_that_comes_when_nobody_waits_any_more_has_nothing_sent_
     assert upstream.kinds == ["ask"]
 
 
-@pytest.mark.parametrize(
-    ("upstream", "said", "maybe_paid"),
-    [
-        (slow(30.0), "cancelled at the API", True),
-        (slow(30.0, cancels_lost=2), "cancelled at the API", True),
-        (slow(30.0, cancels_lost=9), "may go on at the API and cost something", True),
-        (slow(30.0, id_never_sent=True), "may go on at the API and cost something", True),
-    ],
-)
+@pytest.mark.parametrize(("upstream", "said", "maybe_paid"), [
+    (slow(30.0), "cancelled at the API", True), (slow(30.0, cancels_lost=2), "cancelled at the API", True),
+    (slow(30.0, cancels_lost=9), "may go on at the API and cost something", True),
+    (slow(30.0, id_never_sent=True), "may go on at the API and cost something", True),
+])  # fmt: skip
 async def test_a_call_that_took_too_long_says_what_became_of_it_at_the_api(
     autojump_clock: MockClock, upstream: Upstream, said: str, maybe_paid: bool
 ) -> None:
@@ -390,14 +386,11 @@ async def test_a_text_that_was_told_from_its_beginning_is_the_answer_where_the_l
     assert upstream.kinds == ["ask", "stream"]
 
 
-@pytest.mark.parametrize(
-    ("cancel", "said"),
-    [
-        (Json(WHOLE), "it had ended at the API, which did not show its answer in time"),
-        (Json({**LEFT_OUT, "status": "cancelled", "usage": None}), "it was cancelled at the API"),
-        (Error(400), "it had ended at the API, which did not show its answer in time"),
-    ],
-)
+@pytest.mark.parametrize(("cancel", "said"), [
+    (Json(WHOLE), "it had ended at the API, which did not show its answer in time"),
+    (Json({**LEFT_OUT, "status": "cancelled", "usage": None}), "it was cancelled at the API"),
+    (Error(400), "it had ended at the API, which did not show its answer in time"),
+])  # fmt: skip
 async def test_a_call_whose_time_is_over_while_its_answer_is_left_out_tells_what_it_used_and_what_became_of_it(
     autojump_clock: MockClock, cancel: Reply, said: str
 ) -> None:

@@ -59,21 +59,11 @@ def order(stub: StubConnections) -> list[int]:
     return [number for sent in stub.sent for number in range(20) if f'"call {number}"'.encode() in sent.body]
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("1s", 1),
-        ("6m0s", 360),
-        ("20ms", 0.02),
-        ("1h2m3.5s", 3723.5),
-        ("12", 12),
-        ("0.25", 0.25),
-        ("0s", 0),
-        ("1d", 86_400),
-        ("99999d", 86_400),
-        *((text, None) for text in ("", "s", "soon", "-1s", "1e9s", "nan", "inf", "１s", "6s ago")),
-    ],
-)
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("1s", 1), ("6m0s", 360), ("20ms", 0.02), ("1h2m3.5s", 3723.5), ("12", 12), ("0.25", 0.25), ("0s", 0),
+    ("1d", 86_400), ("99999d", 86_400),
+    *((text, None) for text in ("", "s", "soon", "-1s", "1e9s", "nan", "inf", "１s", "6s ago")),
+])  # fmt: skip
 def test_durations_are_read_as_the_api_writes_them_and_bounded(text: str, seconds: float | None) -> None:
     assert duration(text) == seconds
 
@@ -93,16 +83,10 @@ async def test_behind_an_empty_limit_nobody_sends_before_the_time_that_the_reply
     assert phases.count("waiting for the API's rate limit, 30 s or more") == 3
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        limited("6"),
-        limited(said="Rate limit reached for gpt-5.2. Please try again in 6s. Visit the page of limits."),
-        limited(said="Please try again in 5 seconds, 1000ms."),
-        Reply(429, limits(0, "6s"), limited().pieces),
-    ],
-    ids=["Retry-After", "words", "parts", "headers"],
-)
+@pytest.mark.parametrize("refusal", [
+    limited("6"), limited(said="Rate limit reached for gpt-5.2. Please try again in 6s. Visit the page of limits."),
+    limited(said="Please try again in 5 seconds, 1000ms."), Reply(429, limits(0, "6s"), limited().pieces),
+], ids=["Retry-After", "words", "parts", "headers"])  # fmt: skip
 async def test_behind_a_refusal_one_request_goes_at_the_time_it_names_and_all_in_order_behind_it(
     refusal: Reply, autojump_clock: MockClock
 ) -> None:
@@ -202,19 +186,10 @@ async def test_tokens_close_the_gate_as_requests_do_and_each_model_has_its_own(a
     assert [int(at) for at in stub.times] == [0, 0, 20]
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        limits("none", "soon"),
-        limits("", ""),
-        limits("-1", "1s"),
-        limits(10**40, "1s"),
-        limits(0, "1h"),
-        {"x-ratelimit-remaining-requests": "0"},
-        limits(60, "999999999d", "x"),
-    ],
-)
+@pytest.mark.parametrize("headers", [
+    {}, limits("none", "soon"), limits("", ""), limits("-1", "1s"), limits(10**40, "1s"), limits(0, "1h"),
+    {"x-ratelimit-remaining-requests": "0"}, limits(60, "999999999d", "x"),
+])  # fmt: skip
 async def test_headers_that_name_no_time_to_wait_hold_nobody_up(
     headers: dict[str, str], autojump_clock: MockClock
 ) -> None:

@@ -295,16 +295,10 @@ async def test_a_call_that_begins_before_the_repeated_request_is_answered_asks_w
 # Effort
 
 
-@pytest.mark.parametrize(
-    ("asked", "listed", "moved"),
-    [
-        ("minimal", "'none', 'low', 'medium', and 'high'", "low"),
-        ("xhigh", "'low', 'medium', and 'high'", "high"),
-        ("none", "'low', 'medium'", "low"),
-        ("medium", "'high'", "high"),
-        ("low", '"medium"', "medium"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "listed", "moved"), [
+    ("minimal", "'none', 'low', 'medium', and 'high'", "low"), ("xhigh", "'low', 'medium', and 'high'", "high"),
+    ("none", "'low', 'medium'", "low"), ("medium", "'high'", "high"), ("low", '"medium"', "medium"),
+])  # fmt: skip
 async def test_an_effort_moves_to_the_nearest_that_the_refusal_lists(
     asked: str, listed: str, moved: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -351,16 +345,13 @@ async def test_a_flagged_question_is_asked_once_and_later_ones_keep_their_reason
         assert [request.json["reasoning"] for request in fake.requests] == [{"effort": "medium"}] * 2
 
 
-@pytest.mark.parametrize(
-    ("message", "param", "named"),
-    [
-        ("Invalid domain: 'no_host.jp'.", "tools[0].filters.allowed_domains[1]", "no_host.jp"),
-        ("Unknown parameter: 'tools[0].filters'.", "tools[0].filters", "a.jp, no_host.jp"),
-        ("Unsupported parameter: 'filters'.", None, "a.jp, no_host.jp"),
-        ("'no_host.jp' is not a valid domain.", None, "no_host.jp"),
-        ([{"loc": ["body", "tools", 0, "web_search", "filters"], "msg": "Extra inputs"}], None, "a.jp, no_host.jp"),
-    ],
-)
+@pytest.mark.parametrize(("message", "param", "named"), [
+    ("Invalid domain: 'no_host.jp'.", "tools[0].filters.allowed_domains[1]", "no_host.jp"),
+    ("Unknown parameter: 'tools[0].filters'.", "tools[0].filters", "a.jp, no_host.jp"),
+    ("Unsupported parameter: 'filters'.", None, "a.jp, no_host.jp"),
+    ("'no_host.jp' is not a valid domain.", None, "no_host.jp"),
+    ([{"loc": ["body", "tools", 0, "web_search", "filters"], "msg": "Extra inputs"}], None, "a.jp, no_host.jp"),
+])  # fmt: skip
 async def test_a_strict_filter_is_never_left_out_and_the_error_names_the_domain(
     message: Any, param: str | None, named: str
 ) -> None:
@@ -387,15 +378,11 @@ async def test_of_many_domains_the_first_are_named() -> None:
                     await answers.answer("q", domains=[f"{number}.jp" for number in range(100)])
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        Error(400, "The model is unknown to a.jp.", param="model"),
-        Error(400, FLAGGED + " or see domain a.jp", code="invalid_prompt"),
-        Error(400, "Unknown model. See https://a.jp/domains."),
-        Error(404, "Invalid domain: 'a.jp'."),
-    ],
-)
+@pytest.mark.parametrize("refusal", [
+    Error(400, "The model is unknown to a.jp.", param="model"),
+    Error(400, FLAGGED + " or see domain a.jp", code="invalid_prompt"),
+    Error(400, "Unknown model. See https://a.jp/domains."), Error(404, "Invalid domain: 'a.jp'."),
+])  # fmt: skip
 async def test_a_refusal_of_something_else_says_nothing_of_domains(refusal: Error) -> None:
     async with open_fake_api(refusal) as fake:
         with trio.fail_after(WAIT):

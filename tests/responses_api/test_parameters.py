@@ -34,22 +34,14 @@ def test_every_other_model_takes_neither(model: str) -> None:
     assert model_traits(model) == (False, False)
 
 
-@pytest.mark.parametrize(
-    ("decorated", "plain"),
-    [
-        ("openai/gpt-5.2", "gpt-5.2"),
-        ("openrouter/openai/gpt-5.2", "gpt-5.2"),
-        ("openai/gpt-5:online", "gpt-5"),
-        ("openai/o4-mini:free", "o4-mini"),
-        ("openai/gpt-4.1", "gpt-4.1"),
-        ("ft:gpt-5-mini:my-org:support:AbC123", "gpt-5-mini"),
-        ("ft:gpt-5-mini-2025-08-07:my-org/team::AbC123", "gpt-5-mini"),
-        ("ft:gpt-4.1-mini-2025-04-14:my-org::AbC123", "gpt-4.1-mini"),
-        ("ft:o4-mini-2025-04-16:my-org::AbC123", "o4-mini"),
-        ("openai/ft:gpt-5.1:my-org::AbC123", "gpt-5.1"),
-        ("GPT-5.2", "gpt-5.2"),
-    ],
-)
+@pytest.mark.parametrize(("decorated", "plain"), [
+    ("openai/gpt-5.2", "gpt-5.2"), ("openrouter/openai/gpt-5.2", "gpt-5.2"), ("openai/gpt-5:online", "gpt-5"),
+    ("openai/o4-mini:free", "o4-mini"), ("openai/gpt-4.1", "gpt-4.1"),
+    ("ft:gpt-5-mini:my-org:support:AbC123", "gpt-5-mini"),
+    ("ft:gpt-5-mini-2025-08-07:my-org/team::AbC123", "gpt-5-mini"),
+    ("ft:gpt-4.1-mini-2025-04-14:my-org::AbC123", "gpt-4.1-mini"), ("ft:o4-mini-2025-04-16:my-org::AbC123", "o4-mini"),
+    ("openai/ft:gpt-5.1:my-org::AbC123", "gpt-5.1"), ("GPT-5.2", "gpt-5.2"),
+])  # fmt: skip
 def test_vendor_prefixes_fine_tunes_variants_and_letter_case_do_not_matter(decorated: str, plain: str) -> None:
     assert model_traits(decorated) == model_traits(plain)
 

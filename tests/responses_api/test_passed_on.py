@@ -115,25 +115,22 @@ def names_in(sent: dict[str, Any]) -> set[str]:
     return {*sent, *(name for tool in sent["tools"] for name in tool)}
 
 
-@pytest.mark.parametrize(
-    ("refusal", "gone"),
-    [
-        *(
-            (Error(400, f"Unsupported parameter: '{name}'", param=name), name)
-            for name in (
-                *("max_output_tokens", "max_tool_calls", "service_tier"),
-                *("store", "prompt_cache_key", "safety_identifier"),
-            )
-        ),
-        *(
-            (Error(400, "Not with this model.", param=f"tools[0].{name}"), name)
-            for name in ("search_context_size", "external_web_access", "user_location")
-        ),
-        (Error(400, "Unknown parameter: 'tools[0].external_web_access'."), "external_web_access"),
-        (Error(400, "search_context_size is not supported with this model"), "search_context_size"),
-        (Error(422, "Unknown field service_tier"), "service_tier"),
-    ],
-)
+@pytest.mark.parametrize(("refusal", "gone"), [
+    *(
+        (Error(400, f"Unsupported parameter: '{name}'", param=name), name)
+        for name in (
+            *("max_output_tokens", "max_tool_calls", "service_tier"),
+            *("store", "prompt_cache_key", "safety_identifier"),
+        )
+    ),
+    *(
+        (Error(400, "Not with this model.", param=f"tools[0].{name}"), name)
+        for name in ("search_context_size", "external_web_access", "user_location")
+    ),
+    (Error(400, "Unknown parameter: 'tools[0].external_web_access'."), "external_web_access"),
+    (Error(400, "search_context_size is not supported with this model"), "search_context_size"),
+    (Error(422, "Unknown field service_tier"), "service_tier"),
+])  # fmt: skip
 async def test_what_is_refused_by_name_is_left_out_from_then_on(refusal: Error, gone: str) -> None:
     async with open_fake_api(refusal, as_stream(bodies.unsearched()), as_stream(bodies.unsearched())) as fake:
         with trio.fail_after(WAIT):

@@ -119,17 +119,10 @@ def text_of(body: Any) -> str:
     return official.Response.model_validate(body).output_text
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "the query\n\n[Hints] today=2026-11-21",
-        [{"role": "user", "content": "the query"}],
-        [
-            {"role": "system", "content": "no"},
-            {"role": "user", "content": [{"type": "input_text", "text": "the query"}]},
-        ],
-    ],
-)
+@pytest.mark.parametrize("given", [
+    "the query\n\n[Hints] today=2026-11-21", [{"role": "user", "content": "the query"}],
+    [{"role": "system", "content": "no"}, {"role": "user", "content": [{"type": "input_text", "text": "the query"}]}],
+])  # fmt: skip
 def test_the_echo_repeats_the_first_line_of_the_query_and_searched_for_it(given: Any) -> None:
     body = bodies.echo({"model": "gpt-5.4", "input": given})
     assert "The answer to: the query (" in text_of(body)

@@ -118,24 +118,12 @@ async def test_reasoning_is_encrypted_where_that_is_asked_for_and_nowhere_else(w
         check_types(official.Response.model_validate(secret))
 
 
-@pytest.mark.parametrize(
-    ("model", "effort", "told"),
-    [
-        ("gpt-5.2", None, "none"),
-        ("gpt-5.2", "low", "low"),
-        ("gpt-5.4-mini", None, "none"),
-        ("gpt-5.4-pro", None, "medium"),
-        ("gpt-5.1-codex", None, "medium"),
-        ("openai/gpt-5", "minimal", "minimal"),
-        ("gpt-5.5", None, "medium"),
-        ("gpt-5.5", "none", "none"),
-        ("gpt-6-astra", None, "medium"),
-        ("o3", None, "medium"),
-        ("gpt-5.2-chat-latest", "medium", None),
-        ("gpt-4.1", "medium", None),
-        ("my-own-model", "medium", None),
-    ],
-)
+@pytest.mark.parametrize(("model", "effort", "told"), [
+    ("gpt-5.2", None, "none"), ("gpt-5.2", "low", "low"), ("gpt-5.4-mini", None, "none"),
+    ("gpt-5.4-pro", None, "medium"), ("gpt-5.1-codex", None, "medium"), ("openai/gpt-5", "minimal", "minimal"),
+    ("gpt-5.5", None, "medium"), ("gpt-5.5", "none", "none"), ("gpt-6-astra", None, "medium"), ("o3", None, "medium"),
+    ("gpt-5.2-chat-latest", "medium", None), ("gpt-4.1", "medium", None), ("my-own-model", "medium", None),
+])  # fmt: skip
 async def test_a_model_reasons_if_it_can_and_its_effort_is_not_none(
     model: str, effort: str | None, told: str | None
 ) -> None:
@@ -332,18 +320,12 @@ async def test_a_request_whose_fields_are_of_other_kinds_is_answered_all_the_sam
         response_in(await client.ask("why?", model=wrong, text=wrong, reasoning=wrong, include=wrong, tools=wrong))
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        *[{"type": []}, {"type": ["null", "string"]}, {"type": [3]}, {"type": 3}, {"type": {}}, {"type": "what"}],
-        *[{"enum": []}, {"enum": 3}, {"enum": {}}, {"enum": None}],
-        {"properties": 3, "required": ["x"]},
-        {"properties": {"x": 3}, "required": ["x"]},
-        {"properties": {"x": {}}, "required": 3},
-        {"properties": {"x": {}}, "required": [[], {}]},
-        3,
-    ],
-)
+@pytest.mark.parametrize("schema", [
+    *[{"type": []}, {"type": ["null", "string"]}, {"type": [3]}, {"type": 3}, {"type": {}}, {"type": "what"}],
+    *[{"enum": []}, {"enum": 3}, {"enum": {}}, {"enum": None}], {"properties": 3, "required": ["x"]},
+    {"properties": {"x": 3}, "required": ["x"]}, {"properties": {"x": {}}, "required": 3},
+    {"properties": {"x": {}}, "required": [[], {}]}, 3,
+])  # fmt: skip
 async def test_a_schema_that_is_none_is_answered_all_the_same(schema: Any) -> None:
     async with serving() as (_, client):
         for way in ANY_WAY:

@@ -140,19 +140,13 @@ async def test_a_model_without_a_price_is_not_asked_under_a_limit_of_cost() -> N
 
 
 @pytest.mark.clock("virtual")
-@pytest.mark.parametrize(
-    ("play", "spent", "calls"),
-    [
-        (refused(400), 0.0, 1),
-        (refused(500), 0.0, 1),
-        (ConnectionFailed("Nobody there."), 0.0, 1),
-        (ConnectionFailed("Cut.", maybe_paid=True), 0.2775, 1),
-        (ok({"status": "failed", "error": {"code": "x"}, "usage": bodies.usage()}), COST, 1),
-        (ok({"id": "resp_1", "status": "failed", "error": {"code": "x"}, "usage": None}), 0.0, 1),
-        (ok({**bodies.unsearched(), "usage": None}), 0.2775, 1),
-    ],
-    ids=["refused", "failed", "not sent", "cut", "failed with usage", "failed without", "uncounted"],
-)
+@pytest.mark.parametrize(("play", "spent", "calls"), [
+    (refused(400), 0.0, 1), (refused(500), 0.0, 1), (ConnectionFailed("Nobody there."), 0.0, 1),
+    (ConnectionFailed("Cut.", maybe_paid=True), 0.2775, 1),
+    (ok({"status": "failed", "error": {"code": "x"}, "usage": bodies.usage()}), COST, 1),
+    (ok({"id": "resp_1", "status": "failed", "error": {"code": "x"}, "usage": None}), 0.0, 1),
+    (ok({**bodies.unsearched(), "usage": None}), 0.2775, 1),
+], ids=["refused", "failed", "not sent", "cut", "failed with usage", "failed without", "uncounted"])  # fmt: skip
 async def test_a_call_is_settled_with_what_is_known_of_it(play: Play, spent: float, calls: int) -> None:
     answers, meter, _ = asking(Settings(limits=LimitSettings(session_cost_usd=9)), play)
     with suppress(UpstreamError):

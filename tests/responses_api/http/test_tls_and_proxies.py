@@ -155,34 +155,31 @@ async def test_a_proxy_over_tls_needs_them_for_plain_http_too(monkeypatch: pytes
 # Which proxy
 
 
-@pytest.mark.parametrize(
-    ("environ", "url", "proxy"),
-    [
-        ({}, "https://api.openai.com/v1", None),
-        ({"HTTPS_PROXY": "http://p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
-        ({"https_proxy": "http://p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
-        ({"HTTPS_PROXY": "p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
-        ({"HTTPS_PROXY": ""}, "https://api.openai.com/v1", None),
-        ({"HTTP_PROXY": "http://p:8080"}, "https://api.openai.com/v1", None),
-        ({"HTTP_PROXY": "http://p:8080"}, "http://gateway.example/v1", "http://p:8080"),
-        ({"ALL_PROXY": "https://p"}, "https://api.openai.com/v1", "https://p"),
-        ({"ALL_PROXY": "http://a", "HTTPS_PROXY": "http://p"}, "https://api.openai.com/v1", "http://p"),
-        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "openai.com"}, "https://api.openai.com/v1", None),
-        ({"HTTPS_PROXY": "http://p", "NO_PROXY": ".openai.com"}, "https://api.openai.com/v1", None),
-        ({"HTTPS_PROXY": "http://p", "no_proxy": "x.jp, api.openai.com"}, "https://api.openai.com/v1", None),
-        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "*"}, "https://api.openai.com/v1", None),
-        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "notopenai.com"}, "https://api.openai.com/v1", "http://p"),
-        ({"HTTP_PROXY": "http://p", "NO_PROXY": "localhost,127.0.0.1"}, "http://127.0.0.1:8080/v1", None),
-        ({"HTTP_PROXY": "http://p", "NO_PROXY": "127.0.0.1:8080"}, "http://127.0.0.1:8080/v1", None),
-        ({"HTTP_PROXY": "http://p", "NO_PROXY": "gateway.example:8081"}, "http://gateway.example:8080/v1", "http://p"),
-        ({"HTTP_PROXY": "http://p", "NO_PROXY": "gateway.example:8080"}, "http://gateway.example:8080/v1", None),
-        ({"HTTP_PROXY": "http://p"}, "http://127.0.0.1:8080/v1", None),
-        ({"ALL_PROXY": "http://p"}, "http://localhost:8080/v1", None),
-        ({"HTTPS_PROXY": "http://p"}, "https://[::1]/v1", None),
-        ({"HTTPS_PROXY": "http://p"}, "https://127.9.9.9/v1", None),
-        ({"HTTP_PROXY": "http://p", "NO_PROXY": "::1"}, "http://[::1]:8080/v1", None),
-    ],
-)
+@pytest.mark.parametrize(("environ", "url", "proxy"), [
+    ({}, "https://api.openai.com/v1", None),
+    ({"HTTPS_PROXY": "http://p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
+    ({"https_proxy": "http://p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
+    ({"HTTPS_PROXY": "p:8080"}, "https://api.openai.com/v1", "http://p:8080"),
+    ({"HTTPS_PROXY": ""}, "https://api.openai.com/v1", None),
+    ({"HTTP_PROXY": "http://p:8080"}, "https://api.openai.com/v1", None),
+    ({"HTTP_PROXY": "http://p:8080"}, "http://gateway.example/v1", "http://p:8080"),
+    ({"ALL_PROXY": "https://p"}, "https://api.openai.com/v1", "https://p"),
+    ({"ALL_PROXY": "http://a", "HTTPS_PROXY": "http://p"}, "https://api.openai.com/v1", "http://p"),
+    ({"HTTPS_PROXY": "http://p", "NO_PROXY": "openai.com"}, "https://api.openai.com/v1", None),
+    ({"HTTPS_PROXY": "http://p", "NO_PROXY": ".openai.com"}, "https://api.openai.com/v1", None),
+    ({"HTTPS_PROXY": "http://p", "no_proxy": "x.jp, api.openai.com"}, "https://api.openai.com/v1", None),
+    ({"HTTPS_PROXY": "http://p", "NO_PROXY": "*"}, "https://api.openai.com/v1", None),
+    ({"HTTPS_PROXY": "http://p", "NO_PROXY": "notopenai.com"}, "https://api.openai.com/v1", "http://p"),
+    ({"HTTP_PROXY": "http://p", "NO_PROXY": "localhost,127.0.0.1"}, "http://127.0.0.1:8080/v1", None),
+    ({"HTTP_PROXY": "http://p", "NO_PROXY": "127.0.0.1:8080"}, "http://127.0.0.1:8080/v1", None),
+    ({"HTTP_PROXY": "http://p", "NO_PROXY": "gateway.example:8081"}, "http://gateway.example:8080/v1", "http://p"),
+    ({"HTTP_PROXY": "http://p", "NO_PROXY": "gateway.example:8080"}, "http://gateway.example:8080/v1", None),
+    ({"HTTP_PROXY": "http://p"}, "http://127.0.0.1:8080/v1", None),
+    ({"ALL_PROXY": "http://p"}, "http://localhost:8080/v1", None),
+    ({"HTTPS_PROXY": "http://p"}, "https://[::1]/v1", None),
+    ({"HTTPS_PROXY": "http://p"}, "https://127.9.9.9/v1", None),
+    ({"HTTP_PROXY": "http://p", "NO_PROXY": "::1"}, "http://[::1]:8080/v1", None),
+])  # fmt: skip
 def test_the_environment_names_the_proxy(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], url: str, proxy: str | None
 ) -> None:
@@ -278,14 +275,11 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
             await over.aclose()
 
 
-@pytest.mark.parametrize(
-    ("refusal", "retryable"),
-    [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", False),
-        (b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", False),
-        (b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", True),
-    ],
-)
+@pytest.mark.parametrize(("refusal", "retryable"), [
+    (b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", False),
+    (b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", False),
+    (b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", True),
+])  # fmt: skip
 async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage(
     monkeypatch: pytest.MonkeyPatch, refusal: bytes, retryable: bool
 ) -> None:
@@ -301,16 +295,13 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
             )
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("socks5://user:canary-0123@127.0.0.1:1080", "names a proxy of the kind socks5.*; name an http or https proxy"),
-        ("'http://user:canary-0123@127.0.0.1:1080'", "has quotation marks around it; remove them"),
-        ('"127.0.0.1:1080"', "has quotation marks around it; remove them"),
-        ("http://user:canary#0123@127.0.0.1:1080", "has a password with a slash.*; write these characters as %2F"),
-        ("http://127.0.0.1:canary", "is no URL that can be read; write it as http://HOST:PORT"),
-    ],
-)
+@pytest.mark.parametrize(("value", "told"), [
+    ("socks5://user:canary-0123@127.0.0.1:1080", "names a proxy of the kind socks5.*; name an http or https proxy"),
+    ("'http://user:canary-0123@127.0.0.1:1080'", "has quotation marks around it; remove them"),
+    ('"127.0.0.1:1080"', "has quotation marks around it; remove them"),
+    ("http://user:canary#0123@127.0.0.1:1080", "has a password with a slash.*; write these characters as %2F"),
+    ("http://127.0.0.1:canary", "is no URL that can be read; write it as http://HOST:PORT"),
+])  # fmt: skip
 async def test_a_proxy_that_cannot_be_used_is_told_with_what_is_wrong_with_it(
     monkeypatch: pytest.MonkeyPatch, value: str, told: str
 ) -> None:

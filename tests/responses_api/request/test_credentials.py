@@ -35,40 +35,22 @@ def test_no_key_is_told_with_the_name_of_the_variable_and_where_a_program_sets_i
     assert text.endswith("Set it before the settings are loaded, or give `OpenAISettings` an `api_key`.")
 
 
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("${OPENAI_API_KEY}", "placeholder"),
-        ("${canary}", "placeholder"),
-        ("${env:OPENAI_API_KEY}", "placeholder"),
-        ("$(cat canary)", "placeholder"),
-        ("%OPENAI_API_KEY%", "placeholder"),
-        ("%ProgramFiles(x86)%", "placeholder"),
-        ("$OPENAI_API_KEY", "placeholder"),
-        ("$canary", "placeholder"),
-        ("$env:OPENAI_API_KEY", "placeholder"),
-        ("{env:OPENAI_API_KEY}", "placeholder"),
-        ("${input:canary}", "placeholder"),
-        ("$(pass show openai)", "placeholder"),
-        ("sk-${canary}", "placeholder"),
-        (f"{KEY} {KEY}", "white space"),
-        (f"{KEY}\n{KEY}", "line break"),
-        (f"Bearer {KEY}", "begins with Bearer. Take that word away; it is added."),
-        (f"MY_KEY={KEY}", "begins with the name of a variable. Take that away, and the ="),
-        (f"export OPENAI_API_KEY={KEY}", "begins with the name of a variable. Take that away, and the ="),
-        (f'OPENAI_API_KEY="{KEY}"', "begins with the name of a variable. Take that away, and the ="),
-        (f'"{KEY}"', "quotation marks"),
-        (f"'{KEY}'", "quotation marks"),
-        ("op://Private/OpenAI/credential", "such as `op run`"),
-        (f"{KEY}é", "Copy the key again"),
-        (f"{KEY};", "Copy the key again"),
-        (f"{KEY},", "Copy the key again"),
-        (f"{KEY}\\n", "Copy the key again"),
-        (f"{KEY}\u200b", "Copy the key again"),
-        (f"{KEY}\x00", "Copy the key again"),
-        (f"{KEY}\udcff", "Copy the key again"),
-    ],
-)
+@pytest.mark.parametrize(("key", "words"), [
+    ("${OPENAI_API_KEY}", "placeholder"), ("${canary}", "placeholder"), ("${env:OPENAI_API_KEY}", "placeholder"),
+    ("$(cat canary)", "placeholder"), ("%OPENAI_API_KEY%", "placeholder"), ("%ProgramFiles(x86)%", "placeholder"),
+    ("$OPENAI_API_KEY", "placeholder"), ("$canary", "placeholder"), ("$env:OPENAI_API_KEY", "placeholder"),
+    ("{env:OPENAI_API_KEY}", "placeholder"), ("${input:canary}", "placeholder"), ("$(pass show openai)", "placeholder"),
+    ("sk-${canary}", "placeholder"), (f"{KEY} {KEY}", "white space"), (f"{KEY}\n{KEY}", "line break"),
+    (f"Bearer {KEY}", "begins with Bearer. Take that word away; it is added."),
+    (f"MY_KEY={KEY}", "begins with the name of a variable. Take that away, and the ="),
+    (f"export OPENAI_API_KEY={KEY}", "begins with the name of a variable. Take that away, and the ="),
+    (f'OPENAI_API_KEY="{KEY}"', "begins with the name of a variable. Take that away, and the ="),
+    (f'"{KEY}"', "quotation marks"), (f"'{KEY}'", "quotation marks"),
+    ("op://Private/OpenAI/credential", "such as `op run`"), (f"{KEY}é", "Copy the key again"),
+    (f"{KEY};", "Copy the key again"), (f"{KEY},", "Copy the key again"), (f"{KEY}\\n", "Copy the key again"),
+    (f"{KEY}\u200b", "Copy the key again"), (f"{KEY}\x00", "Copy the key again"),
+    (f"{KEY}\udcff", "Copy the key again"),
+])  # fmt: skip
 def test_a_key_that_no_server_can_accept_is_told_before_it_is_sent(key: str, words: str) -> None:
     text = complaint(api_key=key, api_key_env="MY_KEY")
     assert "MY_KEY" in text
@@ -90,20 +72,10 @@ def test_what_is_around_a_key_that_a_program_has_read_from_a_file_is_left_out(ar
     assert headers_for(api_key=around.format(KEY)) == {"authorization": f"Bearer {KEY}"}
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "sk-...",
-        "...",
-        "YOUR_KEY",
-        "your-api-key",
-        "sk-your-key-here",
-        "sk-proj-xxxxxxxxxxxx",
-        "<your-openai-api-key>",
-        "<OPENAI_API_KEY>",
-        "TODO",
-    ],
-)
+@pytest.mark.parametrize("key", [
+    "sk-...", "...", "YOUR_KEY", "your-api-key", "sk-your-key-here", "sk-proj-xxxxxxxxxxxx", "<your-openai-api-key>",
+    "<OPENAI_API_KEY>", "TODO",
+])  # fmt: skip
 def test_the_example_of_a_page_is_told_and_sent_to_a_server_on_this_machine_alone(key: str) -> None:
     assert "MY_KEY holds an example, not a key. Put" in complaint(api_key=key, api_key_env="MY_KEY")
     assert headers_for(api_key=key, base_url="http://127.0.0.1:4000/v1") == {"authorization": f"Bearer {key}"}

@@ -43,18 +43,14 @@ def test_the_body_for_the_default_profile_holds_exactly_this() -> None:
 
 
 @pytest.mark.rule("spec 5.6")
-@pytest.mark.parametrize(
-    ("profile", "extra"),
-    [
-        (("gpt-5.1-codex", "high", "high"), {"text": {"verbosity": "high"}, "reasoning": {"effort": "high"}}),
-        (("gpt-6-astra", "none", "low"), {"text": {"verbosity": "low"}, "reasoning": {"effort": "none"}}),
-        (("gpt-5", "minimal", "low"), {"text": {"verbosity": "low"}, "reasoning": {"effort": "minimal"}}),
-        (("o3", "xhigh", "low"), {"reasoning": {"effort": "xhigh"}}),
-        (("o4-mini", "low", "low"), {"reasoning": {"effort": "low"}}),
-        (("gpt-4.1-mini", "high", "high"), {}),
-        (("openai/gpt-5.2", "max", "low"), {"text": {"verbosity": "low"}, "reasoning": {"effort": "max"}}),
-    ],
-)
+@pytest.mark.parametrize(("profile", "extra"), [
+    (("gpt-5.1-codex", "high", "high"), {"text": {"verbosity": "high"}, "reasoning": {"effort": "high"}}),
+    (("gpt-6-astra", "none", "low"), {"text": {"verbosity": "low"}, "reasoning": {"effort": "none"}}),
+    (("gpt-5", "minimal", "low"), {"text": {"verbosity": "low"}, "reasoning": {"effort": "minimal"}}),
+    (("o3", "xhigh", "low"), {"reasoning": {"effort": "xhigh"}}),
+    (("o4-mini", "low", "low"), {"reasoning": {"effort": "low"}}), (("gpt-4.1-mini", "high", "high"), {}),
+    (("openai/gpt-5.2", "max", "low"), {"text": {"verbosity": "low"}, "reasoning": {"effort": "max"}}),
+])  # fmt: skip
 def test_verbosity_and_effort_are_sent_only_to_models_that_take_them(
     profile: tuple[str, str, str], extra: dict[str, Any]
 ) -> None:
@@ -92,25 +88,14 @@ def test_a_line_break_in_a_domain_does_not_make_a_new_line_of_input() -> None:
 
 
 @pytest.mark.rule("spec 6")
-@pytest.mark.parametrize(
-    ("given", "host"),
-    [
-        ("jma.go.jp", "jma.go.jp"),
-        (" JMA.go.JP ", "jma.go.jp"),
-        ("https://www.jma.go.jp/bosai/?a=1#top", "www.jma.go.jp"),
-        ("http://example.com:8080", "example.com"),
-        ("example.com:443/path", "example.com"),
-        ("example.com?x=1", "example.com"),
-        ("https://user:secret@example.com/", "example.com"),
-        ("*.example.com", "example.com"),
-        (".example.com", "example.com"),
-        ("example.com.", "example.com"),
-        ("日本語.jp", "xn--wgv71a119e.jp"),
-        ("https://Bücher.example/", "xn--bcher-kva.example"),
-        ("ex_ample.com", "ex_ample.com"),
-        ("a" * 70 + "ü.jp", "a" * 70 + "ü.jp"),  # no form that DNS knows: the API's refusal says it best
-    ],
-)
+@pytest.mark.parametrize(("given", "host"), [
+    ("jma.go.jp", "jma.go.jp"), (" JMA.go.JP ", "jma.go.jp"), ("https://www.jma.go.jp/bosai/?a=1#top", "www.jma.go.jp"),
+    ("http://example.com:8080", "example.com"), ("example.com:443/path", "example.com"),
+    ("example.com?x=1", "example.com"), ("https://user:secret@example.com/", "example.com"),
+    ("*.example.com", "example.com"), (".example.com", "example.com"), ("example.com.", "example.com"),
+    ("日本語.jp", "xn--wgv71a119e.jp"), ("https://Bücher.example/", "xn--bcher-kva.example"),
+    ("ex_ample.com", "ex_ample.com"), ("a" * 70 + "ü.jp", "a" * 70 + "ü.jp"),
+])  # fmt: skip
 def test_strict_domains_become_bare_hosts_in_the_filter_of_the_search_tool(given: str, host: str) -> None:
     body = build(domains=(given,), strict_domains=True)
     assert body["tools"] == [{"type": "web_search", "filters": {"allowed_domains": [host]}}]
@@ -125,11 +110,9 @@ def test_the_filter_names_each_host_once_and_no_more_than_the_api_takes() -> Non
 
 
 @pytest.mark.rule("spec 6")
-@pytest.mark.parametrize(
-    "query",
-    ["日本語の質問", "🐍 emoji 👩‍👩‍👧", 'quotes " and \\ and \t', "line\nbreaks\r\n", "x" * 1_000_000],
-    ids=["japanese", "emoji", "quotes", "lines", "megabyte"],
-)
+@pytest.mark.parametrize("query", [
+    "日本語の質問", "🐍 emoji 👩‍👩‍👧", 'quotes " and \\ and \t', "line\nbreaks\r\n", "x" * 1_000_000,
+], ids=["japanese", "emoji", "quotes", "lines", "megabyte"])  # fmt: skip
 def test_the_query_stays_as_it_is(query: str) -> None:
     body = build(query)
     assert body["input"] == f"{query}\n\n{HINTS}"

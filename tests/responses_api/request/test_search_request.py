@@ -78,18 +78,10 @@ def test_any_other_limit_is_refused_with_its_value_and_what_is_allowed(limit: An
     assert refusal(limit=limit) == f"limit is {is_}; it must be a whole number from 1 to 50."
 
 
-@pytest.mark.parametrize(
-    ("language", "read_as"),
-    [
-        ("ja", "ja"),
-        ("en-US", "en-US"),
-        ("zh_Hant_TW", "zh_Hant_TW"),
-        (" en ", "en"),
-        ("Japanese", "Japanese"),
-        ("AUTO", "auto"),
-        ("", "auto"),
-    ],
-)
+@pytest.mark.parametrize(("language", "read_as"), [
+    ("ja", "ja"), ("en-US", "en-US"), ("zh_Hant_TW", "zh_Hant_TW"), (" en ", "en"), ("Japanese", "Japanese"),
+    ("AUTO", "auto"), ("", "auto"),
+])  # fmt: skip
 def test_a_language_is_a_tag(language: str, read_as: str) -> None:
     assert read(language=language).language == read_as
 
@@ -143,18 +135,15 @@ def test_a_language_becomes_a_rule(language: str) -> None:
     assert rules(language=language) == [f"List only pages in the language {language}, and write the snippets in it."]
 
 
-@pytest.mark.parametrize(
-    ("timeframe", "rule"),
-    [
-        (
-            "recent",
-            "Prefer pages published or updated from 2026-11-15 to 2026-11-22; where there are none, the newest ones.",
-        ),
-        ("past_week", "List only pages published or updated from 2026-11-15 to 2026-11-22."),
-        ("past_month", "List only pages published or updated from 2026-10-23 to 2026-11-22."),
-        ("past_year", "List only pages published or updated from 2025-11-22 to 2026-11-22."),
-    ],
-)
+@pytest.mark.parametrize(("timeframe", "rule"), [
+    (
+        "recent",
+        "Prefer pages published or updated from 2026-11-15 to 2026-11-22; where there are none, the newest ones.",
+    ),
+    ("past_week", "List only pages published or updated from 2026-11-15 to 2026-11-22."),
+    ("past_month", "List only pages published or updated from 2026-10-23 to 2026-11-22."),
+    ("past_year", "List only pages published or updated from 2025-11-22 to 2026-11-22."),
+])  # fmt: skip
 def test_a_time_frame_becomes_a_rule_with_dates(timeframe: str, rule: str) -> None:
     assert rules(timeframe=timeframe) == [rule]
 
