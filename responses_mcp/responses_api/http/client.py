@@ -247,7 +247,7 @@ class HttpConnection:
         finally:
             if not whole:
                 self._network.close()
-                await _end(chunks, response)
+                await _end(chunks, response)  # noqa: ASYNC102  # shielded, and bounded, within
         at_end = _is_at_end(response) and not await self._network.has_more()
         await response.aclose()  # which closes the connection unless h11 has both sides at their end
         return at_end and self._network.is_open
