@@ -15,6 +15,7 @@ import trio
 from responses_mcp.commands.clients.codex_table import CodexTable
 from responses_mcp.commands.clients.files import Unmergeable
 from responses_mcp.commands.clients.json_merge import JsonDocument
+from responses_mcp.commands.manuals import _words_of
 from responses_mcp.commands.terminal import StatusLine, for_reading
 from responses_mcp.errors import UpstreamError
 from responses_mcp.json_types import replace_lone_surrogates
@@ -178,6 +179,7 @@ SCANS: dict[str, Callable[[str], object]] = {
     "an answer that is cut": lambda text: shortened(text, text, 1_000),
     "the block of sources": lambda text: split(text, CITED),
     "lines below a header": lambda text: split(f"Sources:\n{text}", CITED),
+    "words of a question in a hit": lambda text: _words_of("token lifetime トークン").sub("", text),
     "dates in a block": lambda text: dated(CITED, text, date.fromisoformat(TODAY)),
     "tracking in URLs": without_tracking,
     "marks of citations": without_markers,
