@@ -35,11 +35,12 @@ from responses_mcp.settings.model import (
 )
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.settings.time_zone import today_in
-from responses_mcp.testing import FakeApi, Json, Sse, as_stream, bodies, open_fake_api, stream_events
+from responses_mcp.testing import FakeApi, Json, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
 from tests.debug_lines import configured
 from tests.processes import WAIT
 from tests.responses_api.http.network import gone
+from tests.responses_api.response.search_bodies import PEP, found
 from tests.responses_api.stub import KEY, Play, Reply, StubConnections, ok, refused, stub_api
 
 TODAY = "2026-11-22"
@@ -86,22 +87,19 @@ async def test_the_answer_is_read_with_todays_date_the_models_id_and_the_limit_o
 
 
 @pytest.mark.rule("spec 6")
-@pytest.mark.parametrize(
-    ("asked", "hints"),
-    [
-        ({}, "recency_days=7, max_results=2, domains=a.jp b.jp"),
-        ({"recency_days": 0}, "recency_days=0, max_results=2, domains=a.jp b.jp"),
-        ({"max_results": 9}, "recency_days=7, max_results=9, domains=a.jp b.jp"),
-        ({"domains": ["c.jp"]}, "recency_days=7, max_results=2, domains=c.jp"),
-        ({"domains": []}, "recency_days=7, max_results=2"),
-        ({"domains": "python.org"}, "recency_days=7, max_results=2, domains=python.org"),
-        ({"domains": "c.jp, d.jp"}, "recency_days=7, max_results=2, domains=c.jp d.jp"),
-        ({"domains": ("c.jp", "c.jp")}, "recency_days=7, max_results=2, domains=c.jp"),
-        ({"domains": ()}, "recency_days=7, max_results=2"),
-        ({"max_results": 1000, "recency_days": -3}, "recency_days=0, max_results=100, domains=a.jp b.jp"),
-        ({"recency_days": "5"}, "recency_days=5, max_results=2, domains=a.jp b.jp"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "hints"), [
+    ({}, "recency_days=7, max_results=2, domains=a.jp b.jp"),
+    ({"recency_days": 0}, "recency_days=0, max_results=2, domains=a.jp b.jp"),
+    ({"max_results": 9}, "recency_days=7, max_results=9, domains=a.jp b.jp"),
+    ({"domains": ["c.jp"]}, "recency_days=7, max_results=2, domains=c.jp"),
+    ({"domains": []}, "recency_days=7, max_results=2"),
+    ({"domains": "python.org"}, "recency_days=7, max_results=2, domains=python.org"),
+    ({"domains": "c.jp, d.jp"}, "recency_days=7, max_results=2, domains=c.jp d.jp"),
+    ({"domains": ("c.jp", "c.jp")}, "recency_days=7, max_results=2, domains=c.jp"),
+    ({"domains": ()}, "recency_days=7, max_results=2"),
+    ({"max_results": 1000, "recency_days": -3}, "recency_days=0, max_results=100, domains=a.jp b.jp"),
+    ({"recency_days": "5"}, "recency_days=5, max_results=2, domains=a.jp b.jp"),
+])  # fmt: skip
 async def test_hints_left_out_come_from_the_settings(asked: dict[str, Any], hints: str) -> None:
     defaults = SearchDefaults(recency_days=7, max_results=2, domains=("a.jp", "b.jp"))
     answers, stub = asking(Settings(search=SearchSettings(defaults=defaults)))
@@ -148,14 +146,11 @@ async def test_an_argument_that_makes_no_sense_is_refused_with_its_name_and_noth
     assert stub.sent == []
 
 
-@pytest.mark.parametrize(
-    ("profile", "told"),
-    [
-        ("answer", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
-        ("answer_quick", "The model is gpt-q, from model_profiles.answer_quick.model (MODEL_QUICK)."),
-        ("answer_detailed", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
-    ],
-)
+@pytest.mark.parametrize(("profile", "told"), [
+    ("answer", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
+    ("answer_quick", "The model is gpt-q, from model_profiles.answer_quick.model (MODEL_QUICK)."),
+    ("answer_detailed", "The model is gpt-5.2, from model_profiles.answer.model (MODEL_ANSWER)."),
+])  # fmt: skip
 @pytest.mark.parametrize("base_url", ["https://gateway.example/v1", "https://gateway.example"])
 async def test_what_the_api_does_not_know_is_told_with_the_model_its_setting_and_the_end_of_the_address(
     profile: str, told: str, base_url: str
@@ -171,17 +166,13 @@ async def test_what_the_api_does_not_know_is_told_with_the_model_its_setting_and
         assert ("did you forget" in str(caught.value)) == (code is None and not base_url.endswith("/v1"))
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "message"),
-    [
-        (404, "model_not_found", "The model `gpt-5` has been deprecated, learn more here."),
-        (400, "model_not_found", "The model `gpt-5` has been deprecated."),
-        (400, None, "gpt-5 was shut down on 2026-10-01." + " More of it." * 40),
-        (403, "model_not_found", "Project `p` does not have access to that model."),
-        (410, "model_deprecated", "It has been shut down."),
-        (410, None, "gpt-5 is gone."),
-    ],
-)
+@pytest.mark.parametrize(("status", "code", "message"), [
+    (404, "model_not_found", "The model `gpt-5` has been deprecated, learn more here."),
+    (400, "model_not_found", "The model `gpt-5` has been deprecated."),
+    (400, None, "gpt-5 was shut down on 2026-10-01." + " More of it." * 40),
+    (403, "model_not_found", "Project `p` does not have access to that model."),
+    (410, "model_deprecated", "It has been shut down."), (410, None, "gpt-5 is gone."),
+])  # fmt: skip
 async def test_a_call_whose_model_has_ended_says_which_settings_to_change(
     status: int, code: str | None, message: str
 ) -> None:
@@ -195,18 +186,15 @@ async def test_a_call_whose_model_has_ended_says_which_settings_to_change(
     assert len(str(caught.value)) <= 400
 
 
-@pytest.mark.parametrize(
-    ("openai", "cure"),
-    [
-        ({"api_key": KEY}, "Put a valid key into OPENAI_API_KEY."),
-        ({"api_key": KEY, "api_key_env": "MY_KEY"}, "Put a valid key into MY_KEY, which openai.api_key_env names."),
-        (
-            {"headers": {"x-key": KEY}, "headers_env": {"x-key": "GATEWAY_KEY"}},
-            "Put a valid key into GATEWAY_KEY, which openai.headers_env names.",
-        ),
-        ({"base_url": "http://127.0.0.1:1/v1"}, "Put a valid key into OPENAI_API_KEY."),
-    ],
-)
+@pytest.mark.parametrize(("openai", "cure"), [
+    ({"api_key": KEY}, "Put a valid key into OPENAI_API_KEY."),
+    ({"api_key": KEY, "api_key_env": "MY_KEY"}, "Put a valid key into MY_KEY, which openai.api_key_env names."),
+    (
+        {"headers": {"x-key": KEY}, "headers_env": {"x-key": "GATEWAY_KEY"}},
+        "Put a valid key into GATEWAY_KEY, which openai.headers_env names.",
+    ),
+    ({"base_url": "http://127.0.0.1:1/v1"}, "Put a valid key into OPENAI_API_KEY."),
+])  # fmt: skip
 async def test_a_refused_key_is_told_with_the_variable_that_it_comes_from(openai: dict[str, Any], cure: str) -> None:
     api, _ = stub_api(refused(401), openai=OpenAISettings(**openai))
     answers = Asker(Settings(), api=api)
@@ -287,13 +275,10 @@ async def test_each_profile_is_used_under_its_name() -> None:
 
 
 @pytest.mark.rule("spec 3.0")
-@pytest.mark.parametrize(
-    ("profile", "settings"),
-    [
-        *((name, profiles()) for name in ("answer", "answer_detailed", "answer_quick")),
-        *((name, profiles(answer_detailed=Profile())) for name in ("answer", "answer_quick")),
-    ],
-)
+@pytest.mark.parametrize(("profile", "settings"), [
+    *((name, profiles()) for name in ("answer", "answer_detailed", "answer_quick")),
+    *((name, profiles(answer_detailed=Profile())) for name in ("answer", "answer_quick")),
+])  # fmt: skip
 async def test_without_the_answer_profile_calls_that_need_it_fail_and_name_it(profile: str, settings: Settings) -> None:
     answers, stub = asking(settings)
     with pytest.raises(ConfigError, match=r"model_profiles\.answer .*MODEL_ANSWER"):
@@ -307,14 +292,6 @@ async def test_a_tool_with_a_profile_of_its_own_needs_no_answer_profile() -> Non
 
 
 # What is not sent
-
-
-@pytest.mark.parametrize("query", ["", " ", "\n\t\u3000"])
-async def test_an_empty_question_is_not_sent(query: str) -> None:
-    answers, stub = asking()
-    with pytest.raises(BadArgument, match="query is empty"):
-        await answers.answer(query)
-    assert stub.sent == []
 
 
 async def test_problems_of_the_configuration_fail_every_call_with_all_of_them() -> None:
@@ -355,14 +332,11 @@ async def test_open_answers_asks_a_server_and_closes_its_connections() -> None:
 
 
 @pytest.mark.rule("spec 9")
-@pytest.mark.parametrize(
-    ("utc", "date"),
-    [
-        (datetime(2026, 11, 21, 14, 59, 59, tzinfo=UTC), "2026-11-21"),
-        (datetime(2026, 11, 21, 15, 0, 0, tzinfo=UTC), "2026-11-22"),
-        (datetime(2026, 12, 31, 15, 0, 0, tzinfo=UTC), "2027-01-01"),
-    ],
-)
+@pytest.mark.parametrize(("utc", "date"), [
+    (datetime(2026, 11, 21, 14, 59, 59, tzinfo=UTC), "2026-11-21"),
+    (datetime(2026, 11, 21, 15, 0, 0, tzinfo=UTC), "2026-11-22"),
+    (datetime(2026, 12, 31, 15, 0, 0, tzinfo=UTC), "2027-01-01"),
+])  # fmt: skip
 def test_today_is_the_date_in_tokyo(monkeypatch: pytest.MonkeyPatch, utc: datetime, date: str) -> None:
     class Clock:
         @staticmethod
@@ -471,31 +445,94 @@ async def test_with_a_token_the_first_phase_is_told_before_the_answer() -> None:
         assert client.heard[-1] == answer
 
 
-async def test_without_a_token_the_call_is_streamed_and_nothing_is_told() -> None:
-    async with served() as (client, fake):
-        await ask(client)
-        assert fake.requests[0].json["stream"] is True
-        assert messages(client) == []
-
-
-async def test_phases_of_a_slow_stream_are_told_while_it_runs() -> None:
-    events = [
-        event for event in stream_events(bodies.searched()) if event["type"] != "response.output_text.annotation.added"
-    ]
-    async with served(Sse(events, interval=0.08)) as (client, _):
-        answer = await ask(client, "p")
-        told = messages(client)
-        assert "writing" in told or any(message.startswith("searched") for message in told)
-        assert answer["result"]["structuredContent"]["used_search"]
-
-
 async def test_a_stream_and_a_plain_reply_give_the_same_answer() -> None:
     async with served(as_stream(bodies.searched()), Json(bodies.searched())) as (client, _):
         assert (await ask(client, "p"))["result"] == (await ask(client))["result"]
 
 
-async def test_a_stream_without_its_end_is_an_error() -> None:
-    async with served(Sse(stream_events(bodies.searched())[:-1])) as (client, fake):
-        failed = await ask(client, "p")
-        assert failed["error"]["code"] == -32001
-        assert len(fake.requests) == 1
+# Searches
+
+
+PAGES = found([{"title": "PEP 745", "url": PEP, "snippet": "s"}], sources=[PEP])
+
+
+async def test_a_query_gets_the_pages_that_were_found() -> None:
+    search, stub = asking(None, ok(PAGES))
+    results = await search.search(" Python 3.14 ", limit=5, language="ja", timeframe="past_week")
+    assert [(result.title, result.url) for result in results.results] == [("PEP 745", PEP)]
+    assert results.total_count == 1
+    assert sent(stub)["input"] == "Python 3.14"
+    assert "at most 5 pages" in sent(stub)["instructions"]
+    assert "the language ja" in sent(stub)["instructions"]
+    assert "from 2026-11-15 to 2026-11-22" in sent(stub)["instructions"]
+
+
+@pytest.mark.parametrize(("named", "asked"), [
+    ({"answer": Profile(model="gpt-5.4", reasoning_effort="high", verbosity="high")}, ("gpt-5.4", "low", "high")),
+    (
+        {"answer": Profile(), "search": Profile(model="gpt-5.5", reasoning_effort="medium")},
+        ("gpt-5.5", "medium", "medium"),
+    ),
+    ({"search": Profile(model="gpt-5.5")}, ("gpt-5.5", "medium", "medium")),
+])  # fmt: skip
+async def test_the_profile_is_search_or_else_answer_with_low_effort(
+    named: dict[str, Profile], asked: tuple[str, ...]
+) -> None:
+    search, stub = asking(Settings(model_profiles=MappingProxyType(named)), ok(PAGES))
+    await search.search("q")
+    body = sent(stub)
+    assert (body["model"], body["reasoning"]["effort"], body["text"]["verbosity"]) == asked
+
+
+async def test_the_domains_of_the_settings_hold_for_a_search_too() -> None:
+    defaults = SearchDefaults(domains=("a.jp",))
+    search, stub = asking(Settings(search=SearchSettings(defaults=defaults, strict_domains=True)), ok(PAGES))
+    await search.search("q")
+    assert sent(stub)["tools"][0]["filters"] == {"allowed_domains": ["a.jp"]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"limit": 51}, "limit is 51; it must be a whole number from 1 to 50."),
+        *(
+            ({name: 10**5000}, f"{name} is a number of too many digits; it must be ")
+            for name in ("query", "limit", "language", "timeframe")
+        ),
+        ({"timeframe": "\ud800"}, 'timeframe is "\ufffd"; it must be one of'),
+        ({"watcher": Watcher(3)}, "on_phase is not a plain function"),  # type: ignore[arg-type]
+    ],
+)
+async def test_wrong_arguments_of_a_search_are_refused_before_anything_is_sent(
+    asked: dict[str, Any], told: str
+) -> None:
+    search, stub = asking()
+    with pytest.raises(BadArgument) as caught:
+        await search.search(**{"query": "q", **asked})
+    assert str(caught.value).startswith(told)
+    assert stub.sent == []
+
+
+async def test_an_api_that_takes_no_tool_choice_is_asked_without_it() -> None:
+    refusal = {"error": {"message": "Unsupported parameter.", "type": None, "param": "tool_choice", "code": None}}
+    search, stub = asking(None, Reply(400, {}, [json.dumps(refusal).encode()]), ok(PAGES))
+    assert (await search.search("q")).total_count == 1
+    assert "tool_choice" not in sent(stub)
+    assert sent(stub)["tools"] == [{"type": "web_search"}]
+
+
+async def test_the_log_counts_the_links_that_were_dropped_and_tells_neither_query_nor_pages(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    invented = {"title": "canary", "url": "https://canary.example/", "snippet": "canary"}
+    search, _ = asking(None, ok(found([invented, {"url": PEP}], sources=[PEP])))
+    with configured():
+        await search.search("canary", limit=3, language="ja", timeframe="recent")
+    err = capfd.readouterr().err
+    lines = [line.partition(" DEBUG ")[2] for line in err.splitlines()]
+    assert [line for line in lines if line.startswith("search:")] == [
+        "search: model=gpt-5.2 limit=3 language=ja timeframe=recent",
+        "search: results=1 total=1 dropped=1",
+    ]
+    assert "canary" not in err
+    assert KEY not in err

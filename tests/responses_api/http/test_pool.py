@@ -99,13 +99,3 @@ async def test_a_connection_on_which_something_came_is_never_used_again(autojump
     await pool.send(REQUEST, Reply(), no_need)
     await pool.send(REQUEST, Reply(), no_need)
     assert [(connection.exchanges, connection.open) for connection in made] == [(1, False)] * 3 + [(2, True)]
-
-
-async def test_after_the_end_no_connection_is_kept(autojump_clock: trio.testing.MockClock) -> None:
-    pool, made = pool_of(1)
-    await pool.send(REQUEST, Reply(), no_need)
-    await pool.aclose()
-    await pool.aclose()
-    assert not made[0].open
-    await pool.send(REQUEST, Reply(), no_need)
-    assert not made[-1].open

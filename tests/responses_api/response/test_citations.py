@@ -1,150 +1,106 @@
-"""Citations: which sources an answer names, and texts without the marks of the search (spec 3.2)."""
+"""Citations: which sources an answer names, whether two addresses mean one page, and text as a reader sees it."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.responses_api.response.citations import (
-    Citation,
-    Cited,
-    Source,
-    choose_citations,
+from responses_mcp.responses_api.response.citations import Citation, Cited, Source, choose_citations
+from responses_mcp.responses_api.response.web_pages import (
+    host_of,
+    page_key,
+    shown,
+    without_markers,
+    without_tracking,
 )
-from responses_mcp.responses_api.response.web_pages import page_key, without_markers, without_tracking
 
 DATE = "2026-11-22"
 A, B, C = "https://a.jp/", "https://b.jp/", "https://c.jp/"
 WEATHER, SPORTS = Source("oai-weather", "api", is_url=False), Source("oai-sports", "api", is_url=False)
+PAGES = [Source(A, "url", is_url=True), Source(B, "url", is_url=True)]
+PAGE = "https://example.com/a/b?x=1&y=2"
 
 
-def urls(*names: str) -> list[Source]:
-    return [Source(name, "url", is_url=True) for name in names]
+@pytest.mark.rule("P1", "spec 3.3", "spec 6")
+@pytest.mark.parametrize(("cited", "sources", "limit", "kept"), [
+    ([B, A], PAGES[:1], 3, [B, A]), ([], PAGES, 3, [A, B]), ([A], [WEATHER, *PAGES], 3, [A, "oai-weather"]),
+    ([], [WEATHER, SPORTS, WEATHER], 3, ["oai-weather", "oai-sports"]), ([], [WEATHER, *PAGES], 3, [A, B, "oai-weather"]),
+    ([A, B, C], [WEATHER, SPORTS], 1, [A]), ([A, B, C], [WEATHER, SPORTS], 2, [A, "oai-weather"]),
+    ([A, B, C], [WEATHER, SPORTS], 4, [A, B, C, "oai-weather"]), ([A, B], [WEATHER], 0, [A]),
+    ([f"{A}?p=1", f"{A}?p=2"], [], 3, [f"{A}?p=1", f"{A}?p=2"]),
+    (["https://a b/", "https://a b/#x", "nowhere"], [], 3, ["https://a b/", "nowhere"]),
+    ([], [Source(f"feed#{number}", "api", is_url=False) for number in (1, 2)], 3, ["feed#1", "feed#2"]),
+])  # fmt: skip
+def test_cited_pages_come_first_then_named_sources_of_which_one_has_a_place(
+    cited: list[str], sources: list[Source], limit: int, kept: list[str]
+) -> None:
+    found = choose_citations(list(map(Cited, cited)), sources, limit=limit, date=DATE)
+    assert [citation.url for citation in found] == kept
 
 
-def chosen(cited: list[tuple[str, str | None]], sources: list[Source], limit: int = 3) -> list[str]:
-    mentions = [Cited(*each) for each in cited]
-    return [citation.url for citation in choose_citations(mentions, sources, limit=limit, date=DATE)]
-
-
-# Which citations
-
-
-@pytest.mark.rule("spec 6")
-def test_cited_pages_come_in_order_of_appearance_with_title_and_access_date() -> None:
-    cited = [Cited(B, "Page B"), Cited(A)]
-    assert choose_citations(cited, [], limit=3, date=DATE) == (Citation(B, "Page B", DATE), Citation(A, None, DATE))
-
-
-def test_a_citation_without_a_title_has_no_title_member() -> None:
-    assert Citation(A, None, DATE).as_json() == {"url": A, "published_at": DATE}
-    assert Citation(A, "T", DATE).as_json() == {"url": A, "title": "T", "published_at": DATE}
-
-
-@pytest.mark.rule("spec 6")
-def test_consulted_pages_stand_in_only_when_no_page_is_cited() -> None:
-    assert chosen([], urls(A, B)) == [A, B]
-    assert chosen([(C, None)], urls(A, B)) == [C]
-
-
-def test_named_sources_follow_the_pages_in_either_case() -> None:
-    assert chosen([(A, None)], [WEATHER, *urls(B)]) == [A, "oai-weather"]
-    assert chosen([], [WEATHER, *urls(B)]) == [B, "oai-weather"]
-    assert chosen([], [WEATHER, SPORTS, WEATHER]) == ["oai-weather", "oai-sports"]
-
-
-def test_a_named_source_is_titled_with_its_kind() -> None:
+@pytest.mark.rule("spec 3.3")
+def test_one_page_cited_several_ways_is_one_citation_with_the_first_form_title_and_date() -> None:
+    cited = [Cited(f"{A}#top"), Cited("http://A.jp:80?gclid=1", ""), Cited(A, "The title", "2026-11-20"), Cited(B)]
+    cited.append(Cited(f"{A}#end", "Other", "2026-11-19"))
+    found = Citation(f"{A}#top", "The title", "2026-11-20"), Citation(B, None, DATE)
+    assert choose_citations(cited, [], limit=3, date=DATE) == found
     assert choose_citations([], [WEATHER], limit=3, date=DATE) == (Citation("oai-weather", "api", DATE),)
 
 
-@pytest.mark.rule("P1", "spec 3.3")
+# Addresses
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (PAGE, "HTTP://EXAMPLE.com.:80/a/b/?x=1&&y=2#top"), (PAGE, "https://example.com:443/%61/b?x=1&y=2"),
+    (PAGE, "https://example.com/a/b?utm_source=chatgpt.com&x=1&utm_medium=m&y=2&gclid=3&fbclid=4"),
+    ("https://日本語.jp/", "https://xn--wgv71a119e.jp"), ("https://example.jp/日本", "https://example.jp/%e6%97%a5%E6%9C%AC"),
+    ("https://example.jp/?q=あ", "https://example.jp?q=%E3%81%82"), ("https://example.jp/~me", "https://example.jp/%7Eme/"),
+])  # fmt: skip
+def test_spellings_of_one_page_are_one_page(one: str, other: str) -> None:
+    assert page_key(one) == page_key(other) is not None
+
+
+@pytest.mark.parametrize("other", [
+    "https://www.example.com/a/b?x=1&y=2", "https://example.com:8443/a/b?x=1&y=2", "https://example.com/a/B?x=1&y=2",
+    "https://example.com/a?x=1&y=2", "https://example.com/a/b?x=1&y=3", "https://example.com/a%2Fb?x=1&y=2",
+])  # fmt: skip
+def test_other_pages_are_other_pages(other: str) -> None:
+    assert page_key(PAGE) != page_key(other) is not None
+
+
 @pytest.mark.parametrize(
-    ("limit", "kept"),
+    "text",
     [
-        (1, [A]),
-        (2, [A, "oai-weather"]),
-        (3, [A, B, "oai-weather"]),
-        (4, [A, B, C, "oai-weather"]),
-        (5, [A, B, C, "oai-weather", "oai-sports"]),
+        "", "example.com", "//example.com/", "ftp://example.com/", "javascript:alert(1)", "data:text/html,x", "https://",
+        "https:///a", "https://example.com:99999/", "https://example.com:x/", "https://[::1/", "https://a b.com/",
+        "https://example.com/a b", "https://example.com/\n", "https://example.com/\x00", "https://example.com/\u202e",
+        "https://good.com@evil.com/", "https://evil.com\\@good.com/", "https://example.com/<b>", 'https://example.com/"',
+        "https://example.com/" + "a" * 5000, "https://" + "あ" * 300 + ".jp/", "oai-weather",
+        "https://.", "HTTP://./a", "https://。/", "https://..:80/",
     ],
-)
-def test_the_last_of_several_places_goes_to_the_first_named_source_when_the_cut_would_drop_them_all(
-    limit: int, kept: list[str]
-) -> None:
-    assert chosen([(A, None), (B, None), (C, None)], [WEATHER, SPORTS], limit) == kept
+)  # fmt: skip
+def test_what_is_no_address_of_a_page_has_no_key(text: str) -> None:
+    assert page_key(text) is None
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_limit_below_one_counts_as_one(limit: int) -> None:
-    assert chosen([(A, None), (B, None)], [], limit) == [A]
-    assert chosen([(A, None), (B, None)], [WEATHER], limit) == [A]
-    assert chosen([], [WEATHER, SPORTS], limit) == ["oai-weather"]
+@given(st.text(max_size=60) | st.from_regex(r"https?://[^\s]{1,40}", fullmatch=True))
+def test_any_text_has_a_key_with_a_host_or_none(text: str) -> None:
+    key = page_key(text)
+    assert key is None or (host_of(text) and not key.startswith(("/", "?", ":")))
 
 
-@pytest.mark.rule("spec 3.3")
-def test_one_page_cited_several_ways_is_one_citation_under_its_first_form() -> None:
-    cited = [Cited(f"{A}#top"), Cited(f"{A}?utm_source=openai", ""), Cited(A, "The title"), Cited(f"{A}#end", "Other")]
-    assert choose_citations(cited, [], limit=3, date=DATE) == (Citation(f"{A}#top", "The title", DATE),)
+# Text
 
 
 @pytest.mark.rule("spec 3.3")
-@pytest.mark.parametrize(
-    "other",
-    ["https://A.jp/", "HTTPS://a.jp", "http://a.jp/", "https://a.jp/?utm_medium=mail&gclid=1", "https://a.jp:443/"],
-)
-def test_pages_are_joined_by_the_rule_of_the_search_tool(other: str) -> None:
-    assert page_key(other) == page_key(A)
-    cited = [Cited(other), Cited(A, "The title")]
-    assert choose_citations(cited, [], limit=3, date=DATE) == (Citation(other, "The title", DATE),)
-    assert chosen([], urls(other, A)) == [other]
-
-
-def test_what_is_no_address_of_a_page_is_joined_with_itself_only() -> None:
-    assert chosen([("https://a b/", None), ("https://a b/#x", None), ("nowhere", None)], []) == [
-        "https://a b/",
-        "nowhere",
-    ]
-
-
-def test_a_citation_has_the_first_date_that_an_annotation_of_its_page_tells() -> None:
-    cited = [Cited(A), Cited(f"{A}#x", None, "2026-11-20"), Cited(A, None, "2026-11-19"), Cited(B)]
-    assert choose_citations(cited, [], limit=3, date=DATE) == (Citation(A, None, "2026-11-20"), Citation(B, None, DATE))
-
-
-def test_pages_that_differ_in_their_query_are_different() -> None:
-    assert chosen([(f"{A}?p=1", None), (f"{A}?p=2", None)], []) == [f"{A}?p=1", f"{A}?p=2"]
-
-
-def test_named_sources_are_different_whatever_stands_behind_a_hash() -> None:
-    feeds = [Source(f"feed#{number}", "api", is_url=False) for number in (1, 2)]
-    assert chosen([], feeds) == ["feed#1", "feed#2"]
-
-
-# Tracking
-
-
-@pytest.mark.rule("spec 3.3")
-@pytest.mark.parametrize(
-    ("url", "clean"),
-    [
-        ("https://a.jp/?utm_source=openai", "https://a.jp/"),
-        ("https://a.jp/?utm_source=chatgpt.com", "https://a.jp/"),
-        ("https://a.jp/?utm_source=openai&b=2", "https://a.jp/?b=2"),
-        ("https://a.jp/?a=1&utm_source=openai", "https://a.jp/?a=1"),
-        ("https://a.jp/?a=1&utm_source=openai&b=2", "https://a.jp/?a=1&b=2"),
-        ("https://a.jp/?a=1&utm_source=openai&b=2#top", "https://a.jp/?a=1&b=2#top"),
-        ("https://a.jp/?utm_source=openai#top", "https://a.jp/#top"),
-        ("https://a.jp/?utm_source=openai&utm_source=chatgpt.com", "https://a.jp/"),
-        ("https://a.jp/?a=1&utm_source=openai&utm_source=chatgpt.com&b=2", "https://a.jp/?a=1&b=2"),
-        ("https://a.jp/?utm_source=openai.com", "https://a.jp/?utm_source=openai.com"),
-        ("https://a.jp/?utm_source=openai-blog", "https://a.jp/?utm_source=openai-blog"),
-        ("https://a.jp/?utm_source=newsletter", "https://a.jp/?utm_source=newsletter"),
-        ("https://a.jp/?my_utm_source=openai", "https://a.jp/?my_utm_source=openai"),
-        ("https://a.jp/?utm_medium=x&utm_source=openai", "https://a.jp/?utm_medium=x"),
-    ],
-)
-@pytest.mark.parametrize("text", ["{}", "See {}.", "([link]({})).", "<{}>", "前{}。", "- {}\n- next", "{}を見て"])
+@pytest.mark.parametrize(("url", "clean"), [
+    ("?utm_source=openai", ""), ("?utm_source=openai&b=2", "?b=2"),
+    ("?a=1&utm_source=openai&utm_source=chatgpt.com&b=2#top", "?a=1&b=2#top"),
+    ("?utm_source=openai#top", "#top"), ("?utm_medium=x&utm_source=chatgpt.com", "?utm_medium=x"),
+    *((other, other) for other in ("?utm_source=openai.com", "?utm_source=openai-blog", "?my_utm_source=openai")),
+])  # fmt: skip
+@pytest.mark.parametrize("text", ["See {}.", "([link]({})).", "前{}。"])
 def test_tracking_parameters_go_from_urls_wherever_they_stand(text: str, url: str, clean: str) -> None:
-    assert without_tracking(text.format(url)) == text.format(clean)
+    assert without_tracking(text.format(A + url)) == text.format(A + clean)
 
 
 def test_text_about_the_parameter_stays() -> None:
@@ -152,23 +108,11 @@ def test_text_about_the_parameter_stays() -> None:
     assert without_tracking(text) == text
 
 
-# Markers
-
-
-@pytest.mark.parametrize(
-    ("text", "clean"),
-    [
-        ("One\ue200cite\ue202turn0search0\ue201 two", "One two"),
-        ("One\ue200cite\ue202turn0search0\ue202turn0search1\ue201.", "One."),
-        ("One\ue200cite\ue202a\ue201\ue200cite\ue202b\ue201 two", "One two"),
-        ("A stray\ue204 one, \ue20f two\ue201", "A stray one,  two"),
-        ("Open\ue200cite\ue202turn0sea", "Open"),
-        ("Open\ue200cite\ue202turn0sea\nNext line", "Open\nNext line"),
-        ("Open\ue200cite\nNext\ue201 line", "Open\nNext line"),
-        ("絵文字🐍 and \ue210 stay", "絵文字🐍 and \ue210 stay"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "clean"), [
+    ("One\ue200cite\ue202turn0search0\ue202a\ue201\ue200cite\ue202b\ue201 two", "One two"),
+    ("A stray\ue204 one, \ue20f two\ue201", "A stray one,  two"), ("Open\ue200cite\ue202turn0sea", "Open"),
+    ("Open\ue200cite\nNext\ue201 line", "Open\nNext line"), ("絵文字🐍 and \ue210 stay", "絵文字🐍 and \ue210 stay"),
+])  # fmt: skip
 def test_private_citation_marks_are_removed(text: str, clean: str) -> None:
     assert without_markers(text) == clean
 
@@ -176,3 +120,22 @@ def test_private_citation_marks_are_removed(text: str, clean: str) -> None:
 @given(st.text(st.sampled_from("ab\n\ue200\ue201\ue202\ue204")))
 def test_no_private_mark_survives(text: str) -> None:
     assert not set(without_markers(text)) & {chr(code) for code in range(0xE200, 0xE210)}
+
+
+@pytest.mark.parametrize(("text", "seen"), [
+    ("  two\n a\x00b\x1b[31mc\x7f\x85d\t", "two abc d"), ("vector<int> &amp; <b>a</b>", "vector<int> &amp; <b>a</b>"),
+    ("a\u202eb\ufeffc\U000e0041", "abc"), ("said \ue200cite\ue202turn0search0\ue201.", "said ."),
+    ("It is out. ([python.org](https://python.org/a_(b)?utm_source=openai))", "It is out."),
+    ("Two. ([a.jp](https://a.jp), [b.jp](https://b.jp))", "Two."), ("See [the page](https://a.jp/) there.", "See the page there."),
+    ("array[0](x", "array[0](x"), ("half \ud83d", "half \ufffd"), ("👩‍👩‍👧 日本", "👩‍👩‍👧 日本"), ("word " * 100, "word word w…"),
+])  # fmt: skip
+def test_text_is_shown_on_one_line_without_marks_and_without_what_cannot_be_seen(text: str, seen: str) -> None:
+    assert shown(text, 12 if "word" in text else 100, str) == seen
+
+
+@given(st.text(), st.integers(1, 20))
+def test_any_text_can_be_shown(text: str, longest: int) -> None:
+    seen = shown(text, longest, str)
+    assert len(seen) <= longest
+    seen.encode()
+    assert not any(character < " " for character in seen)

@@ -1,7 +1,6 @@
 """Responses of shapes that no server should send: an answer or an `UpstreamError`, after a bounded amount of work."""
 
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.errors import UnusableReply, UpstreamError
-from responses_mcp.json_types import objects
 from responses_mcp.protocol.jsonrpc import encode
 from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.parser import MOST_ITEMS, MOST_SOURCES, Answer, read_answer
@@ -96,14 +94,6 @@ def test_a_wrong_value_within_the_output_costs_no_more_than_itself(spoil: int, v
     assert result.text.startswith("Yes.")
 
 
-@pytest.mark.parametrize("content", NOTHING)
-def test_a_message_without_readable_parts_is_no_text(content: Any) -> None:
-    body = answer("Yes.")
-    body["output"][0]["content"] = content
-    with pytest.raises(UnusableReply, match="no text"):
-        read(body)
-
-
 @pytest.mark.parametrize(
     "status", ["sk-canary-0123456789", "x" * 10_000, 5, deep()], ids=["secret", "long", "5", "deep"]
 )
@@ -133,41 +123,6 @@ json_values = st.recursive(
 @pytest.mark.rule("P1")
 @given(st.dictionaries(words, json_values))
 def test_any_json_object_is_an_answer_or_an_upstream_error(body: dict[str, Any]) -> None:
-    check(body)
-
-
-part = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(["output_text", "refusal", "text"]) | json_values,
-        "text": json_values,
-        "refusal": json_values,
-        "annotations": st.lists(
-            st.fixed_dictionaries(
-                {"type": st.just("url_citation") | json_values, "url": json_values, "title": json_values}
-            )
-        )
-        | json_values,
-    },
-)
-item = st.fixed_dictionaries(
-    {"type": st.sampled_from(["message", "web_search_call", "reasoning"]) | json_values},
-    optional={
-        "phase": st.sampled_from(["commentary", "final_answer"]) | json_values,
-        "content": st.lists(part, max_size=3) | json_values,
-        "status": st.sampled_from(["completed", "failed"]) | json_values,
-        "action": st.fixed_dictionaries({"sources": st.lists(st.dictionaries(words, json_values), max_size=3)})
-        | json_values,
-    },
-)
-
-
-@given(
-    st.fixed_dictionaries(
-        {"output": st.lists(item, max_size=4)}, optional={"status": st.sampled_from(["completed", "incomplete"])}
-    )
-)
-def test_anything_that_looks_like_a_response_is_an_answer_or_an_upstream_error(body: dict[str, Any]) -> None:
     check(body)
 
 
@@ -237,15 +192,6 @@ def test_of_an_output_without_end_so_many_items_are_looked_at(member: Any) -> No
     body = answer("Yes.")
     body["output"] = Counted([*body["output"], *[member] * 3 * MOST_ITEMS])
     assert read_both(body) == (MOST_ITEMS + 1, MOST_ITEMS + 1)
-
-
-def test_members_that_are_no_objects_count_and_short_lists_cost_no_more_than_they_hold() -> None:
-    looks = repeat(None, 5)
-    assert list(objects([{"n": 1}, 2], looks)) == [{"n": 1}]
-    assert list(objects({}, looks)) == []
-    assert list(objects([], looks)) == []
-    assert list(objects([3, {"n": 4}, {"n": 5}, {"n": 6}], looks)) == [{"n": 4}, {"n": 5}]
-    assert list(objects([{"n": 7}], looks)) == []
 
 
 def test_a_line_out_of_a_response_is_cut_before_it_is_split_into_words() -> None:

@@ -26,17 +26,6 @@ def with_sources(text: str, citations: tuple[Citation, ...] = KNOWN) -> tuple[st
     return "\n\n".join(filter(None, (body, written(citations, DATE)))), citations
 
 
-@pytest.mark.parametrize(
-    "text", ["Rain.", "Rain.\n\n", "Rain.\n\nSources:\n- x\n\n", "Rain.\r\n\r\nSources:\r\n- x\r\n", "Rain.\nSources"]
-)
-def test_prose_is_followed_by_an_empty_line_and_our_block(text: str) -> None:
-    assert with_sources(text)[0] == f"Rain.\n\nSources:\n{OURS}"
-
-
-def test_sources_alone_are_our_block_alone() -> None:
-    assert with_sources(f"Sources:\n- {A}")[0] == with_sources("")[0] == f"Sources:\n{OURS}"
-
-
 # Names that look like something else, and addresses that no text could be asked for
 ODD = (
     "Sources:",
