@@ -149,11 +149,6 @@ async def test_waiting_for_the_connections_counts_towards_the_deadline(autojump_
 # Its stream
 
 
-async def test_an_incomplete_response_is_handed_on() -> None:
-    api, _ = stub_api(ok(bodies.incomplete_with_text()))
-    assert (await api.create({}, dict))["status"] == "incomplete"
-
-
 async def test_a_call_is_streamed_and_whoever_watches_is_told_its_phases() -> None:
     body = bodies.searched()
     phases: list[str] = []

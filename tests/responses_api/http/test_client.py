@@ -1,7 +1,6 @@
 """Connections over real sockets: how many, in which order, and when each is closed."""
 
 import gc
-import json
 
 import pytest
 import trio
@@ -10,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.responses_api.http import network as network_module
 from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.pool import KEPT_IDLE, Request, connection_limit, no_need
+from responses_mcp.responses_api.http.pool import Request, connection_limit, no_need
 from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import ask, bare_environment, closed_port, connections, gone, no_names, post
@@ -18,13 +17,6 @@ from tests.responses_api.stub import Reply
 
 __all__ = ["bare_environment", "closed_port", "no_names"]
 pytestmark = pytest.mark.usefixtures("bare_environment")
-
-
-async def test_a_reply_is_read_whole_whatever_its_status() -> None:
-    with trio.fail_after(WAIT):
-        async with open_fake_api(Json({"a": 1}, 418, {"X-Odd": "Yes"})) as fake, connections(fake) as over:
-            reply = await ask(over, fake)
-            assert (reply.status, json.loads(reply.body), reply.headers["x-odd"]) == (418, {"a": 1}, "Yes")
 
 
 async def test_a_reply_of_a_few_megabytes_and_a_request_of_one_come_through() -> None:
@@ -39,8 +31,10 @@ async def test_a_reply_of_a_few_megabytes_and_a_request_of_one_come_through() ->
 async def test_a_redirect_is_a_reply_like_any_other_and_not_followed() -> None:
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, connections(fake) as over:
-            fake.script(Raw(b"", 307, {"location": f"{fake.base_url}/responses"}))
-            assert (await ask(over, fake)).status == 307
+            elsewhere = f"{fake.base_url}/responses"
+            fake.script(Raw(b"", 307, {"Location": elsewhere}))
+            reply = await ask(over, fake)
+            assert (reply.status, reply.headers["location"]) == (307, elsewhere)
             assert len(fake.requests) == 1
 
 
@@ -109,30 +103,6 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_replaced() -> No
             await over.aclose()
             await gone(fake)
             assert (await ask(over, fake)).status == 200
-
-
-async def test_after_a_burst_only_a_few_idle_connections_are_kept() -> None:
-    count = KEPT_IDLE * 3
-    with trio.fail_after(WAIT):
-        async with open_fake_api() as fake, connections(fake) as over:
-            release = trio.Event()
-
-            async def together(request: RecordedRequest) -> Json:
-                if len(fake.requests) == count:
-                    release.set()
-                await release.wait()
-                return Json(bodies.echo(request.json))
-
-            fake.default = together
-            async with trio.open_nursery() as nursery:
-                for _ in range(count):
-                    nursery.start_soon(ask, over, fake)
-            assert fake.connections == count
-            await gone(fake, KEPT_IDLE)
-            await wait_all_tasks_blocked(0.01)
-            assert fake.open_connections == KEPT_IDLE
-            await over.aclose()
-            await gone(fake)
 
 
 async def test_closing_lets_requests_under_way_finish_and_keeps_none_of_their_connections() -> None:
@@ -210,31 +180,6 @@ async def test_above_the_limit_requests_wait_and_are_served_in_order() -> None:
                 release.set()
             assert [request.json["input"] for request in fake.requests] == [str(number) for number in range(12)]
             assert fake.connections == 1
-
-
-@pytest.mark.parametrize("limit", [1, 3, 8])
-async def test_no_more_than_the_limit_are_under_way_at_once(limit: int) -> None:
-    under_way = most = 0
-    full = trio.Event()
-
-    async def counted(request: RecordedRequest) -> Json:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        if under_way == limit:
-            full.set()
-        await full.wait()
-        await wait_all_tasks_blocked(0.005)  # whoever may come on top has come by then
-        under_way -= 1
-        return Json(bodies.echo(request.json))
-
-    with trio.fail_after(WAIT):
-        async with open_fake_api(counted) as fake, connections(fake, limit=limit) as over:
-            async with trio.open_nursery() as nursery:
-                for _ in range(limit * 3):
-                    nursery.start_soon(ask, over, fake)
-            assert fake.connections == limit
-    assert most == limit
 
 
 async def test_five_hundred_requests_at_once_get_five_hundred_answers_each_its_own() -> None:

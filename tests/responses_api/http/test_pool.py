@@ -81,16 +81,6 @@ async def test_a_few_idle_connections_are_kept_and_used_for_a_while(autojump_clo
     assert [connection.open for connection in made] == [False] * 50 + [True]
 
 
-async def test_a_question_a_minute_uses_one_connection(autojump_clock: trio.testing.MockClock) -> None:
-    pool, made = pool_of(4)
-    for _ in range(10):
-        await pool.send(REQUEST, Reply(), no_need)
-        await trio.sleep(IDLE_SECONDS - 2)
-    assert [(connection.exchanges, connection.open) for connection in made] == [(10, True)]
-    await pool.aclose()
-    assert not made[0].open
-
-
 async def test_a_connection_on_which_something_came_is_never_used_again(autojump_clock: trio.testing.MockClock) -> None:
     pool, made = pool_of(4)
     await burst(pool, 3)

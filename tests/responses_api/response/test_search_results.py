@@ -95,10 +95,6 @@ def test_the_models_list_comes_first_then_what_is_cited_then_sources() -> None:
     assert urls(body) == [sources[2], NEWS, PEP, sources[1], sources[0]]
 
 
-def test_a_page_that_was_not_listed_has_its_host_as_title_and_no_snippet() -> None:
-    assert read(found([item(PEP)], sources=[PEP, NEWS])).results[1] == SearchResult("docs.python.org", NEWS, "")
-
-
 def test_a_cited_page_has_its_title() -> None:
     body = found(
         [{"url": PEP, "snippet": "s"}], cited=[(PEP, ""), (PEP, "PEP 745"), (NEWS, "What’s new")], sources=[NEWS]
