@@ -54,14 +54,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 ONCE = (
     *("hostile", "settings", "manuals/requests", "responses_api/response", "commands/clients", "test_outgoing.py"),
     *("commands/test_install.py", "commands/test_doctor.py", "commands/test_doctor_entries.py"),
+    *("commands/test_manuals_command.py", "commands/test_mistakes.py"),
     *("manuals/index/test_spoilt_index.py", "manuals/search", "manuals/results", "toolsets/test_manual_search.py"),
     *("research/test_hostile_runs.py", "research/test_runs.py", "research/test_leaving.py", "test_retries.py"),
-    *(
-        "responses_api/test_gate.py",
-        "toolsets/test_echoed_secrets.py",
-        "test_sanitization.py",
-        "test_redaction.py",
-    ),
+    *("responses_api/test_gate.py", "responses_api/test_failures.py", "responses_api/test_parameter_fallback.py"),
+    *("toolsets/test_answer_sources.py", "toolsets/test_echoed_secrets.py", "test_failed_calls.py"),
+    *("test_sanitization.py", "test_redaction.py"),
 )
 
 
