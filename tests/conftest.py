@@ -59,7 +59,10 @@ ONCE = (
     *("research/test_hostile_runs.py", "research/test_runs.py", "research/test_leaving.py", "test_retries.py"),
     *("responses_api/test_gate.py", "responses_api/test_failures.py", "responses_api/test_parameter_fallback.py"),
     *("toolsets/test_answer_sources.py", "toolsets/test_echoed_secrets.py", "test_failed_calls.py"),
-    *("test_sanitization.py", "test_redaction.py"),
+    *("responses_api/test_background.py", "responses_api/test_parameters.py", "responses_api/test_passed_on.py"),
+    *("toolsets/test_answer.py", "toolsets/test_search.py", "test_answers.py", "commands/test_written_answer.py"),
+    *("manuals/embeddings", "manuals/test_contract.py", "manuals/test_search_everywhere.py"),
+    *("manuals/test_ranking_promises.py", "manuals/test_retrieval.py", "test_sanitization.py", "test_redaction.py"),
 )
 
 
