@@ -244,7 +244,7 @@ def lab(session: nox.Session) -> None:
     failed: list[str] = []
     if part != "interop":
         package = ".[semantic]" if any(option.endswith(("wordllama", "api-fake")) for option in options) else "."
-        session.install("-e", package, *group("test", *(["plots"] if "--page" in options else [])))
+        session.install("-e", package, *group("test"))
         try:
             session.run("python", "-m", "tests.lab", *session.posargs)
         except nox.command.CommandFailed:

@@ -299,17 +299,17 @@ def tests_of_the_inside() -> str:
     return "\n".join(["", "| room | tests that name something private of it |", "| --- | --- |", *rows, "", ""])
 
 
-def between(page: Path, mark: str, what: str) -> str:
-    """Return the text of a page with `what` between its marks."""
-    before, begin, rest = page.read_text(encoding="utf-8").partition(f"<!-- {mark}: begin -->\n")
+def between(text: str, mark: str, what: str) -> str:
+    """Return the text of a page with `what` between its marks. Raises ValueError if it lacks one."""
+    before, begin, rest = text.partition(f"<!-- {mark}: begin -->\n")
     return f"{before}{begin}{what}{rest[rest.index(f'<!-- {mark}: end -->') :]}"
 
 
 def pages() -> dict[Path, str]:
     """Return the pages that are made from the code, with what they should say."""
     return {
-        PAGE: between(PAGE, "tree", f"```text\n{drawn()}```\n"),
-        TESTS_PAGE: between(TESTS_PAGE, "inside", tests_of_the_inside()),
+        PAGE: between(PAGE.read_text(encoding="utf-8"), "tree", f"```text\n{drawn()}```\n"),
+        TESTS_PAGE: between(TESTS_PAGE.read_text(encoding="utf-8"), "inside", tests_of_the_inside()),
     }
 
 

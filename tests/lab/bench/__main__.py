@@ -12,15 +12,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import trio
 
-from tests.lab.bench import page, table
+from tests.lab.bench import page
 from tests.lab.bench.measures import bodies, calls, cancels, memory, messages, overhead, start
 from tests.lab.bench.measures.conversation import Record
-from tests.lab.bench.results import Machine, Results, Sample, load
+from tests.lab.bench.results import Results, Sample, load, machine
 from tests.lab.bench.subjects import Subject, before, original, own, peers, raise_file_limit
 from tests.lab.bench.upstream import Upstream, open_upstream
 
@@ -42,7 +43,7 @@ def rotated(subjects: Sequence[Subject], by: int) -> list[Subject]:
     return [*subjects[first:], *subjects[:first]]
 
 
-async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int) -> tuple[Sample, ...]:
+async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int) -> list[Sample]:
     found: dict[tuple[str, str, str, str], list[float]] = {}  # by measure, case, subject and unit
     failed: set[tuple[str, str]] = set()
 
@@ -64,7 +65,7 @@ async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int)
                         failed.add((measure, subject.key))
                         print(f"{measure} of {subject.key} is given up: {told(error)}", file=sys.stderr)
             print(f"round {number + 1} of {rounds}: {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return tuple(Sample(*key, tuple(values)) for key, values in found.items())
+    return [Sample(*key, values) for key, values in found.items()]
 
 
 def told(error: BaseException) -> str:
@@ -120,10 +121,11 @@ def measured(options: argparse.Namespace, folder: Path) -> Results:
         if unknown := set(options.subjects) - keys:
             sys.exit(f"no such subject: {', '.join(sorted(unknown))}; there are {', '.join(sorted(keys))}")
         subjects = [subject for subject in subjects if subject.key in options.subjects]
-    load_at_start = load()
-    samples = trio.run(run, subjects, options.only, options.rounds)
     described = {subject.key: subject.description for subject in subjects}
-    return Results(Machine.here(load_at_start), described, options.rounds, samples)
+    load_before = load()
+    samples = trio.run(run, subjects, options.only, options.rounds)
+    ran = f"{options.rounds} rounds on {datetime.now(tz=UTC).date()}; load {load_before} before and {load()} after it"
+    return Results(machine() | {"Run": ran}, described, options.rounds, samples)
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -132,11 +134,13 @@ def main(given: Sequence[str] | None = None) -> int:
     gc.disable()  # a collection while something is timed would look like a slow server; there is one before each measure
     with tempfile.TemporaryDirectory() as folder:
         results = measured(options, Path(folder))
-    print(table.render(results))
+    print(*page.tables(results).values(), sep="\n\n")
     if options.json is not None:
         results.write(options.json)
     if options.page:
-        page.update(results)
+        text = page.written(results, page.PAGE.read_text(encoding="utf-8"))
+        results.write(page.RESULTS)
+        page.PAGE.write_text(text, encoding="utf-8", newline="\n")
     return 0
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import trio
 
 from responses_mcp.testing import FakeApi, Hang, open_fake_api
-from tests.lab.bench.results import machine
+from tests.lab.bench.results import load, machine
 from tests.processes import COMMAND, environment
 
 CALLS = 50
@@ -96,7 +96,7 @@ async def end(api: FakeApi, how: str, home: str) -> tuple[float, str]:
 
 
 async def main() -> int:
-    print(machine())
+    print(*machine().values(), f"load {load()}", sep=", ")
     failed = False
     with tempfile.TemporaryDirectory() as home:
         async with open_fake_api() as api:

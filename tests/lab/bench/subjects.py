@@ -73,7 +73,8 @@ def original(folder: Path) -> Subject:
     found = [folder / name for name in ["dist/index.js", *named] if (folder / name).is_file()]
     if not found:
         raise FileNotFoundError(f"no dist/index.js and no command of package.json in {folder}")
-    description = f"{package.get('name')} {package.get('version')}, the original, on Node"
+    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    description = f"{package.get('name')} {package.get('version')}, the original, on Node {node.removeprefix('v')}"
     return Subject("original", description, ["node", str(found[0].resolve()), "--stdio"], reads_settings=True)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import trio
 
-from tests.lab.bench.results import machine
+from tests.lab.bench.results import load, machine
 from tests.lab.bench.watched import Watched, percentile, watched_server
 from tests.lab.retrieval import collection
 from tests.manuals.quality import (
@@ -324,17 +324,15 @@ def main() -> int:
         parser.error("--manuals-root and --queries belong together")
     gold = gold_queries(options.queries or GOLD)
     values = Figures(list)
-    machines = []
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "manuals")
         shutil.copytree(options.manuals_root or CORPUS, root, symlinks=True, copy_function=link)
         enlarge(root, options.scale)
         files = sum(1 for file in root.rglob("*") if file.suffix in (".md", ".json"))
         characters = write_large_file(root / "large" / "large.md")
-        print(f"{files} files, {len(gold)} queries")
+        print(*machine().values(), f"{files} files, {len(gold)} queries", sep="\n")
         for number in range(options.rounds):
-            machines.append(machine())
-            print(f"round {number + 1}: {machines[-1]}", flush=True)
+            print(f"round {number + 1}, load {load()}", flush=True)
 
             async def bounded(index: Path) -> list[Outcome]:
                 with trio.fail_after(options.timeout):
@@ -345,7 +343,7 @@ def main() -> int:
     print(f"\n{shown(values)}\n\n{table(quality)}")
     if options.json is not None:
         medians = {name: statistics.median(rounds) for name, rounds in values.items()}
-        report = {"machines": machines, "files": files, "medians": medians, "rounds": values, "quality": quality}
+        report = {"machine": machine(), "files": files, "medians": medians, "rounds": values, "quality": quality}
         options.json.write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
     return 0
 

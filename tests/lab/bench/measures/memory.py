@@ -10,7 +10,7 @@ from tests.lab.bench.upstream import Upstream
 
 CALLS = 1000
 AT_ONCE = 10
-LOOK_EVERY = 100  # calls
+LOOKS = (100, CALLS)  # calls
 SETTLED = 0.5  # seconds after which a server has done what it puts off until its first answers are given
 
 
@@ -28,5 +28,5 @@ async def measure(subject: Subject, upstream: Upstream, record: Record) -> None:
         for done in range(AT_ONCE, CALLS + 1, AT_ONCE):
             if wrong := await talk.calls(AT_ONCE):
                 raise UnfitError(f"{len(wrong)} of {AT_ONCE} calls failed")
-            if done % LOOK_EVERY == 0:
+            if done in LOOKS:
                 look(str(done))

@@ -21,7 +21,7 @@ async def measure(subject: Subject, upstream: Upstream, record: Record) -> None:
             await talk.ask(method)
             many = min(MOST, max(FIRST, int(SECONDS * FIRST / await seconds(talk, method, FIRST))))
             before = talk.processor_time()
-            record("messages", method, "1/s", many / await seconds(talk, method, many))
+            record("messages", method, "per s", many / await seconds(talk, method, many))
             cpu = each(before, talk.processor_time(), many, 1e6)
             if cpu is not None:
                 record("message_cpu", method, "µs", cpu)
