@@ -49,20 +49,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if UNDER_WINE and inside.as_posix() in ARTEFACTS else None
 
 
-# Texts in, texts out, files of others, runs in virtual time, and hostile upstreams by the hundred: what they show says the
-# same on every Python.
+# Texts in, texts out, words for people, files of others, runs in virtual time, what the system does with descriptors, and
+# hostile upstreams by the hundred: what they show says the same on every Python.
 ONCE = (
-    *("hostile", "settings", "manuals/requests", "responses_api/response", "commands/clients", "test_outgoing.py"),
-    *("commands/test_install.py", "commands/test_doctor.py", "commands/test_doctor_entries.py"),
-    *("commands/test_manuals_command.py", "commands/test_mistakes.py"),
-    *("manuals/index/test_spoilt_index.py", "manuals/search", "manuals/results", "toolsets/test_manual_search.py"),
-    *("research/test_hostile_runs.py", "research/test_runs.py", "research/test_leaving.py", "test_retries.py"),
-    *("responses_api/test_gate.py", "responses_api/test_failures.py", "responses_api/test_parameter_fallback.py"),
-    *("toolsets/test_answer_sources.py", "toolsets/test_echoed_secrets.py", "test_failed_calls.py"),
-    *("responses_api/test_background.py", "responses_api/test_parameters.py", "responses_api/test_passed_on.py"),
-    *("toolsets/test_answer.py", "toolsets/test_search.py", "test_answers.py", "commands/test_written_answer.py"),
-    *("manuals/embeddings", "manuals/test_contract.py", "manuals/test_search_everywhere.py"),
-    *("manuals/test_ranking_promises.py", "manuals/test_retrieval.py", "test_sanitization.py", "test_redaction.py"),
+    *("commands", "hostile", "settings", "manuals/embeddings", "manuals/requests", "manuals/results", "manuals/search"),
+    *("manuals/index/test_spoilt_index.py", "manuals/index/test_survival.py", "manuals/test_contract.py"),
+    *("manuals/test_ranking_promises.py", "manuals/test_retrieval.py", "manuals/test_search_everywhere.py"),
+    *("research/test_hostile_runs.py", "research/test_leaving.py", "research/test_runs.py", "responses_api/response"),
+    *("responses_api/test_background.py", "responses_api/test_failures.py", "responses_api/test_gate.py"),
+    *("responses_api/test_parameter_fallback.py", "responses_api/test_parameters.py", "responses_api/test_passed_on.py"),
+    *("runtime/test_slow_peers.py", "runtime/test_unread_answers.py", "toolsets/test_answer.py", "toolsets/test_search.py"),
+    *("toolsets/test_answer_sources.py", "toolsets/test_echoed_secrets.py", "toolsets/test_manual_search.py"),
+    *("test_answers.py", "test_debug_file.py", "test_failed_calls.py", "test_outgoing.py", "test_redaction.py"),
+    *("test_retries.py", "test_sanitization.py"),
 )
 
 

@@ -13,7 +13,7 @@ from responses_mcp.asking import Asker
 from responses_mcp.errors import NotUnderTrio, UpstreamError
 from responses_mcp.manuals.requests import FindRequest, HitsRequest, LsRequest
 from responses_mcp.manuals.service import Manuals, open_manuals
-from responses_mcp.settings.model import ManualsSettings, OpenAISettings, RequestSettings, Settings
+from responses_mcp.settings.model import ManualsSettings, OpenAISettings, RequestSettings, SearchSettings, Settings
 from tests.research.upstream import researching, slow
 
 Use = Callable[[], Awaitable[Any]]
@@ -31,6 +31,7 @@ def test_a_second_run_of_trio_is_refused_while_the_first_goes_on_and_served_afte
     settings = Settings(
         openai=OpenAISettings(base_url="http://127.0.0.1:9/v1", api_key="sk-none"),
         request=RequestSettings(max_retries=0),
+        search=SearchSettings(max_attempts=1),
     )
     answers, search = Asker(settings), Asker(settings)
     manuals = Manuals(ManualsSettings(root=str(tmp_path), in_memory=True))
