@@ -51,17 +51,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 # Texts in, texts out, words for people, files of others, runs in virtual time, what the system does with descriptors, and
 # hostile upstreams by the hundred: what they show says the same on every Python.
-ONCE = """
-    commands hostile settings manuals/embeddings manuals/requests manuals/results manuals/search
-    manuals/index/test_spoilt_index.py manuals/index/test_survival.py manuals/test_contract.py
-    manuals/test_ranking_promises.py manuals/test_retrieval.py manuals/test_search_everywhere.py
-    research/test_hostile_runs.py research/test_leaving.py research/test_runs.py responses_api/response
-    responses_api/test_background.py responses_api/test_failures.py responses_api/test_gate.py
-    responses_api/test_parameter_fallback.py responses_api/test_parameters.py responses_api/test_passed_on.py
-    runtime/test_slow_peers.py runtime/test_unread_answers.py toolsets/test_answer.py toolsets/test_search.py
-    toolsets/test_answer_sources.py toolsets/test_echoed_secrets.py toolsets/test_manual_search.py test_answers.py
-    test_debug_file.py test_failed_calls.py test_outgoing.py test_redaction.py test_retries.py test_sanitization.py
-""".split()
+ONCE = (
+    *("commands", "hostile", "settings", "manuals/embeddings", "manuals/requests", "manuals/results"),
+    *("manuals/search", "responses_api/response"),
+    *("manuals/index/test_spoilt_index.py", "manuals/index/test_survival.py"),
+    *("manuals/test_contract.py", "manuals/test_ranking_promises.py", "manuals/test_retrieval.py"),
+    "manuals/test_search_everywhere.py",
+    *("research/test_hostile_runs.py", "research/test_leaving.py", "research/test_runs.py"),
+    *("responses_api/test_background.py", "responses_api/test_failures.py", "responses_api/test_gate.py"),
+    *("responses_api/test_parameter_fallback.py", "responses_api/test_parameters.py"),
+    "responses_api/test_passed_on.py",
+    *("runtime/test_slow_peers.py", "runtime/test_unread_answers.py"),
+    *("toolsets/test_answer.py", "toolsets/test_search.py", "toolsets/test_answer_sources.py"),
+    *("toolsets/test_echoed_secrets.py", "toolsets/test_manual_search.py"),
+    *("test_answers.py", "test_debug_file.py", "test_failed_calls.py", "test_outgoing.py", "test_redaction.py"),
+    *("test_retries.py", "test_sanitization.py"),
+)
 
 
 def in_virtual_time(*work: Any, **options: Any) -> Any:
