@@ -158,13 +158,28 @@ def smoke(session: nox.Session) -> None:
             session.run("pytest", "-m", "smoke", "tests/smoke", *session.posargs)
 
 
+def programs(session: nox.Session) -> list[str]:
+    """Write the programs of the pages as files, for what checks files, and return where."""
+    folder = Path(session.create_tmp())
+    for old in folder.glob("*.py"):
+        old.unlink()
+    for page in Path("docs").glob("*.md"):
+        found = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        for number, text in enumerate(found, 1):
+            (folder / f"{page.stem}_{number}.py").write_text(text, encoding="utf-8")
+    return sorted(map(str, folder.glob("*.py")))
+
+
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types of the package, its tests and this file with mypy, and of the package with pyright."""
+    """Check the types of the package, its tests and this file with mypy, of the package and the pages with both."""
     session.install("-e", ".", *group("types"))
     session.run("python", "-c", NO_TRIO_STUBS, log=False)
+    files = programs(session)
     session.run("mypy")
-    session.run("pyright", env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})  # it would announce its own new versions
+    session.run("mypy", *files)
+    for chosen in ([], files):
+        session.run("pyright", *chosen, env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})  # it would announce new versions
 
 
 @nox.session(reuse_venv=False)
@@ -184,16 +199,18 @@ def typing_compat(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, formatting and the use of Trio."""
+    """Check style, formatting and the use of Trio, also of the programs on the pages."""
     session.install(*group("lint"))
+    shown = programs(session)
     session.run("ruff", "check")
-    session.run("ruff", "format", "--check")
+    session.run("ruff", "check", "--config=pyproject.toml", "--extend-ignore=D,INP,S,T20", *shown)
+    session.run("ruff", "format", "--check", "--config=pyproject.toml", ".", *shown)
     # It needs half a second a file, so what ruff knows of its rules must do for the tests, and it has nothing to say
     # about files without a coroutine.
     folders = ("responses_mcp", "tests/embedding")
     files = [file for folder in folders for file in sorted(Path(folder).rglob("*.py"))]
     of_interest = [str(file) for file in files if "async " in file.read_text(encoding="utf-8")]
-    session.run("flake8-async", "--disable", ",".join(NO_FLAKE8_ASYNC), *of_interest, log=False)
+    session.run("flake8-async", "--disable", ",".join(NO_FLAKE8_ASYNC), *of_interest, *shown, log=False)
 
 
 @nox.session

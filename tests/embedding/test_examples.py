@@ -1,8 +1,8 @@
-"""The programs of docs/embedding.md: they stand there word for word, and each does what the page says."""
+"""The programs of docs/embedding.md: each does what the page says."""
 
 import asyncio
-import importlib.util
 import re
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,19 +18,22 @@ from responses_mcp.settings.schema import SETTINGS
 from responses_mcp.testing import Error, FakeApi, Hang, Json, RecordedRequest, Reply, bodies, open_fake_api
 from responses_mcp.testing.client import connected_client
 from tests.embedding.hosts import settings_for
+from tests.processes import ROOT, run
 from tests.responses_api.http.network import jump_when_asked
 
-ROOT = Path(__file__).parents[2]
-FOLDER = Path(__file__).parent / "examples"
+PAGE = ROOT / "docs/embedding.md"
+NAMES = (
+    *("ask", "first_answer", "phases", "web_search", "own_manuals", "own_embedder", "two_servers", "own_tool"),
+    *("test_headline", "asyncio_thread", "guest_mode"),
+)  # in the order of the page
+TEXTS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+PROGRAMS = dict(zip(NAMES, TEXTS, strict=True))
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
 
 def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType(name)
+    exec(compile(PROGRAMS[name], f"{PAGE}, {name}", "exec"), vars(module))
     return module
 
 
@@ -54,13 +57,11 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monke
     return monkeypatch
 
 
-def test_the_programs_of_the_page_are_the_files_of_the_examples_word_for_word() -> None:
-    page = (ROOT / "docs/embedding.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    files = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.py")}
-    missing = [name for name, text in files.items() if text not in shown]
-    assert missing == []
-    assert len(shown) == len(files)
+def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
+    file = tmp_path / "test_headline.py"
+    file.write_text(PROGRAMS["test_headline"], encoding="utf-8")
+    ran = run(tmp_path, "-q", "-p", "no:cacheprovider", str(file), command=[sys.executable, "-m", "pytest"])
+    assert "4 passed" in ran.stdout, ran.stdout
 
 
 @pytest.mark.parametrize(
