@@ -1,4 +1,4 @@
-"""Bugs planted in calls on purpose, to see that the simulation catches each.
+"""Bugs planted in calls and in runs on purpose, to see that the simulation catches each.
 
 Each replaces a method or a name of the server at run time, and nothing in a file.
 """
@@ -6,8 +6,8 @@ Each replaces a method or a name of the server at run time, and nothing in a fil
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -21,6 +21,10 @@ from responses_mcp.protocol.lifecycle import State, Trigger
 from responses_mcp.protocol.outbox import Outbox
 from responses_mcp.protocol.revisions import Crash, ToolFailure
 from responses_mcp.protocol.session import Session
+from responses_mcp.research import runs_file, states
+from responses_mcp.research.run import Run
+from responses_mcp.research.runs_file import Row, RunsFile
+from responses_mcp.research.service import Research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.client import HttpConnection
 from responses_mcp.responses_api.http.pool import ConnectionPool
@@ -28,325 +32,321 @@ from responses_mcp.room import Room
 from responses_mcp.runtime import server
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.runtime.server import Server, _Shell
+from responses_mcp.usage.caps import Caps
 
 Patch = Callable[[], AbstractContextManager[object]]
-BUGS: dict[str, Patch] = {}  # what each does, and what brings it in
+Bugs = dict[str, Patch]  # what each does, and what brings it in
+CALLS: Bugs = {}
+RUNS: Bugs = {}
 
 
-def planted(what: str, owner: object, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Plant the bug that putting the decorated function in the place of `owner.name` makes.
+def planted(bugs: Bugs, what: str, owner: object, name: str) -> Callable[[Callable[..., Any]], object]:
+    """Plant the bug that calling the decorated function in place of `owner.name` makes.
 
-    The function gets what it replaces, and returns what stands in for it.
+    The function gets what it stands in for, and then the arguments.
     """
 
-    def plant(made: Callable[..., Any]) -> Callable[..., Any]:
-        BUGS[what] = lambda: patch.object(owner, name, made(getattr(owner, name)))
-        return made
+    def plant(bug: Callable[..., Any]) -> None:
+        def patched() -> AbstractContextManager[object]:
+            original = getattr(owner, name)
+            return patch.object(owner, name, lambda *args, **options: bug(original, *args, **options))
+
+        bugs[what] = patched
 
     return plant
+
+
+# What is left out
+
+for bugs, what, owner, name in (
+    (CALLS, "nobody who waits for room is told that there is some", Room, "changed"),
+    (CALLS, "what was written counts as unsent for ever", Outbox, "written"),
+    (CALLS, "the heartbeat goes on after its call", ProgressReporter, "stop"),
+    (CALLS, "the socket of a cancelled call stays open", HttpConnection, "close"),
+    (CALLS, "calls cut off at the end are not answered", _Shell, "_tell_cut_off"),
+    (RUNS, "a cancel stops nothing", Run, "_overtake"),
+):
+    planted(bugs, what, owner, name)(lambda original, *args: None)
 
 
 # Cancels
 
 
-@planted("a call's scope is registered by its task, not by the step that reads it", _Shell, "_carry_out")
-def scope_registered_late(original: Any) -> Any:
-    def carry_out(self: Any, nursery: trio.Nursery) -> None:
-        async def late(call: Call) -> None:
-            scope = self._scopes[call] = trio.CancelScope()
-            await self._run_call(call, scope, self._wake.clone(), nursery)
+@planted(CALLS, "a call's scope is registered by its task, not by the step that reads it", _Shell, "_carry_out")
+def scope_registered_late(original: Any, self: Any, nursery: trio.Nursery) -> None:
+    async def late(call: Call) -> None:
+        scope = self._scopes[call] = trio.CancelScope()
+        await self._run_call(call, scope, self._wake.clone(), nursery)
 
-        conversation = self._conversation
-        started = [event for event in conversation.events if isinstance(event, CallStarted)]
-        conversation.events = [event for event in conversation.events if event not in started]
-        for event in started:
-            nursery.start_soon(late, event.call)
-        original(self, nursery)
-
-    return carry_out
+    conversation = self._conversation
+    started = [event for event in conversation.events if isinstance(event, CallStarted)]
+    conversation.events = [event for event in conversation.events if event not in started]
+    for event in started:
+        nursery.start_soon(late, event.call)
+    original(self, nursery)
 
 
-@planted("a call that finishes after its cancel is answered", Session, "finish")
-def answer_after_cancel(original: Any) -> Any:
-    def finish(self: Any, call: Call, outcome: Any) -> None:
-        if call.state is State.CANCELLED:
-            call.state = self._in_flight.setdefault(call.key, call).state = State.ACCEPTED
-        original(self, call, outcome)
-
-    return finish
+@planted(CALLS, "a call that finishes after its cancel is answered", Session, "finish")
+def answer_after_cancel(original: Any, self: Any, call: Call, outcome: Any) -> None:
+    if call.state is State.CANCELLED:
+        call.state = self._in_flight.setdefault(call.key, call).state = State.ACCEPTED
+    original(self, call, outcome)
 
 
-@planted("an answer that waits is not taken back by a cancel", Session, "_receive_cancel")
-def queued_answer_stays(original: Any) -> Any:
-    def receive_cancel(self: Any, params: Any) -> None:
-        pending = self._in_flight.get(request_key(params.get("requestId")))
-        if pending is None or pending.state is not State.FINISHED:
-            original(self, params)
-
-    return receive_cancel
+@planted(CALLS, "an answer that waits is not taken back by a cancel", Session, "_receive_cancel")
+def queued_answer_stays(original: Any, self: Any, params: Any) -> None:
+    pending = self._in_flight.get(request_key(params.get("requestId")))
+    if pending is None or pending.state is not State.FINISHED:
+        original(self, params)
 
 
-@planted("the refusal of a duplicate is not taken back by a cancel", Outbox, "withdraw")
-def refusal_stays(original: Any) -> Any:
-    return lambda self, ticket: (
-        None if b"already in flight; use" in self._entries.get(ticket, [b""])[0] else original(self, ticket)
-    )
+@planted(CALLS, "the refusal of a duplicate is not taken back by a cancel", Outbox, "withdraw")
+def refusal_stays(original: Any, self: Any, ticket: Any) -> Any:
+    return None if b"already in flight; use" in self._entries.get(ticket, [b""])[0] else original(self, ticket)
 
 
-@planted("the refusal of a malformed message is not taken back by a cancel", Session, "_on")
-def malformed_refusal_stays(original: Any) -> Any:
-    return lambda self, pending, trigger, message=None: (
-        self._queue(message) if trigger is Trigger.MALFORMED else original(self, pending, trigger, message)
-    )
+@planted(CALLS, "the refusal of a malformed message is not taken back by a cancel", Session, "_on")
+def malformed_refusal_stays(original: Any, self: Any, pending: Any, trigger: Any, message: Any = None) -> Any:
+    return self._queue(message) if trigger is Trigger.MALFORMED else original(self, pending, trigger, message)
 
 
-@planted("retries go on after the cancel", ResponsesApi, "create")
-def retry_after_cancel(original: Any) -> Any:
-    async def create(*args: Any, **options: Any) -> Any:
-        with trio.CancelScope(shield=True):  # within it is the deadline of the call
-            return await original(*args, **options)
-
-    return create
+@planted(CALLS, "retries go on after the cancel", ResponsesApi, "create")
+async def retry_after_cancel(original: Any, *args: Any, **options: Any) -> Any:
+    with trio.CancelScope(shield=True):  # within it is the deadline of the call
+        return await original(*args, **options)
 
 
 @planted(
+    CALLS,
     "nobody looks for a cancel between the wait for a connection and the request",
     trio.lowlevel,
     "checkpoint_if_cancelled",
 )
-def request_after_cancel(original: Any) -> Any:
-    return trio.lowlevel.cancel_shielded_checkpoint
+async def request_after_cancel(original: Any) -> None:
+    await trio.lowlevel.cancel_shielded_checkpoint()
 
 
-@planted('a cancel of "1" ends the call 1', Session, "_receive_cancel")
-def cancel_of_another_type(original: Any) -> Any:
-    def receive_cancel(self: Any, params: Any) -> None:
-        wanted = params.get("requestId")
-        known = [key for key in self._in_flight if str(key[1]) == str(wanted)]
-        found = request_key(wanted) in self._in_flight
-        original(self, params if found or not known else {"requestId": known[0][1]})
-
-    return receive_cancel
+@planted(CALLS, 'a cancel of "1" ends the call 1', Session, "_receive_cancel")
+def cancel_of_another_type(original: Any, self: Any, params: Any) -> None:
+    wanted = params.get("requestId")
+    known = [key for key in self._in_flight if str(key[1]) == str(wanted)]
+    found = request_key(wanted) in self._in_flight
+    original(self, params if found or not known else {"requestId": known[0][1]})
 
 
 # Ids
 
 
-@planted("the id of a cancelled call stays in use", Session, "_receive_cancel")
-def id_not_released(original: Any) -> Any:
-    def receive_cancel(self: Any, params: Any) -> None:
-        before = dict(self._in_flight)
-        original(self, params)
-        self._in_flight.update(before)
-        for pending in before.values():
-            pending.state = State.ACCEPTED
-
-    return receive_cancel
+@planted(CALLS, "the id of a cancelled call stays in use", Session, "_receive_cancel")
+def id_not_released(original: Any, self: Any, params: Any) -> None:
+    before = dict(self._in_flight)
+    original(self, params)
+    self._in_flight.update(before)
+    for pending in before.values():
+        pending.state = State.ACCEPTED
 
 
-@planted("a duplicate id takes the place of the call in flight", Session, "_receive_request")
-def duplicate_overwrites(original: Any) -> Any:
-    def receive_request(self: Any, request: Any) -> None:
-        self._in_flight.pop(request_key(request.id), None)
-        original(self, request)
-
-    return receive_request
+@planted(CALLS, "a duplicate id takes the place of the call in flight", Session, "_receive_request")
+def duplicate_overwrites(original: Any, self: Any, request: Any) -> None:
+    self._in_flight.pop(request_key(request.id), None)
+    original(self, request)
 
 
-@planted("a call that ran out of time is answered twice", Session, "_on")
-def double_answer(original: Any) -> Any:
-    def on(self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
-        original(self, pending, trigger, message)
-        if trigger is Trigger.ANSWER and "No answer within" in str(message):
-            self._queue(message)
-
-    return on
+@planted(CALLS, "a call that ran out of time is answered twice", Session, "_on")
+def double_answer(original: Any, self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
+    original(self, pending, trigger, message)
+    if trigger is Trigger.ANSWER and "No answer within" in str(message):
+        self._queue(message)
 
 
-@planted("one call more than max_in_flight is let in", Session, "_no_room")
-def one_too_many(original: Any) -> Any:
-    return lambda self: None if len(self._in_flight) == self._max_in_flight else original(self)
+@planted(CALLS, "one call more than max_in_flight is let in", Session, "_no_room")
+def one_too_many(original: Any, self: Any) -> Any:
+    return None if len(self._in_flight) == self._max_in_flight else original(self)
 
 
 # Output
 
 
-@planted("a withdrawn message takes its neighbour along", Outbox, "withdraw")
-def neighbour_dropped(original: Any) -> Any:
-    def withdraw(self: Any, ticket: int) -> None:
-        original(self, ticket)
-        original(self, ticket + 1)
-
-    return withdraw
+@planted(CALLS, "a withdrawn message takes its neighbour along", Outbox, "withdraw")
+def neighbour_dropped(original: Any, self: Any, ticket: int) -> None:
+    original(self, ticket)
+    original(self, ticket + 1)
 
 
-@planted("a partial write is taken for a whole one", Outbox, "take")
-def torn_frame(original: Any) -> Any:
-    return lambda self, batch_bytes: original(self, batch_bytes)[:1000]
+@planted(CALLS, "a partial write is taken for a whole one", Outbox, "take")
+def torn_frame(original: Any, self: Any, batch_bytes: Any) -> Any:
+    return original(self, batch_bytes)[:1000]
 
 
-@planted("only the reader wakes the writer", _Shell, "_wake_writer")
-def lost_wake_up(original: Any) -> Any:
-    return lambda self, wake: original(self, wake) if wake is self._wake else None
-
-
-@planted("nobody who waits for room is told that there is some", Room, "changed")
-def room_unnoticed(original: Any) -> Any:
-    return lambda self: None
-
-
-@planted("what was written counts as unsent for ever", Outbox, "written")
-def room_never_found(original: Any) -> Any:
-    return lambda self: None
+@planted(CALLS, "only the reader wakes the writer", _Shell, "_wake_writer")
+def lost_wake_up(original: Any, self: Any, wake: Any) -> Any:
+    return original(self, wake) if wake is self._wake else None
 
 
 # Progress
 
 
-@planted("progress is told whatever has become of the call", Session, "report")
-def progress_after_cancel(original: Any) -> Any:
-    def report(self: Any, call: Call, progress: float, message: str) -> None:
-        params = {"progressToken": call.progress_token, "progress": progress, "message": message}
+@planted(CALLS, "progress is told whatever has become of the call", Session, "report")
+def progress_after_cancel(original: Any, self: Any, call: Call, progress: float, message: str) -> None:
+    params = {"progressToken": call.progress_token, "progress": progress, "message": message}
+    self._queue(notification_message("notifications/progress", params))
+
+
+@planted(CALLS, "a last piece of progress follows the answer", Session, "_on")
+def progress_after_answer(original: Any, self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
+    original(self, pending, trigger, message)
+    if trigger is Trigger.ANSWER and pending.progress_token is not None:
+        params = {"progressToken": pending.progress_token, "progress": 1e6, "message": "done"}
         self._queue(notification_message("notifications/progress", params))
 
-    return report
+
+@planted(CALLS, "progress that waits is sent together with the answer", Session, "_on")
+def progress_beside_answer(original: Any, self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
+    if trigger is Trigger.ANSWER:
+        pending.tickets.clear()
+    original(self, pending, trigger, message)
 
 
-@planted("a last piece of progress follows the answer", Session, "_on")
-def progress_after_answer(original: Any) -> Any:
-    def on(self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
-        original(self, pending, trigger, message)
-        if trigger is Trigger.ANSWER and pending.progress_token is not None:
-            params = {"progressToken": pending.progress_token, "progress": 1e6, "message": "done"}
-            self._queue(notification_message("notifications/progress", params))
-
-    return on
-
-
-@planted("progress that waits is sent together with the answer", Session, "_on")
-def progress_beside_answer(original: Any) -> Any:
-    def on(self: Any, pending: Any, trigger: Trigger, message: Any = None) -> None:
-        if trigger is Trigger.ANSWER:
-            pending.tickets.clear()
-        original(self, pending, trigger, message)
-
-    return on
-
-
-@planted("a heartbeat repeats the value before it", ProgressReporter, "_flush")
-def progress_stands_still(original: Any) -> Any:
-    def flush(self: Any) -> None:
-        if self._pending is None:
-            self._value -= 1
-        original(self)
-
-    return flush
-
-
-@planted("the heartbeat goes on after its call", ProgressReporter, "stop")
-def heartbeat_outlives_call(original: Any) -> Any:
-    return lambda self: None
+@planted(CALLS, "a heartbeat repeats the value before it", ProgressReporter, "_flush")
+def progress_stands_still(original: Any, self: Any) -> None:
+    if self._pending is None:
+        self._value -= 1
+    original(self)
 
 
 # Upstream
 
 
-@planted("the socket of a cancelled call stays open", HttpConnection, "close")
-def connection_not_closed(original: Any) -> Any:
-    return lambda self: None
+@planted(CALLS, "a cancelled call keeps its place among the connections", trio.CapacityLimiter, "release")
+def connection_not_released(original: Any, self: trio.CapacityLimiter) -> None:
+    if sys.exc_info()[0] is not trio.Cancelled:
+        original(self)
 
 
-@planted("a cancelled call keeps its place among the connections", trio.CapacityLimiter, "release")
-def connection_not_released(original: Any) -> Any:
-    def release(self: trio.CapacityLimiter) -> None:
-        if sys.exc_info()[0] is not trio.Cancelled:
-            original(self)
-
-    return release
+@planted(CALLS, "idle connections stay open at the end", ConnectionPool, "aclose")
+async def idle_connections_stay_open(original: Any, self: Any) -> None:
+    await trio.lowlevel.checkpoint()
 
 
-@planted("idle connections stay open at the end", ConnectionPool, "aclose")
-def idle_connections_stay_open(original: Any) -> Any:
-    async def aclose(self: Any) -> None:
-        await trio.lowlevel.checkpoint()
-
-    return aclose
+@planted(CALLS, "one retry more than max_retries", ResponsesApi, "__init__")
+def one_retry_too_many(original: Any, self: Any, openai: Any, request: Any, **options: Any) -> None:
+    original(self, openai, request, **options)
+    self._policy = replace(self._policy, max_retries=request.max_retries + 1)
 
 
-@planted("one retry more than max_retries", ResponsesApi, "__init__")
-def one_retry_too_many(original: Any) -> Any:
-    def init(self: Any, openai: Any, request: Any, **options: Any) -> None:
-        original(self, openai, request, **options)
-        self._policy = replace(self._policy, max_retries=request.max_retries + 1)
-
-    return init
+@planted(CALLS, "a request that may have been paid for is repeated", UpstreamError, "__init__")
+def paid_twice(original: Any, self: Any, message: str, **details: Any) -> None:
+    original(self, message, **{**details, "retryable": True})
 
 
-@planted("a request that may have been paid for is repeated", UpstreamError, "__init__")
-def paid_twice(original: Any) -> Any:
-    def init(self: Any, message: str, **details: Any) -> None:
-        original(self, message, **{**details, "retryable": True})
-
-    return init
-
-
-@planted("of two calls at once, one gets the answer to the question before", ResponsesApi, "create")
-def answers_mixed(original: Any) -> Any:
-    async def create(self: Any, *args: Any, **options: Any) -> Any:
-        self.running = getattr(self, "running", 0) + 1
-        try:
-            response = await original(self, *args, **options)
-        finally:
-            self.running -= 1
-        before, self.last = getattr(self, "last", response), response
-        return before if self.running else response
-
-    return create
+@planted(CALLS, "of two calls at once, one gets the answer to the question before", ResponsesApi, "create")
+async def answers_mixed(original: Any, self: Any, *args: Any, **options: Any) -> Any:
+    self.running = getattr(self, "running", 0) + 1
+    try:
+        response = await original(self, *args, **options)
+    finally:
+        self.running -= 1
+    before, self.last = getattr(self, "last", response), response
+    return before if self.running else response
 
 
 # The end
 
 
-@planted("the drain is cut short", server, "Server")
-def drain_cut_short(original: Any) -> Any:
-    return lambda session, grace: Server(session, grace=grace / 3)
+@planted(CALLS, "the drain is cut short", server, "Server")
+def drain_cut_short(original: Any, session: Any, grace: Any) -> Any:
+    return Server(session, grace=grace / 3)
 
 
-@planted("the drain has no end", server, "Server")
-def drain_without_end(original: Any) -> Any:
-    return lambda session, grace: Server(session, grace=1e9)
+@planted(CALLS, "the drain has no end", server, "Server")
+def drain_without_end(original: Any, session: Any, grace: Any) -> Any:
+    return Server(session, grace=1e9)
 
 
-@planted("calls cut off at the end are not answered", _Shell, "_tell_cut_off")
-def cut_off_in_silence(original: Any) -> Any:
-    return lambda self, server: None
+@planted(CALLS, "of two stops the later one counts", Server, "stop")
+def later_stop_counts(original: Any, self: Any, grace: float) -> None:
+    self.grace = grace
+    self.reading.cancel()
+    if self.draining is not None:
+        self.draining.deadline = trio.current_time() + grace
 
 
-@planted("of two stops the later one counts", Server, "stop")
-def later_stop_counts(original: Any) -> Any:
-    def stop(self: Any, grace: float) -> None:
-        self.grace = grace
-        self.reading.cancel()
-        if self.draining is not None:
-            self.draining.deadline = trio.current_time() + grace
-
-    return stop
+@planted(CALLS, "the writer outlives the server", _Shell, "_write")
+async def writer_outlives_server(original: Any, self: Any, everything: trio.CancelScope) -> None:
+    trio.lowlevel.spawn_system_task(original, self, everything)
+    await trio.lowlevel.checkpoint()
 
 
-@planted("the writer outlives the server", _Shell, "_write")
-def writer_outlives_server(original: Any) -> Any:
-    async def write(self: Any, everything: trio.CancelScope) -> None:
-        trio.lowlevel.spawn_system_task(original, self, everything)
-        await trio.lowlevel.checkpoint()
-
-    return write
+@planted(CALLS, "a tool that crashes ends the server", _Shell, "_finish")
+def crash_not_contained(original: Any, self: Any, call: Call, outcome: Any) -> None:
+    if outcome == Crash():
+        raise RuntimeError("crashed")
+    original(self, call, outcome if outcome is not None else ToolFailure(""))
 
 
-@planted("a tool that crashes ends the server", _Shell, "_finish")
-def crash_not_contained(original: Any) -> Any:
-    def finish(self: Any, call: Call, outcome: Any) -> None:
-        if outcome == Crash():
-            raise RuntimeError("crashed")
-        original(self, call, outcome if outcome is not None else ToolFailure(""))
+# Runs of research
 
-    return finish
+
+@planted(RUNS, "a 500 is asked again", Run, "_may_repeat")
+def asked_again(original: Any, self: Any, error: UpstreamError) -> bool:
+    self._sent = False
+    return error.status in (409, 429, 500)
+
+
+@planted(RUNS, "the row is written after the request", Run, "_write")
+async def written_late(original: Any, self: Any) -> None:
+    if self.row.state is not states.State.ASKING:
+        await original(self)
+
+
+@planted(RUNS, "a cancel before the first step is forgotten", Run, "work")
+async def early_cancel_forgotten(original: Any, self: Any) -> None:
+    self._overtaken = None
+    await original(self)
+
+
+@planted(RUNS, "a later reader sees another result", Research, "_answered")
+async def own_clock(original: Any, self: Any, row: Row) -> Any:
+    return await original(self, replace(row, ended=None))
+
+
+@planted(RUNS, "a run that was cancelled is looked up", Run, "_end")
+async def polled_after_the_end(original: Any, self: Any, row: Any) -> None:
+    await original(self, row)
+    if row.status == "cancelled" and row.response_id is not None:
+        await trio.sleep(1)
+        await self._look_up()
+
+
+@planted(RUNS, "what a run used is not counted", Caps, "settle")
+def nothing_counted(original: Any, self: Any, held: Any, kind: str, spent: Any, *, known: bool) -> None:
+    original(self, held, kind, None, known=known)
+
+
+for what, name in (
+    ("the id is not written", "response_id"),
+    ("what may have been paid for is not written", "maybe_paid"),
+):
+
+    @planted(RUNS, what, RunsFile, "keep")
+    def not_kept(original: Any, self: Any, row: Row, name: str = name) -> Any:
+        before = self.get(row.id, row.account)
+        return original(self, row if before is None else replace(row, **{name: getattr(before, name)}))
+
+
+@contextmanager
+def claims_all() -> Iterator[None]:
+    with patch.object(runs_file, "_FREE", "(? + ? > 0)"), patch.object(Research, "_is_lost", lambda self, row: True):
+        yield  # two places see to it
+
+
+def called_free() -> AbstractContextManager[object]:
+    free = states.Transition(states.State.ENDED, states.Action.CLOSE_UNPAID)
+    return patch.dict(states.TRANSITIONS[states.State.ASKING], {states.Trigger.LOST: free})
+
+
+RUNS["a run is claimed though its owner lives"] = claims_all
+RUNS["an id that never came is called free"] = called_free
+RUNS["runs of lost servers stay where they are"] = lambda: patch.multiple(
+    RunsFile, orphans=lambda self, account: [], claim=lambda self, run_id, owner: None
+)

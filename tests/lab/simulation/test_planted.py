@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.lab.simulation.planted import BUGS
+from tests.lab.simulation.planted import CALLS
 from tests.lab.simulation.worlds import WORLDS, catch
 from tests.simulation.model import check
 from tests.simulation.run import simulate
@@ -16,7 +16,7 @@ def test_a_planted_bug_is_caught(world: str, bug: str) -> None:
 
 
 def test_a_run_that_hangs_is_noticed_and_given_up() -> None:
-    with BUGS["what was written counts as unsent for ever"]():
+    with CALLS["what was written counts as unsent for ever"]():
         runs = [simulate(seed) for seed in range(60)]
     hung = [run for run in runs if any(event.kind is Kind.HUNG for event in run.events)]
     assert hung

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from tests.lab.simulation import planted, runs_planted
+from tests.lab.simulation.planted import CALLS, RUNS, Bugs, Patch
 from tests.simulation import runs
 from tests.simulation.model import check
 from tests.simulation.run import simulate
@@ -20,7 +20,7 @@ class World(NamedTuple):
     show: Callable[[int], Iterable[str]]
     schedules: int
     situations: tuple[str, ...]  # that must come up
-    bugs: dict[str, planted.Patch]
+    bugs: Bugs
     within: int  # schedules in which each bug must have been caught
 
 
@@ -48,12 +48,12 @@ def _show_runs(seed: int) -> Iterator[str]:
 
 
 WORLDS = {
-    "calls": World(_judge_calls, _show_calls, 100_000, SITUATIONS, planted.BUGS, 600),
-    "runs": World(_judge_runs, _show_runs, 20_000, (), runs_planted.BUGS, 400),
+    "calls": World(_judge_calls, _show_calls, 100_000, SITUATIONS, CALLS, 600),
+    "runs": World(_judge_runs, _show_runs, 20_000, (), RUNS, 400),
 }
 
 
-def catch(world: World, bug: planted.Patch) -> tuple[int, str] | None:
+def catch(world: World, bug: Patch) -> tuple[int, str] | None:
     """Return after how many schedules a planted bug is caught, and by what; None if it is not."""
     with bug():
         for seed in range(world.within):
