@@ -18,7 +18,7 @@ import trio
 
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.responses_api.http.client import HttpConnection
-from responses_mcp.responses_api.http.network import Network
+from responses_mcp.responses_api.http.network import Route, Socket
 from responses_mcp.responses_api.http.pool import ConnectionPool, MakeRoom, Reader, Request
 from tests.simulation.transcript import Kind, Transcript
 
@@ -58,12 +58,7 @@ class SimulatedConnections(ConnectionPool):
     def _connection(self) -> HttpConnection:
         self._made += 1
         self.transcript.note(Kind.OPEN, self._made)
-        network = _Network(self.transcript, self._made)
-
-        async def open_transport(_: httpcore.Origin) -> _Transport:
-            return _Transport(self, network)
-
-        return HttpConnection(open_transport, network)
+        return _Connection(self, self._made)
 
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         marker = _asked(request.body)
@@ -89,7 +84,16 @@ def _asked(body: bytes) -> str:
     return found[1].decode() if found else "?"
 
 
-class _Network(Network):
+class _Connection(HttpConnection):
+    """The product's connection over a socket that is none."""
+
+    def __init__(self, over: SimulatedConnections, number: int) -> None:
+        super().__init__(Route())
+        self._socket = socket = _Socket(over.transcript, number)
+        self._http = cast("httpcore.AsyncHTTP11Connection", _Transport(over, socket))
+
+
+class _Socket(Socket):
     """A socket that is none: open until it is closed."""
 
     def __init__(self, transcript: Transcript, number: int) -> None:
@@ -102,13 +106,9 @@ class _Network(Network):
     def is_open(self) -> bool:
         return not self._closed
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._closed
-
-    async def has_more(self) -> bool:
+    async def is_quiet(self) -> bool:
         await trio.lowlevel.checkpoint()
-        return False
+        return not self._closed
 
     def close(self) -> None:
         if not self._closed:
@@ -119,15 +119,17 @@ class _Network(Network):
 class _Transport:
     """Plays instead of sending."""
 
-    def __init__(self, over: SimulatedConnections, network: _Network) -> None:
+    def __init__(self, over: SimulatedConnections, socket: _Socket) -> None:
         self._over = over
-        self._network = network
+        self._socket = socket
         self._connected = False
+        self._h11_state = self  # where the product looks for what h11 has behind a reply
+        self.trailing_data = b"", False
 
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         content = b"".join([piece async for piece in cast(AsyncIterable[bytes], request.stream)])
         marker = _asked(content)
-        transcript, play, number = self._over.asked(marker, self._network.number)
+        transcript, play, number = self._over.asked(marker, self._socket.number)
         if not self._connected or play.kind == "refused":
             transcript.phase(marker, "connecting")
             await trio.sleep(play.connect)
@@ -140,25 +142,22 @@ class _Transport:
             raise httpcore.ReadError("lost")
         if play.kind == "hang":
             await trio.sleep_forever()
-        return cast(httpcore.Response, _Response(transcript, self._network, marker, play, number))
+        return cast(httpcore.Response, _Response(transcript, self._socket, marker, play, number))
 
 
 class _Response:
     """As much of an `httpcore.Response` as is used, and the iterator over its body."""
 
-    def __init__(self, transcript: Transcript, network: _Network, marker: str, play: Play, number: int) -> None:
+    def __init__(self, transcript: Transcript, socket: _Socket, marker: str, play: Play, number: int) -> None:
         self.status, headers, body = _reply(play, marker, number, events=play.kind != "plain")
         self._transcript = transcript
-        self._network = network
+        self._socket = socket
         self._marker = marker
         self._play = play
         self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._streams = headers["content-type"] == "text/event-stream"
         self._body = _in_pieces(body, play.kind, events=self._streams)
         self._complete = False
-        self._connection = self  # where the product looks for h11, and for what it has behind a reply
-        self._h11_state = self
-        self.trailing_data = b"", False
 
     @property
     def stream(self) -> _Response:
@@ -168,7 +167,7 @@ class _Response:
         return self
 
     async def __anext__(self) -> bytes:
-        if not self._network.is_open:
+        if not self._socket.is_open:
             raise httpcore.ReadError("closed")
         if self._body:
             self._transcript.phase(self._marker, "within the stream" if self._streams else "within the body")
@@ -185,7 +184,7 @@ class _Response:
 
     async def aclose(self) -> None:
         if self._complete:
-            self._transcript.note(Kind.IDLE, self._network.number)
+            self._transcript.note(Kind.IDLE, self._socket.number)
         await trio.lowlevel.checkpoint()
 
 

@@ -1,49 +1,48 @@
 """HTTP with httpx: the only module that imports it, itself imported on the first call.
 
-httpx gives URLs, proxies and certificates, and its core each connection, over the sockets of `network`. httpx's client
-and transports above that would add redirects, cookies, authentication and a pool, none of which is wanted, to the price
-of every call. The SSL context, which is slow to build, is shared by all of a run of Trio, also with a proxy that is
-reached over TLS.
+httpx reads URLs, and its core speaks HTTP over the sockets of `network`. httpx's client and transports above that would
+add redirects, cookies, authentication and a pool, none of which is wanted, to the price of every call.
 """
 
 from __future__ import annotations
 
+import base64
 import logging
+import math
 import os
 import ssl
+import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import lru_cache, partial
+from http import HTTPStatus
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import certifi
 import httpcore
 import httpx
 import trio
 
 from responses_mcp.errors import ConnectionFailed, exhausted
-from responses_mcp.responses_api.http.network import Network, Route
+from responses_mcp.responses_api.http.network import Route, Socket, not_connected
 from responses_mcp.responses_api.http.pool import ConnectionPool, Reader, Request
 from responses_mcp.settings.address import is_loopback
 
 log = logging.getLogger(__name__)
 
-CHUNKS_AT_ONCE = 64  # of a reply between two looks at other tasks; one read may hold thousands that are not joined
-LAST_BYTES = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
-CLOSE_GRACE = 1.0  # seconds for httpcore to tidy up behind a reply
+LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
+CLOSE_GRACE: Final = 1.0  # seconds for httpcore to tidy up behind a reply
 
 _BROKEN = httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException  # a connection that was there
+_UNUSABLE: Final = "The address in openai.base_url, or that of the proxy, cannot be used; correct it."
 
 # Held by a thread that loads certificates. A process should take it before it ends: OpenSSL must not be taken down
 # under such a thread, which cannot be stopped and may have been left behind.
 certificates = threading.Lock()
-
-# The file of certificates (None for certifi's), what it was like when it was read, and what was made of it. Of one run
-# each: httpcore sets something in a context for each connection, which OpenSSL bears in one thread only.
-_contexts = trio.lowlevel.RunVar[dict[str | None, tuple[tuple[int, ...], ssl.SSLContext]]]("contexts")
 
 
 async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> ConnectionPool:
@@ -52,78 +51,59 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
     With `trust_env`, certificates and proxy are those that the usual environment variables name. Raises
     `ConnectionFailed` for certificate files that cannot be used.
     """
-    _contexts.set(contexts := _contexts.get({}))
-    try:
-        # In threads: reading the certificate store takes tens of milliseconds, and pings are answered meanwhile.
-        proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
-        is_plain = all(each.lower().startswith("http://") for each in (url, proxy) if each is not None)
-        make_tls: Callable[[], ssl.SSLContext] = _no_tls if is_plain else partial(_tls, contexts, trust_env=trust_env)
-        tls = await trio.to_thread.run_sync(make_tls, abandon_on_cancel=True)
-    except OSError as error:  # ssl.SSLError is one
-        named = _certificates() or "SSL_CERT_FILE and SSL_CERT_DIR are not set"
-        why = exhausted(error) or f"correct it, or unset it: {named}."
-        reason = error.strerror or type(error).__name__
-        raise ConnectionFailed(f"The CA certificates cannot be read ({reason}); {why}") from error
-    certificates_from = _certificates() if trust_env else None
-    route = Route(None if proxy is None else _proxy_variable(urlsplit(url).scheme), certificates_from)
-    return ConnectionPool(partial(connection, tls, proxy, route), limit=limit)
+    # In threads: reading the certificate store takes tens of milliseconds, and pings are answered meanwhile.
+    proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
+    route = Route() if proxy is None else _through(proxy, _proxy_variable(urlsplit(url).scheme))
+    file, folder = (os.environ.get(name) or None if trust_env else None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    named = f"SSL_CERT_FILE is {file}" if file else f"SSL_CERT_DIR is {folder}" if folder else None
+    tls = None
+    if any(each is not None and not each.lower().startswith("http://") for each in (url, proxy)):
+        try:
+            tls = await trio.to_thread.run_sync(_tls, file, folder, abandon_on_cancel=True)
+        except OSError as error:  # ssl.SSLError is one
+            why = exhausted(error) or f"correct it, or unset it: {named or 'SSL_CERT_FILE and SSL_CERT_DIR'}."
+            reason = error.strerror or type(error).__name__
+            raise ConnectionFailed(f"The CA certificates cannot be read ({reason}); {why}") from error
+    return ConnectionPool(partial(HttpConnection, route._replace(certificates=named, tls=tls)), limit=limit)
 
 
-def _no_tls() -> ssl.SSLContext:
-    """Return a context for where it is not used: it trusts no certificate."""
-    with certificates:
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+# Certificates
 
 
-def _tls(contexts: dict[str | None, tuple[tuple[int, ...], ssl.SSLContext]], *, trust_env: bool) -> ssl.SSLContext:
+def _tls(file: str | None, folder: str | None) -> ssl.SSLContext:
     """Return a context with the certificates that are trusted now; a file is read again when it has changed."""
-    file = (os.environ.get("SSL_CERT_FILE") or None) if trust_env else None
     with certificates:
-        if trust_env and file is None and os.environ.get("SSL_CERT_DIR"):
-            # Takes no time: a folder is looked into when a server is met.
-            return _context(trust_env=True)
-        like = Path(file).stat() if file is not None else None
-        stamp = () if like is None else (like.st_ino, like.st_size, like.st_mtime_ns)
-        if file not in contexts or contexts[file][0] != stamp:
-            contexts[file] = stamp, _context(trust_env=trust_env)
-        return contexts[file][1]
+        like = None if file is None else Path(file).stat()
+        return _context(file, folder, like and (like.st_ino, like.st_size, like.st_mtime_ns))
 
 
-def _context(*, trust_env: bool) -> ssl.SSLContext:
-    """Return a new context. The keys of its connections go where SSLKEYLOGFILE says, if that can be written."""
+@lru_cache(maxsize=4)
+def _context(file: str | None, folder: str | None, _stamp: object) -> ssl.SSLContext:
+    """Return a new context. The keys of its connections go where SSLKEYLOGFILE says, if that can be written.
+
+    It is as `ssl.create_default_context` makes it, which fails where that file cannot be written.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if sys.version_info >= (3, 13):
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VERIFY_X509_STRICT
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_verify_locations(file or (None if folder else certifi.where()), None if file else folder)
     keys = os.environ.get("SSLKEYLOGFILE")
-    if not keys:
-        return httpx.create_ssl_context(trust_env=trust_env)
     try:
-        with Path(keys).open("ab"):
-            return httpx.create_ssl_context(trust_env=trust_env)
+        if keys:
+            context.keylog_filename = keys
     except OSError as error:
-        if not _is_about(error, keys):
-            raise
         _warn_of_keys(keys, error.strerror or type(error).__name__)
-    # The standard library reads the variable itself, and has no other way not to.
-    del os.environ["SSLKEYLOGFILE"]
-    try:
-        return httpx.create_ssl_context(trust_env=trust_env)
-    finally:
-        os.environ["SSLKEYLOGFILE"] = keys
-
-
-def _is_about(error: OSError, file: str) -> bool:
-    return str(cast(object, error.filename)) == file
+    return context
 
 
 @lru_cache(maxsize=8)
-def _warn_of_keys(file: str, reason: str) -> None:
-    log.warning(
-        "SSLKEYLOGFILE is %s, which cannot be written (%s): TLS keys are not logged; correct or unset it.", file, reason
-    )
+def _warn_of_keys(file: str | None, why: str) -> None:
+    cure = "TLS keys are not logged; correct or unset it."
+    log.warning("SSLKEYLOGFILE is %s, which cannot be written (%s): %s", file, why, cure)
 
 
-def _certificates() -> str | None:
-    """Return what the environment says about certificates, None if it says nothing; a file leaves a folder unread."""
-    named = (f"{name} is {os.environ[name]}" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
-    return next(named, None)
+# Proxies
 
 
 def _proxy_variable(scheme: str) -> str:
@@ -169,56 +149,51 @@ def proxy_fault(proxy: str) -> tuple[str, str] | None:
     return None
 
 
-def connection(tls: ssl.SSLContext, proxy: str | None, route: Route | None = None) -> HttpConnection:
-    """Return a connection that goes through the proxy whose URL is `proxy`, if there is one."""
-    network = Network(route)
-    named = route.proxy_from if route is not None and route.proxy_from else "what names it"
-    if proxy is not None and (fault := proxy_fault(proxy)) is not None:
+def _through(proxy: str, named: str) -> Route:
+    """Return the way through a proxy. Raises `ConnectionFailed` for one that cannot be used."""
+    if (fault := proxy_fault(proxy)) is not None:
         raise ConnectionFailed(f"The proxy cannot be used: {named} {'; '.join(fault)}.")
     try:
-        return HttpConnection(partial(_open, tls, None if proxy is None else httpx.Proxy(proxy), network), network)
+        through = httpx.Proxy(proxy)
+        headers = []
+        if through.raw_auth is not None:
+            headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(b"%b:%b" % through.raw_auth))]
+        return Route(named, proxy=_address(str(through.url)).url.origin, proxy_headers=headers)
     except (ValueError, httpx.InvalidURL) as error:
         raise ConnectionFailed(f"The proxy cannot be used; check {named}.") from error
 
 
-async def _open(tls: ssl.SSLContext, proxy: httpx.Proxy | None, network: Network, origin: httpcore.Origin) -> Transport:
-    """Return httpcore's connection to a server. One through a proxy is opened by its first request."""
-    if proxy is None:
-        host = origin.host.decode("ascii")
-        stream = await network.connect_tcp(host, origin.port)
-        if origin.scheme == b"https":
-            tls.set_alpn_protocols(["http/1.1"])
-            stream = await stream.start_tls(tls, host)
-        return httpcore.AsyncHTTP11Connection(origin, stream)
-    pool = httpcore.AsyncHTTPProxy(
-        httpcore.URL(
-            scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=proxy.url.raw_path
-        ),
-        proxy_auth=proxy.raw_auth,
-        proxy_headers=proxy.headers.raw,
-        ssl_context=tls,
-        # Without a context, one would be built for each connection to the proxy, which holds up everything else.
-        proxy_ssl_context=tls if proxy.url.scheme == "https" else None,
-        network_backend=network,
-    )
-    return pool.create_connection(origin)
+# Connections
 
 
-class Transport(Protocol):
-    """What sends a request and gives its reply: a connection of httpcore."""
+class _Address(NamedTuple):
+    """Where a URL is: as httpcore takes it, and what names its host in a request."""
 
-    async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
-        """Send a request and return the reply, whose body is still to be read."""
-        ...
+    url: httpcore.URL
+    host: bytes
+
+
+@lru_cache(maxsize=8)
+def _address(url: str) -> _Address:
+    """Read a URL. Raises `ConnectionFailed` for one that cannot be used."""
+    try:
+        parsed = httpx.URL(url)
+        is_usable = parsed.scheme in ("http", "https") and parsed.host  # which is decoded, and may be no name
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise ConnectionFailed(_UNUSABLE) from error
+    if not is_usable:
+        raise ConnectionFailed(_UNUSABLE)
+    parts = {"scheme": parsed.raw_scheme, "host": parsed.raw_host, "target": parsed.raw_path}
+    return _Address(httpcore.URL(**parts, port=parsed.port), parsed.netloc)
 
 
 class HttpConnection:
-    """One connection: httpcore's over a network of ours. `open_transport` makes it for the first request."""
+    """One connection, opened by its first request: httpcore's over a socket of ours."""
 
-    def __init__(self, open_transport: Callable[[httpcore.Origin], Awaitable[Transport]], network: Network) -> None:
-        self._open_transport = open_transport
-        self._transport: Transport | None = None
-        self._network = network
+    def __init__(self, route: Route) -> None:
+        self._route = route
+        self._socket = Socket()
+        self._http: httpcore.AsyncHTTP11Connection | None = None
 
     async def exchange(self, request: Request, reader: Reader) -> bool:
         """Send a request and give its reply to `reader`; tell whether another may follow on the same connection.
@@ -226,80 +201,113 @@ class HttpConnection:
         Raises `ConnectionFailed`, retryable only if the request cannot have reached the server, and what `reader`
         raises.
         """
+        url, host = _address(request.url)
+        if self._http is None:
+            self._http = await self._open(url.origin)
+        await request.on_send()
         try:
-            sent = _as_httpcore(request)
-            if self._transport is None:
-                self._transport = await self._open_transport(sent.url.origin)
-            response = await self._transport.handle_async_request(sent)
+            response = await self._http.handle_async_request(self._as_httpcore(request, url, host))
             return await self._read(response, reader)
-        except (*_BROKEN, httpcore.ProxyError, httpcore.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
-            raise _connection_failed(error, self._network.route) from error
+        except _BROKEN as error:
+            is_closed = not isinstance(error, httpcore.ProtocolError)
+            why = "it was closed" if is_closed else "what came is no HTTP, or was cut off"
+            said = f"The connection broke before the answer was complete ({why}); ask again."
+            raise ConnectionFailed(said, maybe_paid=True) from error
+
+    async def _open(self, origin: httpcore.Origin) -> httpcore.AsyncHTTP11Connection:
+        """Connect to a server or its proxy, in which case that is to connect further if TLS is wanted."""
+        route, first = self._route, self._route.proxy or origin
+        host = first.host.decode("ascii")
+        place = f"{host}:{first.port}"
+        try:
+            await self._socket.connect(host, first.port)
+            if first.scheme == b"https":
+                place = f"{host} (TLS)"
+                await self._socket.put_tls(route.tls, host)
+            if first is not origin and origin.scheme == b"https":
+                await self._open_tunnel(first, origin)
+                host = origin.host.decode("ascii")
+                place = f"{host} (TLS)"
+                await self._socket.put_tls(route.tls, host)
+                first = origin
+        except UnicodeError as error:
+            raise ConnectionFailed(_UNUSABLE) from error
+        except (trio.TooSlowError, trio.BrokenResourceError, OSError, RuntimeError) as error:
+            raise not_connected(error, host, place, route) from error  # RuntimeError: no thread for the look-up
+        return httpcore.AsyncHTTP11Connection(first, self._socket)
+
+    async def _open_tunnel(self, proxy: httpcore.Origin, origin: httpcore.Origin) -> None:
+        target = (b"[%b]:%d" if b":" in origin.host else b"%b:%d") % (origin.host, origin.port)
+        url = httpcore.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target=target)
+        request = httpcore.Request("CONNECT", url, headers=[(b"host", target), *self._route.proxy_headers])
+        status, said = 503, "it closed the connection"
+        with suppress(*_BROKEN):
+            response = await httpcore.AsyncHTTP11Connection(proxy, self._socket).handle_async_request(request)
+            status = response.status
+            said = f"{status} {response.extensions['reason_phrase'].decode('ascii', 'ignore')}"
+        if 200 <= status < 300:
+            return
+        cure = f"check {self._route.proxy_from}, which names it, and NO_PROXY for hosts to reach directly."
+        if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+            written = "with %2F, %3F and %23 for /, ? and #"
+            cure = f"put the right USER:PASSWORD@ before its host in {self._route.proxy_from}, {written}."
+        # The request itself was not sent yet, so an outage of the proxy is worth another try; a 4xx of it is not.
+        raise ConnectionFailed(f"The proxy did not connect ({said}); {cure}", retryable=status >= 500)
+
+    def _as_httpcore(self, request: Request, url: httpcore.URL, host: bytes) -> httpcore.Request:
+        headers = [(b"host", host), (b"accept-encoding", b"identity")]
+        headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers.items()]
+        if request.method == "POST":
+            headers.append((b"content-length", b"%d" % len(request.body)))
+        if (proxy := self._route.proxy) is not None and url.scheme == b"http":
+            headers += self._route.proxy_headers
+            url = httpcore.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target=bytes(url))
+        return httpcore.Request(request.method, url, headers=headers, content=request.body)
 
     async def _read(self, response: httpcore.Response, reader: Reader) -> bool:
-        """Give the reply to `reader` and return whether it was read to its end, and nothing has come behind it."""
+        """Give the reply to `reader` and return whether it was read to its end, and the connection is kept."""
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-        chunks = aiter(cast(httpx.AsyncByteStream, response.stream))
+        chunks = aiter(cast("AsyncIterator[bytes]", response.stream))
         whole = False
         try:
             reader.begin(response.status, headers)
-            self._network.begin_body(chunked="transfer-encoding" in headers)
+            self._socket.begin_body(chunked="transfer-encoding" in headers)
             whole = await _feed(chunks, reader)
         finally:
             if not whole:
-                self._network.close()
+                self._socket.close()
                 await _end(chunks, response)  # noqa: ASYNC102  # shielded, and bounded, within
-        at_end = _is_at_end(response) and not await self._network.has_more()
+        at_end = self._is_at_end()
         await response.aclose()  # which closes the connection unless h11 has both sides at their end
-        return at_end and self._network.is_open
+        return at_end and self._socket.is_open
 
-    @property
-    def is_idle(self) -> bool:
+    def _is_at_end(self) -> bool:
+        """Tell whether h11, which httpcore hides, has no byte behind the reply; False where it cannot be asked.
+
+        This is the only place that looks there.
+        """
+        return getattr(getattr(self._http, "_h11_state", None), "trailing_data", None) == (b"", False)
+
+    async def is_quiet(self) -> bool:
         """Tell whether the connection is open, and nothing has come on it since its last reply, not even its end."""
-        return self._network.is_idle
+        return await self._socket.is_quiet()
 
     def close(self) -> None:
         """Close the socket, at once."""
-        self._network.close()
-
-
-def _connection_failed(error: Exception, route: Route) -> ConnectionFailed:
-    """Return what an error of httpx means, with a cure; `network` has raised its own for what comes before HTTP."""
-    if isinstance(error, httpcore.ProxyError):
-        cure = f"check {route.proxy_from}, which names it, and NO_PROXY for hosts to reach directly."
-        if str(error).startswith("407"):
-            written = "with %2F, %3F and %23 for /, ? and #"
-            cure = f"put the right USER:PASSWORD@ before its host in {route.proxy_from}, {written}."
-        # The request itself was not sent yet, so an outage of the proxy is worth another try; a 4xx of it is not.
-        return ConnectionFailed(f"The proxy did not connect ({error}); {cure}", retryable=str(error).startswith("5"))
-    if isinstance(error, _BROKEN):
-        why = "what came is no HTTP, or was cut off" if isinstance(error, httpcore.ProtocolError) else "it was closed"
-        return ConnectionFailed(
-            f"The connection broke before the answer was complete ({why}); ask again.", maybe_paid=True
-        )
-    return ConnectionFailed("The address in openai.base_url, or that of the proxy, cannot be used; correct it.")
+        self._socket.close()
 
 
 async def _feed(chunks: AsyncIterator[bytes], reader: Reader) -> bool:
-    """Give `reader` the body, and return whether it was read to its end."""
-    count = 0
-    async for chunk in chunks:
-        if reader.feed(chunk):
-            return await _feed_rest(chunks, reader)
-        count += 1
-        if count % CHUNKS_AT_ONCE == 0:
-            await trio.lowlevel.checkpoint()
-    return True
-
-
-async def _feed_rest(chunks: AsyncIterator[bytes], reader: Reader) -> bool:
-    """Give `reader`, which has enough, what is left of the body, and return whether that ended soon."""
-    count = 0
-    with trio.move_on_after(LAST_BYTES), suppress(*_BROKEN):
-        async for chunk in chunks:
-            reader.feed(chunk)
-            count += 1
-            if count % CHUNKS_AT_ONCE == 0:
-                await trio.lowlevel.checkpoint()
+    """Give `reader` the body, and return whether it was read to its end. One that has enough waits shortly."""
+    with trio.CancelScope() as scope:
+        try:
+            async for chunk in chunks:
+                if reader.feed(chunk) and scope.deadline == math.inf:
+                    scope.deadline = trio.current_time() + LAST_BYTES
+        except _BROKEN:
+            if scope.deadline == math.inf:
+                raise
+            return False
         return True
     return False
 
@@ -310,50 +318,3 @@ async def _end(chunks: AsyncIterator[bytes], response: httpcore.Response) -> Non
         async for _ in chunks:
             await trio.lowlevel.checkpoint()
         await response.aclose()
-
-
-def _is_at_end(response: httpcore.Response) -> bool:
-    """Tell whether h11, which httpcore hides, has no byte behind the reply; False where it cannot be asked.
-
-    This is the only place that looks there.
-    """
-    state = getattr(getattr(response.stream, "_connection", None), "_h11_state", None)
-    return getattr(state, "trailing_data", None) == (b"", False)
-
-
-class _Body:
-    """A request body for one use. httpx's own is an async generator, which a cancel leaves unfinished."""
-
-    def __init__(self, data: bytes, on_send: Callable[[], Awaitable[None]]) -> None:
-        self._pieces = [data]
-        self._on_send = on_send
-
-    def __aiter__(self) -> _Body:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._pieces:
-            raise StopAsyncIteration
-        await self._on_send()
-        return self._pieces.pop()
-
-
-@lru_cache(maxsize=8)
-def _parsed(url: str) -> tuple[httpcore.URL, bytes]:
-    """Return a URL and what names its host in a request. Raises what `exchange` takes for an unusable one."""
-    parsed = httpx.URL(url)
-    if parsed.scheme not in ("http", "https"):
-        raise httpcore.UnsupportedProtocol(f"{parsed.scheme} is no kind of HTTP")
-    if not parsed.host:  # which is decoded here, and may turn out to be no name
-        raise httpx.InvalidURL("no host")
-    as_bytes = httpcore.URL(scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path)
-    return as_bytes, parsed.netloc
-
-
-def _as_httpcore(request: Request) -> httpcore.Request:
-    url, host = _parsed(request.url)
-    headers = [(b"host", host), (b"accept-encoding", b"identity")]
-    headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in request.headers.items()]
-    if request.method == "POST":
-        headers.append((b"content-length", b"%d" % len(request.body)))
-    return httpcore.Request(request.method, url, headers=headers, content=_Body(request.body, request.on_send))

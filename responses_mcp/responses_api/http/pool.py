@@ -28,8 +28,7 @@ async def no_need() -> None:
 class Request:
     """An HTTP request, whole. Header names are lower-case.
 
-    `on_send` is awaited when its connection is there, right before the body goes out. Whatever it raises, nobody has
-    worked on the request.
+    `on_send` is awaited when its connection is there, right before the request goes out. If it raises, nothing is sent.
     """
 
     method: str
@@ -61,8 +60,7 @@ class Connections(Protocol):
     async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
         """Send a request and give its reply, whatever its status, to `reader`; cancelling closes the socket.
 
-        Raises `UpstreamError`, retryable only if the request cannot have
-        reached the server, and what `reader` raises.
+        Raises `UpstreamError`, retryable only if the request cannot have reached the server, and what `reader` raises.
         """
         ...
 
@@ -82,8 +80,7 @@ class Connection(Protocol):
         """Send a request and give its reply to `reader`; tell whether another may follow on the same connection."""
         ...
 
-    @property
-    def is_idle(self) -> bool:
+    async def is_quiet(self) -> bool:
         """Tell whether it is open, and nothing has come since its last reply, not even its end."""
         ...
 
@@ -93,10 +90,7 @@ class Connection(Protocol):
 
 
 class ConnectionPool:
-    """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there.
-
-    Cancelling a request closes its socket.
-    """
+    """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there."""
 
     def __init__(self, new_connection: Callable[[], Connection], *, limit: int) -> None:
         self._new_connection = new_connection
@@ -119,28 +113,31 @@ class ConnectionPool:
             await make_room()
             # A cancel may have come since this place, or the room, was given: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
-            connection = self._take()
-            keep = False
-            try:
-                keep = await connection.exchange(request, reader)
-            finally:
-                if keep and len(self._idle) < KEPT_IDLE and not self._closed:
-                    self._idle.append((connection, trio.current_time()))
-                else:
-                    connection.close()
+            await self._exchange(request, reader)
         finally:
             self._slots.release()
 
-    def _take(self) -> Connection:
-        """Return the connection that was used last, if nothing has come on it since then, or a new one."""
+    async def _exchange(self, request: Request, reader: Reader) -> None:
+        """Send a request over the connection that was used last, if that is quiet, or over a new one."""
         while self._idle and self._idle[0][1] + IDLE_SECONDS <= trio.current_time():
             self._idle.popleft()[0].close()
-        while self._idle:
-            connection, _ = self._idle.pop()
-            if connection.is_idle:
-                return connection
-            connection.close()
-        return self._new_connection()
+        is_done = False
+        while not is_done:
+            is_new = not self._idle
+            connection = self._new_connection() if is_new else self._idle.pop()[0]
+            keep = False
+            try:
+                if is_done := is_new or await connection.is_quiet():
+                    keep = await connection.exchange(request, reader)
+            finally:
+                if keep and not self._closed and self._has_use_for_more():
+                    self._idle.append((connection, trio.current_time()))
+                else:
+                    connection.close()
+
+    def _has_use_for_more(self) -> bool:
+        """Tell whether another idle connection is wanted: one for each request that waits, and a few."""
+        return len(self._idle) < KEPT_IDLE or self._slots.statistics().tasks_waiting > 0
 
     async def aclose(self) -> None:
         """Close the idle connections; those in use are closed when their requests end, by a cancel at the latest."""

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.errors import UnusableReply
-from responses_mcp.responses_api.http import network
-from responses_mcp.responses_api.http.client import connection, open_connections
+from responses_mcp.responses_api.http.client import HttpConnection, open_connections
+from responses_mcp.responses_api.http.network import Chunks, Route
 from responses_mcp.responses_api.http.pool import ConnectionPool, Request
 from tests.processes import WAIT
 from tests.responses_api.http.network import Stream, bare_environment, listening, post, server_context, trust
@@ -97,6 +97,49 @@ async def test_what_comes_behind_a_reply_is_never_taken_for_the_next(
         assert (body, len(connected)) == (b'"right"', 1)
 
 
+class Corked(trio.abc.Stream):
+    """Sends all that was written when it is read."""
+
+    def __init__(self, below: Stream) -> None:
+        self._below = below
+        self._written = b""
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self._written += bytes(data)
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        data, self._written = self._written, b""
+        await self._below.send_all(data)
+        return await self._below.receive_some(max_bytes)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._below.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        await self._below.aclose()
+
+
+async def test_a_record_of_tls_that_came_with_a_reply_is_not_taken_for_the_next(trusted: trustme.CA) -> None:
+    connected: list[int] = []
+
+    async def serve(stream: Stream) -> None:
+        connected.append(1)
+        over = trio.SSLStream(Corked(stream), server_context(trusted, "localhost"), server_side=True)
+        await over.receive_some()
+        for write in (OK, SMUGGLED) if len(connected) == 1 else (OK,):
+            await over.send_all(write)
+        await over.receive_some()
+
+    with trio.fail_after(WAIT):
+        async with listening(serve) as port:
+            url = f"https://localhost:{port}/v1"
+            over = await open_connections(url, limit=1)
+            assert [(await post(over, url)).body for _ in range(2)] == [b"{}"] * 2
+            assert len(connected) == 2
+            await over.aclose()
+
+
 async def test_ctrl_c_while_it_connects_comes_out_as_such_and_in_no_group() -> None:
     class Struck(trio.abc.SocketFactory):
         def socket(self, *_: object, **__: object) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -154,12 +197,12 @@ async def test_an_event_stream_of_many_empty_lines_is_no_series_of_interim_repli
 async def test_connections_are_kept_alive_by_the_system() -> None:
     with trio.fail_after(WAIT):
         async with answering((OK,)) as (port, _):
-            made = connection(ssl.create_default_context(), None)
+            made = HttpConnection(Route())
             url = f"http://127.0.0.1:{port}/v1"
             over = ConnectionPool(lambda: made, limit=1)
             await post(over, url)
-            assert made._network._socket is not None
-            assert made._network._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert made._socket._socket is not None
+            assert made._socket._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             await over.aclose()
 
 
@@ -198,7 +241,7 @@ def test_joined_chunks_are_read_as_the_same_body_however_they_come(parts: list[b
     data = b"".join(parts)
     ends = sorted({*cuts, 0, len(data)})
     pieces = [data[start:end] for start, end in itertools.pairwise(ends)]
-    chunks = network._Chunks()
+    chunks = Chunks()
     joined = [chunks.joined(piece) for piece in pieces]
     assert read_by_h11([*joined, chunks.held]) == read_by_h11([data])
 
@@ -208,7 +251,7 @@ async def test_a_byte_behind_a_reply_is_seen_where_httpcore_hides_it() -> None:
     for behind, kept in ((b"", True), (b"x", False)):
         with trio.fail_after(WAIT):
             async with answering((OK + behind,), (OK,)) as (port, _):
-                made = connection(ssl.create_default_context(), None)
+                made = HttpConnection(Route())
                 request = Request("POST", f"http://127.0.0.1:{port}/v1", {}, b"{}")
                 assert await made.exchange(request, Reply()) is kept
                 made.close()

@@ -17,12 +17,12 @@ REQUEST = Request("POST", "http://127.0.0.1:9/", {})
 
 
 class Connection:
-    """Takes a second for an exchange; `is_idle` as long as nothing came behind the reply."""
+    """Takes a second for an exchange; `quiet` as long as nothing came behind the reply."""
 
     def __init__(self, made: "list[Connection]") -> None:
         made.append(self)
         self.exchanges = 0
-        self.is_idle = True
+        self.quiet = True
         self.open = True
 
     async def exchange(self, request: Request, reader: Reader) -> bool:
@@ -30,6 +30,10 @@ class Connection:
         await trio.sleep(1)
         self.exchanges += 1
         return True
+
+    async def is_quiet(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self.quiet
 
     def close(self) -> None:
         self.open = False
@@ -85,7 +89,7 @@ async def test_a_connection_on_which_something_came_is_never_used_again(autojump
     pool, made = pool_of(4)
     await burst(pool, 3)
     for connection in made:
-        connection.is_idle = False
+        connection.quiet = False
     await pool.send(REQUEST, Reply(), no_need)
     await pool.send(REQUEST, Reply(), no_need)
     assert [(connection.exchanges, connection.open) for connection in made] == [(1, False)] * 3 + [(2, True)]

@@ -114,13 +114,13 @@ async def test_certificates_are_read_again_only_where_their_file_has_changed(
     monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
 ) -> None:
     read: list[object] = []
-    real = ssl.create_default_context
 
-    def reading(**given: Any) -> ssl.SSLContext:
-        read.append(given)
-        return real(**given)
+    class Reading(ssl.SSLContext):
+        def load_verify_locations(self, *given: Any) -> None:
+            read.append(given)
+            super().load_verify_locations(*given)
 
-    monkeypatch.setattr(ssl, "create_default_context", reading)
+    monkeypatch.setattr(ssl, "SSLContext", Reading)
     trust(monkeypatch, trustme.CA(), tmp_path / "ca.pem")
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url:
@@ -270,7 +270,7 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
         ):
             monkeypatch.setenv("HTTPS_PROXY", f"https://localhost:{proxy.port}")
             over = await open_connections(url, limit=2)
-            monkeypatch.setattr(ssl, "create_default_context", None)
+            monkeypatch.setattr(ssl, "SSLContext", None)
             assert (await post(over, f"{url}/responses", b'{"input": "x"}')).status == 200
             await over.aclose()
 
@@ -279,6 +279,7 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
     (b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n", False),
     (b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", False),
     (b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", True),
+    (b"", True),
 ])  # fmt: skip
 async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage(
     monkeypatch: pytest.MonkeyPatch, refusal: bytes, retryable: bool
@@ -289,7 +290,7 @@ async def test_a_proxy_that_refuses_is_told_and_asked_again_only_after_an_outage
             async with real_api("https://api.invalid/v1", api_key="k" * 20) as api:
                 with pytest.raises(ConnectionFailed, match=rf"{refusal[9:12].decode()} .*HTTPS_PROXY") as caught:
                     await api.create(BODY, dict)
-            assert caught.value.retryable is retryable
+            assert (caught.value.retryable, caught.value.maybe_paid) == (retryable, False)
             assert ("put the right USER:PASSWORD@ before its host in HTTPS_PROXY" in str(caught.value)) == (
                 b" 407 " in refusal
             )
