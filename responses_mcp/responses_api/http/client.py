@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -242,7 +242,8 @@ class HttpConnection:
         request = httpcore.Request("CONNECT", url, headers=[(b"host", target), *self._route.proxy_headers])
         status, said = 503, "it closed the connection"
         with suppress(*_BROKEN):
-            response = await httpcore.AsyncHTTP11Connection(proxy, self._socket).handle_async_request(request)
+            http = httpcore.AsyncHTTP11Connection(proxy, self._socket)
+            response: Any = await http.handle_async_request(request)
             status = response.status
             said = f"{status} {response.extensions['reason_phrase'].decode('ascii', 'ignore')}"
         if 200 <= status < 300:
