@@ -19,13 +19,15 @@ LONGEST_WAIT: Final = 2.0  # seconds that any reply asks to wait
 ANSWER: Final = "answer"
 DEADLINE: Final = "deadline"
 BROKEN: Final = "broken"
+GATED: Final = "gated"  # another call's rate limit lasts longer than this call may take
 ARGUMENT: Final = "argument"
 
 # How the server words each end; one of the phrases is in the message.
 FAULTS: Final[dict[str, tuple[str, ...]]] = {
     "limited": ("The API limits the rate of requests",),
     "failed": ("The API failed (5",),
-    "unfinished": ("The API could not finish the answer",),
+    "unfinished": ("The API failed (server_error)",),
+    GATED: ("The API's rate limit is used up",),
     "refused": ("The API refused the request",),
     "quota": ("The account's quota is used up",),
     "unusable": ("The API answered 200 with something that is not a JSON object",),
@@ -134,6 +136,8 @@ def ends(play: Play, *, search: bool, seconds: float, collision: bool = True) ->
     possible: set[str] = {BROKEN} if collision else set()
     if seconds >= (TRY if search else TIMEOUT) - 0.05:
         possible.add(DEADLINE)
+    if search or seconds >= TIMEOUT - LONGEST_WAIT - 0.05:
+        possible.add(GATED)
     for number in range(MOST_REQUESTS):
         kind = KINDS[play[min(number, len(play) - 1)].kind]
         again = kind.search_repeats if search else kind.answers_repeat
