@@ -5,10 +5,11 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import pytest
 import trio
@@ -41,13 +42,23 @@ def read_terminal(leader: int) -> bytes:
 
 
 def memory(pid: int) -> tuple[float, float] | None:
-    """Return the resident memory of a process and its peak in MiB, where the system tells."""
+    """Return the resident memory of a process and its peak in MiB, where the system tells; None for one that has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:
         return None
     fields = dict(line.split(":", 1) for line in status.splitlines())
-    return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
+    return (
+        (int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024) if "VmRSS" in fields else None
+    )
+
+
+def processor_time(pid: int) -> float | None:
+    """Return the seconds that a process has run, its ended threads included, where the system tells."""
+    if sys.platform != "linux":
+        return None
+    # How clock_getcpuclockid(3) names the clock of a process. /proc/PID/stat counts in hundredths of seconds only.
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def python(code: str) -> list[str]:
@@ -110,6 +121,36 @@ class ServerProcess:
             return await self.process.wait()
 
 
+class Program(NamedTuple):
+    """A program that runs, and our ends of its pipes."""
+
+    process: trio.Process
+    stdin: trio.abc.SendStream
+    stdout: trio.abc.ReceiveStream
+
+
+@asynccontextmanager
+async def program(command: Sequence[str], *, grace: float = 0.0, **options: Any) -> AsyncGenerator[Program]:
+    """Start a program. At the end of the block its input ends; it is killed if it has not ended after `grace` seconds."""
+    pipe = subprocess.PIPE
+    process = await trio.lowlevel.open_process(list(command), stdin=pipe, stdout=pipe, **options)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield Program(process, process.stdin, process.stdout)
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + grace):
+            await trio.aclose_forcefully(process.stdin)
+            await process.wait()
+        if process.returncode is None:
+            process.kill()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + WAIT):
+            await process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    await trio.aclose_forcefully(stream)
+
+
 @asynccontextmanager
 async def server_process(
     env: dict[str, str],
@@ -120,35 +161,19 @@ async def server_process(
     command: Sequence[str] = COMMAND,
 ) -> AsyncGenerator[ServerProcess]:
     """Start `openai-responses-mcp --stdio` and shake hands. It is killed if it outlives the block."""
-    process = await trio.lowlevel.open_process(
-        [*command, "--stdio", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=env,
-        cwd=cwd or env["HOME"],
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    running = ServerProcess(process, McpClient(process.stdout, process.stdin, framed=framed))
-    try:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(running.client.listen)
-            nursery.start_soon(running.drain_stderr)
-            if initialize:
-                with trio.fail_after(WAIT):
-                    await running.client.initialize()
-            yield running
-            nursery.cancel_scope.deadline = trio.current_time() + WAIT
-            await process.stdin.aclose()
-            await process.wait()
-            # Both tasks end by themselves when they have read the last that it said.
-    finally:
-        if process.returncode is None:
-            process.kill()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + WAIT):
-                await process.wait()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-            for stream in (process.stdin, process.stdout, process.stderr):
-                if stream is not None:
-                    await trio.aclose_forcefully(stream)
+    options: dict[str, Any] = {"stderr": subprocess.PIPE, "env": env, "cwd": cwd or env["HOME"]}
+    async with (
+        program([*command, "--stdio", *arguments], **options) as (process, stdin, stdout),
+        trio.open_nursery() as nursery,
+    ):
+        running = ServerProcess(process, McpClient(stdout, stdin, framed=framed))
+        await nursery.start(running.client.listen)
+        nursery.start_soon(running.drain_stderr)
+        if initialize:
+            with trio.fail_after(WAIT):
+                await running.client.initialize()
+        yield running
+        nursery.cancel_scope.deadline = trio.current_time() + WAIT
+        await stdin.aclose()
+        await process.wait()
+        # Both tasks end by themselves when they have read the last that it said.

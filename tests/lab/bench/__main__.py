@@ -11,7 +11,7 @@ import gc
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,21 +19,11 @@ from pathlib import Path
 import trio
 
 from tests.lab.bench import page
-from tests.lab.bench.measures import bodies, calls, cancels, memory, messages, overhead, start
-from tests.lab.bench.measures.conversation import Record
+from tests.lab.bench.measures import MEASURES
 from tests.lab.bench.results import Results, Sample, load, machine
 from tests.lab.bench.subjects import Subject, before, original, own, peers, raise_file_limit
-from tests.lab.bench.upstream import Upstream, open_upstream
+from tests.lab.upstream import open_upstream
 
-MEASURES: dict[str, Callable[[Subject, Upstream, Record], Awaitable[None]]] = {
-    "start": start.measure,
-    "memory": memory.measure,
-    "messages": messages.measure,
-    "calls": calls.measure,
-    "overhead": overhead.measure,
-    "cancels": cancels.measure,
-    "bodies": bodies.measure,
-}
 PATIENCE = 60.0  # seconds for one measure of one subject in one round
 
 
@@ -47,10 +37,11 @@ async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int)
     found: dict[tuple[str, str, str, str], list[float]] = {}  # by measure, case, subject and unit
     failed: set[tuple[str, str]] = set()
 
-    def record(subject: str, measure: str, case: str, unit: str, value: float) -> None:
-        found.setdefault((measure, case, subject, unit), []).append(float(value))
+    def record(subject: str, measure: str, case: str, unit: str, value: float | None) -> None:
+        if value is not None:
+            found.setdefault((measure, case, subject, unit), []).append(float(value))
 
-    async with open_upstream() as upstream:
+    async with open_upstream("tests.lab.bench.upstream") as upstream:
         for number in range(rounds):
             began = time.monotonic()
             for measure in measures:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +18,7 @@ import trio
 
 from responses_mcp.testing import FakeApi, Hang, open_fake_api
 from tests.lab.bench.results import load, machine
-from tests.processes import COMMAND, environment
+from tests.processes import COMMAND, environment, program
 
 CALLS = 50
 ROUNDS = 5
@@ -58,36 +57,24 @@ async def end(api: FakeApi, how: str, home: str) -> tuple[float, str]:
     calls = 0 if how == "stdin closed, idle" else CALLS
     before = len(api.requests)
     command = [sys.executable, "-c", CLIENT, *SERVER] if how == "client killed" else SERVER
+    env = environment(Path(home), api.base_url, NO_PROXY="127.0.0.1")
     with tempfile.TemporaryFile() as stderr:
-        process = await trio.lowlevel.open_process(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=environment(Path(home), api.base_url, NO_PROXY="127.0.0.1"),
-        )
-        assert process.stdin
-        assert process.stdout
-        pid = process.pid
-        if how == "client killed":
-            pid = int(await process.stdout.receive_some())
-        await process.stdin.send_all(handshake_and_calls(calls))
-        await api.wait_requests(before + calls)
-        if not calls:
-            await process.stdout.receive_some()
-        began = time.perf_counter()
-        if how == "client killed":
-            process.kill()
-        elif how == "stdin closed, idle":
-            await process.stdin.aclose()
-        else:
-            process.send_signal(getattr(signal, how))
-        await gone(pid) if how == "client killed" else await process.wait()
-        took = 1000 * (time.perf_counter() - began)
-        await api.wait_hang_ups(before + calls)
-        await process.wait()
-        await trio.aclose_forcefully(process.stdin)
-        await trio.aclose_forcefully(process.stdout)
+        async with program(command, stderr=stderr, env=env) as (process, stdin, stdout):
+            pid = int(await stdout.receive_some()) if how == "client killed" else process.pid
+            await stdin.send_all(handshake_and_calls(calls))
+            await api.wait_requests(before + calls)
+            if not calls:
+                await stdout.receive_some()
+            began = time.perf_counter()
+            if how == "client killed":
+                process.kill()
+            elif how == "stdin closed, idle":
+                await stdin.aclose()
+            else:
+                process.send_signal(getattr(signal, how))
+            await gone(pid) if how == "client killed" else await process.wait()
+            took = 1000 * (time.perf_counter() - began)
+            await api.wait_hang_ups(before + calls)
         stderr.seek(0)
         said = stderr.read().decode()
     if how != "client killed" and process.returncode != 0:

@@ -51,7 +51,7 @@ def own() -> list[Subject]:
     python = f"Python {platform.python_version()}"
     trio, httpx = (f"{name} {metadata.version(name)}" for name in ("trio", "httpx"))
     path = {"PYTHONPATH": str(ROOT)}
-    post = [sys.executable, "-m", "tests.lab.bench.measures.bare_post"]
+    post = [sys.executable, "-m", "tests.lab.bench.bare_post"]
     return [
         Subject(
             "ours",

@@ -7,10 +7,10 @@ and `stream` for one long answer in two forms. As the API does, the upstream str
 that; `json` and `large` never are, and `stream` is refused otherwise. Every answer repeats the NUMBER, so that one given
 to the wrong call is found.
 
-Commands come on stdin, one a line: `SERIAL open COUNT` and `SERIAL hung COUNT` are answered with `SERIAL TIME` once so
-many requests hang, or so many of them were hung up by their peer; TIME is when the last one did, by `time.monotonic`,
-which all processes share. `SERIAL release 0` sends the large replies, `SERIAL reset 0` begins to count anew. It ends
-with its input.
+Its commands (`tests.lab.upstream`): `open COUNT` and `hung COUNT` are answered once so many requests hang, or so many of
+them were hung up by their peer, with the time at which the last one did, by `time.monotonic`, which all processes share.
+`release` sends the large replies, one right after the other. `reset` begins to count anew: what hangs then is not counted
+any more. It ends with its input.
 """
 
 from __future__ import annotations
@@ -21,17 +21,13 @@ import json
 import re
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
-from itertools import count
-
-import trio
 
 from responses_mcp.testing import Sse, bodies, stream_events
 from tests.http_requests import Requests
 from tests.lab.bench.subjects import raise_file_limit
-from tests.lab.child import PATIENCE, Child, open_child
+from tests.lab.upstream import tell
 
 LARGE = 1_000_000  # bytes of a reply to `large`
 DELTAS = 300  # of the stream
@@ -117,14 +113,14 @@ class Counts:
     def __init__(self) -> None:
         self._seen = {"open": 0, "hung": 0}
         self._at = dict.fromkeys(self._seen, 0.0)
-        self._wanted: tuple[str, str, int] | None = None
+        self._wanted: tuple[int, str, int] | None = None
 
     def add(self, what: str, more: int) -> None:
         self._at[what] = time.monotonic()
         self._seen[what] += more
         self._look()
 
-    def want(self, serial: str, what: str, least: int) -> None:
+    def want(self, serial: int, what: str, least: int) -> None:
         self._wanted = serial, what, least
         self._look()
 
@@ -133,7 +129,7 @@ class Counts:
             serial, what, least = self._wanted
             if self._seen[what] >= least:
                 self._wanted = None
-                print(serial, self._at[what], flush=True)
+                tell(serial, self._at[what])
 
 
 class Connection(asyncio.Protocol):
@@ -197,63 +193,19 @@ class Api:
         server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=4096)
         commands = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-        print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+        tell(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
         async for line in commands:
-            self.obey(line.decode())
+            self.obey(*json.loads(line))
 
-    def obey(self, command: str) -> None:
-        """Do what a line of the commands says."""
-        serial, what, least = command.split()
+    def obey(self, serial: int, what: str, least: int = 0) -> None:
+        """Do what a command says."""
         if what == "release":
             for write in self.held:
                 write()
             self.held.clear()
         elif what == "reset":
             self.counts = Counts()
-        self.counts.want(serial, "hung" if what == "hung" else "open", int(least))
-
-
-class Upstream:
-    """A running upstream, as the measures see it. They bound the waits."""
-
-    def __init__(self, child: Child, base_url: str) -> None:
-        self._child = child
-        self._serials = count(1)
-        self.base_url = base_url
-
-    async def reset(self) -> None:
-        """Count from nothing again; what hangs now is not counted any more."""
-        await self._command("reset", 0)
-
-    async def wait_open(self, least: int) -> float:
-        """Wait until at least so many requests hang; return when the last of them came, by `time.monotonic`."""
-        return await self._command("open", least)
-
-    async def release(self) -> None:
-        """Send the large replies, one right after the other."""
-        await self._command("release", 0)
-
-    async def wait_hung(self, least: int) -> float:
-        """Wait until at least so many were hung up by their peer; return when the last was."""
-        return await self._command("hung", least)
-
-    async def _command(self, what: str, least: int) -> float:
-        serial = str(next(self._serials))
-        await self._child.write(f"{serial} {what} {least}")
-        while True:
-            # Whoever gave up waiting may have left an answer behind.
-            answered, moment = (await self._child.line()).split()
-            if answered == serial:
-                return float(moment)
-
-
-@asynccontextmanager
-async def open_upstream() -> AsyncGenerator[Upstream]:
-    """Run an upstream of its own process; it is killed at the end of the block."""
-    async with open_child("tests.lab.bench.upstream") as child:
-        with trio.fail_after(PATIENCE):
-            upstream = Upstream(child, await child.line())
-        yield upstream
+        self.counts.want(serial, "hung" if what == "hung" else "open", least)
 
 
 def main() -> None:

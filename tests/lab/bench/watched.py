@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import trio
 
 from responses_mcp.testing.client import McpClient
-from tests.processes import environment, memory, server_process
+from tests.processes import environment, memory, processor_time, server_process
 
 T = TypeVar("T")
 Message = dict[str, Any]
 
-WORKS = 200_000  # nanoseconds of processor time between two looks that count as work
+WORKS = 0.0002  # seconds of processor time between two looks that count as work
 QUIET = 0.15  # seconds without work after which the work is taken to be over
 
 
@@ -76,13 +76,9 @@ class Watched:
         """Return resident memory and its peak in MiB, where the system tells."""
         return memory(self.process.pid)
 
-    def processor_time(self) -> int | None:
-        """Return the nanoseconds that the threads of the process have run, where the system tells."""
-        try:
-            threads = list(Path(f"/proc/{self.process.pid}/task").iterdir())
-            return sum(int((thread / "schedstat").read_text(encoding="utf-8").split()[0]) for thread in threads)
-        except OSError:
-            return None
+    def processor_time(self) -> float | None:
+        """Return the seconds that the process has run, where the system tells."""
+        return processor_time(self.process.pid)
 
     async def cancelled(self, tool: str, arguments: Message, after: float) -> float | None:
         """Cancel a call `after` seconds and return for how many seconds the process goes on to work.

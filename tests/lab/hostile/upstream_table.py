@@ -6,7 +6,6 @@ machine's fault, so its mode is played again, and counts when it is slow every t
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -18,7 +17,7 @@ import trio
 from tests.hostile.trial import Asker, Outcome, Stuck
 from tests.hostile.upstream import MODES, Ledger, Upstream
 from tests.hostile.upstream_modes import KEY, TRACE, Mode
-from tests.lab.child import Child, open_child
+from tests.lab.upstream import open_upstream
 from tests.processes import ServerProcess, environment, memory, server_process
 
 SLOWEST_PING = 50.0  # ms
@@ -62,14 +61,13 @@ async def _upstream(ca: Path) -> AsyncGenerator[tuple[Upstream, Ledger]]:
     """Start the upstream and keep its ledger."""
     ledger = Ledger()
 
-    async def keep(child: Child) -> None:
+    async def keep() -> None:
         while True:
-            ledger.note(*json.loads(await child.line()))
+            ledger.note(*await running.line())
 
-    async with open_child("tests.hostile.upstream", str(ca)) as child, trio.open_nursery() as nursery:
-        upstream = Upstream(*json.loads(await child.line()))
-        nursery.start_soon(keep, child)
-        yield upstream, ledger
+    async with open_upstream("tests.hostile.upstream", str(ca)) as running, trio.open_nursery() as nursery:
+        nursery.start_soon(keep)
+        yield Upstream(*running.place), ledger
         nursery.cancel_scope.cancel()
 
 

@@ -160,7 +160,7 @@ async def build(values: Figures, gold: GoldQuery, index: Path, **env: str) -> No
         values["first_build"].append(seconds)
         after = server.processor_time()
         if before is not None and after is not None:
-            values["build_cpu"].append((after - before) / 1e9)
+            values["build_cpu"].append(after - before)
         memory = server.memory()
         if memory is not None:
             values["build_memory"].append(memory[0])
@@ -195,7 +195,7 @@ async def search(server: Watched, values: Figures, gold: Sequence[GoldQuery]) ->
             outcomes.append(outcome(query, answer["items"]))
     after = server.processor_time()
     if before is not None and after is not None:
-        values["find_cpu"].append((after - before) / 1e6 / len(finds))
+        values["find_cpu"].append(1000 * (after - before) / len(finds))
     values["find_p50"].append(statistics.median(finds))
     values["find_p95"].append(percentile(finds, 0.95))
     values["find_max"].append(max(finds))

@@ -1,44 +1,27 @@
-"""The server as a process, the client at its pipes, and the upstream behind it."""
+"""The server as a process, and the client at its pipes."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import trio
 
 from tests.frames import Frames
-from tests.lab.child import Child, open_child
 from tests.lab.soak.ledger import Ledger
 from tests.lab.soak.library import CORPUS
 from tests.lab.soak.mix import MAX_MESSAGE
 from tests.lab.soak.plays import MOST_REQUESTS, TIMEOUT, TRY
+from tests.processes import COMMAND, Program, program
 from tests.processes import environment as bare_environment
 
 WAIT = 30.0  # seconds; a bound for what should take none
 PIPE = 64 * 1024
 MAX_UNSENT = 256 * 1024  # bytes of output after which the server reads no more, set for the server
 STDERR_KEPT = 4000
-
-
-class Upstream:
-    """The process of `tests.lab.soak.upstream`."""
-
-    def __init__(self, child: Child, base_url: str) -> None:
-        self._child = child
-        self.base_url = base_url
-
-    async def figures(self, *, forget: bool = False) -> dict[str, Any]:
-        """Return what it has seen so far; `forget` the calls, when they are over."""
-        await self._child.write("forget" if forget else "figures")
-        with trio.fail_after(WAIT):
-            found: dict[str, Any] = json.loads(await self._child.line())
-        return found
 
 
 class Peer:
@@ -48,8 +31,8 @@ class Peer:
     is a wait before one read.
     """
 
-    def __init__(self, process: trio.Process, ledger: Ledger) -> None:
-        self.process = process
+    def __init__(self, running: Program, ledger: Ledger) -> None:
+        self.process, self.stdin, self.stdout = running
         self.ledger = ledger
         self.pause = 0.0
         self.bite = PIPE
@@ -61,12 +44,11 @@ class Peer:
 
     async def listen(self) -> None:
         """Hear what the server says until it ends; run it in a task."""
-        assert self.process.stdout is not None
         while True:
             if seconds := self.pause + self.stall:
                 self.stall = 0.0
                 await trio.sleep(seconds)
-            data = await self.process.stdout.receive_some(self.bite)
+            data = await self.stdout.receive_some(self.bite)
             now = trio.current_time()
             try:
                 for body in self.frames.feed(data):
@@ -89,20 +71,14 @@ class Peer:
 
     async def send(self, data: bytes) -> None:
         """Write; the server may be slow to read, but not for ever."""
-        assert self.process.stdin is not None
         with trio.fail_after(WAIT):
-            await self.process.stdin.send_all(data)
+            await self.stdin.send_all(data)
 
     async def news(self, until: float) -> None:
         """Wait until something was heard, or for that time."""
         self._news = trio.Event()
         with trio.move_on_at(until):
             await self._news.wait()
-
-    async def end_input(self) -> None:
-        """Close the server's stdin."""
-        assert self.process.stdin is not None
-        await self.process.stdin.aclose()
 
 
 def environment(home: str, base_url: str) -> dict[str, str]:
@@ -128,42 +104,12 @@ def environment(home: str, base_url: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def open_upstream() -> AsyncGenerator[Upstream]:
-    """Start the upstream; it is killed at the end of the block."""
-    async with open_child("tests.lab.soak.upstream") as child:
-        with trio.fail_after(WAIT):
-            upstream = Upstream(child, await child.line())
-        yield upstream
-
-
-@asynccontextmanager
 async def open_server(home: str, base_url: str, ledger: Ledger) -> AsyncGenerator[Peer]:
     """Start the server and listen to it; it is killed if it outlives the block."""
-    process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "responses_mcp", "--stdio"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(home, base_url),
-        cwd=home,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    peer = Peer(process, ledger)
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(peer.listen)
-            nursery.start_soon(peer.listen_to_stderr)
-            yield peer
-            nursery.cancel_scope.cancel()
-    finally:
-        await trio.aclose_forcefully(process.stdin)
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-            await process.wait()
-        if process.returncode is None:
-            process.kill()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + WAIT):
-            await process.wait()
-        for stream in (process.stdout, process.stderr):
-            await trio.aclose_forcefully(stream)
+    options = {"stderr": subprocess.PIPE, "env": environment(home, base_url), "cwd": home}
+    async with program([*COMMAND, "--stdio"], grace=1, **options) as running, trio.open_nursery() as nursery:
+        peer = Peer(running, ledger)
+        nursery.start_soon(peer.listen)
+        nursery.start_soon(peer.listen_to_stderr)
+        yield peer
+        nursery.cancel_scope.cancel()

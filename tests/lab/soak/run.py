@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import trio
 
-from tests.lab.soak.client import PIPE, Peer, Upstream, open_server, open_upstream
+from tests.lab.soak.client import PIPE, open_server
 from tests.lab.soak.expected import COLLISION
 from tests.lab.soak.ledger import Ledger
 from tests.lab.soak.library import Library
 from tests.lab.soak.mix import Mix
 from tests.lab.soak.plays import FAULTS, KINDS
 from tests.lab.soak.samples import KEPT_IDLE, Sample, growth, look
+from tests.lab.upstream import open_upstream
 
 PHASES = ((1, 1), (3, 1), (10, 2), (30, 3), (60, 4), (100, 4), (150, 3), (200, 3))  # calls in flight, weight
 AT_ONCE = 16  # messages in one write
@@ -35,83 +36,64 @@ LAST_CALLS = 20  # that are in flight when stdin is closed
 AFTER_THE_END = 15.0  # seconds; the server gives its last calls 10
 
 
-@dataclass
-class Row:
-    """What was seen from one quiet moment to the next; `most` is the largest memory meanwhile."""
-
-    sample: Sample
-    most: float
-    in_flight: int
-    slowest_ping: float
-
-
-@dataclass
 class Soak:
-    """A run, and what came of it."""
+    """A run, and what came of it: the quiet moments, the largest figures, and the last ones of the upstream."""
 
-    seed: int
-    calls: int
-    seconds: float
-    tell: Callable[[Row], None]
-    ledger: Ledger = field(default_factory=Ledger)
-    rows: list[Row] = field(default_factory=list[Row])
-    figures: dict[str, Any] = field(default_factory=dict[str, Any])
-    slowest_ping: float = 0.0
-    most_memory: float = 0.0
-    most_descriptors: int = 0
-    elapsed: float = 0.0
+    def __init__(self, seed: int, calls: int, seconds: float, show: Callable[[Sample], None]) -> None:
+        self.calls = calls
+        self.seconds = seconds
+        self.ledger = Ledger()
+        self.mix = Mix(seed, self.ledger, Library(), manual_calls=min(MANUAL_CALLS, calls // 20))
+        self.quiet: list[Sample] = []
+        self.figures: dict[str, Any] = {}
+        self.slowest_ping = self.most_memory = 0.0
+        self.most_descriptors = 0
+        self.elapsed = 0.0
+        self._show = show
+        self._quiet_calls = min(5_000, max(200, calls // 40))
+        self._quiet_seconds = min(60.0, max(4.0, seconds / 40))
+        self._most = 0.0
+        self._in_flight = 0
 
     async def run(self) -> None:
         """Soak until the calls are made or the time is over, whichever comes first."""
         with tempfile.TemporaryDirectory() as home:
-            async with open_upstream() as upstream, open_server(home, upstream.base_url, self.ledger) as peer:
-                running = _Running(self, peer, upstream)
+            async with (
+                open_upstream("tests.lab.soak.upstream") as self.upstream,
+                open_server(home, self.upstream.base_url, self.ledger) as self.peer,
+            ):
+                self._began = trio.current_time()
                 try:
                     async with trio.open_nursery() as nursery:
-                        nursery.start_soon(running.look_now_and_then)
-                        await running.to_the_end()
+                        nursery.start_soon(self._look_now_and_then)
+                        await self._to_the_end()
                         nursery.cancel_scope.cancel()
                 except* (trio.TooSlowError, trio.BrokenResourceError, EOFError) as group:
+                    code = self.peer.process.returncode
                     for error in group.exceptions:
-                        self.ledger.wrong(
-                            f"the conversation broke down, exit code {peer.process.returncode}: {error!r}"
-                        )
-                if peer.stderr:
-                    self.ledger.wrong(f"stderr is not empty: {peer.stderr.decode(errors='replace')}")
-
-
-class _Running:
-    def __init__(self, soak: Soak, peer: Peer, upstream: Upstream) -> None:
-        self.soak = soak
-        self.peer = peer
-        self.upstream = upstream
-        self.ledger = soak.ledger
-        self.mix = Mix(soak.seed, self.ledger, Library(), manual_calls=min(MANUAL_CALLS, soak.calls // 20))
-        self._began = trio.current_time()
-        self._quiet_calls = min(5_000, max(200, soak.calls // 40))
-        self._quiet_seconds = min(60.0, max(4.0, soak.seconds / 40))
-        self._most = 0.0
-        self._in_flight = 0
+                        self.ledger.wrong(f"the conversation broke down, exit code {code}: {error!r}")
+                if self.peer.stderr:
+                    self.ledger.wrong(f"stderr is not empty: {self.peer.stderr.decode(errors='replace')}")
 
     @property
-    def elapsed(self) -> float:
+    def _now(self) -> float:
         return trio.current_time() - self._began
 
     @property
     def _over(self) -> bool:
-        over = self.mix.calls >= self.soak.calls or self.elapsed >= self.soak.seconds
+        over = self.mix.calls >= self.calls or self._now >= self.seconds
         return over or self.peer.ended.is_set() or len(self.ledger.violations) >= ENOUGH
 
-    async def to_the_end(self) -> None:
+    async def _to_the_end(self) -> None:
         await self.peer.send(self.mix.hello(trio.current_time()))
         await self._answered()
         next_calls, next_time = self._quiet_calls, self._quiet_seconds
         while not self._over:
             await self._phase()
-            if self.mix.calls >= next_calls or self.elapsed >= next_time:
+            if self.mix.calls >= next_calls or self._now >= next_time:
                 await self._quiet()
-                next_calls, next_time = self.mix.calls + self._quiet_calls, self.elapsed + self._quiet_seconds
-        if not self.soak.rows or self.soak.rows[-1].sample.calls < self.mix.calls:
+                next_calls, next_time = self.mix.calls + self._quiet_calls, self._now + self._quiet_seconds
+        if not self.quiet or self.quiet[-1].calls < self.mix.calls:
             await self._quiet()
         await self._end()
 
@@ -119,7 +101,7 @@ class _Running:
         """Keep so many calls in flight for a while."""
         rng = self.mix.rng
         [target] = rng.choices([target for target, _ in PHASES], [weight for _, weight in PHASES])
-        until = min(self.soak.calls, self.mix.calls + target * rng.randrange(3, 12))
+        until = min(self.calls, self.mix.calls + target * rng.randrange(3, 12))
         slowly = rng.random() < SLOW_PHASES
         if slowly:
             self.peer.stall, self.peer.pause, self.peer.bite = rng.choice(SLOWLY)
@@ -156,18 +138,19 @@ class _Running:
             await self.peer.send(self.mix.cancel_everything(trio.current_time()))
         await self._answered()
         await self._released(KEPT_IDLE)
-        before = await self.upstream.figures(forget=True)
+        before = await self.upstream.ask("forget")
         await trio.sleep(QUIET)
-        after = await self.upstream.figures()
+        after = await self.upstream.ask("figures")
         if after["requests"] != before["requests"]:
             self.ledger.wrong(f"{after['requests'] - before['requests']} requests were made when nothing was asked")
         self._note(after)
-        pid, calls = self.peer.process.pid, self.mix.calls
-        sample = look(pid, self.elapsed, calls, connections=after["open"], closely=True)
-        if sample is not None:
-            row = Row(sample, max(self._most, sample.memory), self._in_flight, self.ledger.slowest_ping)
-            self.soak.rows.append(row)
-            self.soak.tell(row)
+        if sample := look(self.peer.process.pid, self._now, self.mix.calls):
+            most, slowest = max(self._most, sample.memory), self.ledger.slowest_ping
+            sample = replace(
+                sample, connections=after["open"], most=most, in_flight=self._in_flight, slowest_ping=slowest
+            )
+            self.quiet.append(sample)
+            self._show(sample)
         self._most = self._in_flight = 0
         self.ledger.slowest_ping = 0.0
 
@@ -185,7 +168,7 @@ class _Running:
         """Wait until the upstream has seen all connections close but so many idle ones."""
         deadline = trio.current_time() + SETTLING
         while True:
-            seen = await self.upstream.figures()
+            seen = await self.upstream.ask("figures")
             if seen["under_way"] == 0 and seen["open"] <= kept:
                 return seen
             if trio.current_time() > deadline:
@@ -196,9 +179,9 @@ class _Running:
             await trio.sleep(0.1)
 
     def _note(self, figures: dict[str, Any]) -> None:
-        self.soak.figures = figures
-        self.soak.elapsed = self.elapsed
-        self.soak.slowest_ping = max(self.soak.slowest_ping, self.ledger.slowest_ping)
+        self.figures = figures
+        self.elapsed = self._now
+        self.slowest_ping = max(self.slowest_ping, self.ledger.slowest_ping)
         for violation in figures["violations"]:
             self.ledger.wrong(violation)
         if self.ledger.outcomes[COLLISION] > figures["idle_closes"]:
@@ -208,7 +191,7 @@ class _Running:
         """Close stdin with calls in flight: they are answered, the process ends, and so do its connections."""
         for _ in range(LAST_CALLS):
             await self.peer.send(self.mix.turn(trio.current_time()))
-        await self.peer.end_input()
+        await self.peer.stdin.aclose()
         with trio.move_on_after(AFTER_THE_END):
             await self.peer.ended.wait()
             await self.peer.process.wait()
@@ -218,14 +201,14 @@ class _Running:
             self.ledger.wrong(f"not answered at the end: {owed[:10]}")
         figures = await self._released(0)
         self._note(figures)
-        for violation in (*growth([row.sample for row in self.soak.rows]), *self._never()):
+        for violation in (*growth(self.quiet), *self._never()):
             self.ledger.wrong(violation)
 
     def _never(self) -> list[str]:
         """Say what did not come up in a run that is long enough for all of it."""
         if self.mix.calls < EVERYTHING:
             return []
-        treated, outcomes = self.soak.figures["treated"], self.ledger.outcomes
+        treated, outcomes = self.figures["treated"], self.ledger.outcomes
         came_up = {f"request: {kind}": treated.get(kind, 0) for kind in KINDS}
         came_up |= {f"answer: {fault}": outcomes[f"answer: {fault}"] for fault in FAULTS}
         came_up |= {outcome: outcomes[outcome] for outcome in CANCELS}
@@ -236,14 +219,14 @@ class _Running:
         }
         return [f"never came up: {what}" for what, count in came_up.items() if not count]
 
-    async def look_now_and_then(self) -> None:
+    async def _look_now_and_then(self) -> None:
         """Take the memory and the descriptors of a busy server too, and see that nobody waits for ever."""
         while True:
-            sample = look(self.peer.process.pid, self.elapsed, self.mix.calls)
+            sample = look(self.peer.process.pid, self._now, self.mix.calls)
             if sample is not None:
                 self._most = max(self._most, sample.memory)
-                self.soak.most_memory = max(self.soak.most_memory, sample.memory)
-                self.soak.most_descriptors = max(self.soak.most_descriptors, sample.descriptors)
+                self.most_memory = max(self.most_memory, sample.memory)
+                self.most_descriptors = max(self.most_descriptors, sample.descriptors)
             if not self.peer.pause and (late := self.ledger.overdue(trio.current_time() - OVERDUE)):
                 self.ledger.wrong(f"not answered for {OVERDUE:g} s: {late[:10]}")
             await trio.sleep(EVERY)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.processes import memory, processor_time
 
 KEPT_IDLE = 16  # connections that the server keeps for the next call
 STEEPEST = 1.0  # MiB per 10,000 calls
@@ -18,7 +21,6 @@ WARM_UP = 0.2  # of all calls
 WARM_MEMORY = 30_000  # calls after which the memory has seen everything, at the least
 LEAST_QUIET = 5  # quiet moments after the warm-up that make a slope
 LEAST_CALLS = 5_000  # between the first and the last of them
-TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,9 @@ class Sample:
     threads: int
     cpu: float  # seconds so far
     connections: int = 0
+    most: float = 0.0  # the largest memory since the moment before
+    in_flight: int = 0
+    slowest_ping: float = 0.0
 
     @property
     def others(self) -> int:
@@ -41,34 +46,18 @@ class Sample:
         return self.descriptors - self.sockets - self.index
 
 
-def look(pid: int, at: float, calls: int, *, connections: int = 0, closely: bool = False) -> Sample | None:
-    """Look at a process; None when it has ended, and where the system has no /proc. Only `closely` are descriptors told apart."""
-    proc = Path(f"/proc/{pid}")
-    try:
-        status = dict(line.split(":", 1) for line in (proc / "status").read_text(encoding="utf-8").splitlines())
-        times = (proc / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        descriptors = os.listdir(proc / "fd")
-    except OSError:
+def look(pid: int, at: float, calls: int) -> Sample | None:
+    """Look at a process; None when it has ended, and where the system has no /proc."""
+    resident, cpu = memory(pid), processor_time(pid)
+    if resident is None or cpu is None:
         return None
-    if "VmRSS" not in status:
-        return None  # it has ended
-    memory = int(status["VmRSS"].split()[0]) / 1024
-    cpu = (int(times[11]) + int(times[12])) / TICKS
-    names = kinds(pid) if closely else []
+    names: list[str] = []
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            names.append(str(entry.readlink()))
     sockets = sum(name.startswith("socket:") for name in names)
     index = sum(".sqlite3" in name for name in names)
-    return Sample(at, calls, memory, len(descriptors), sockets, index, int(status["Threads"]), cpu, connections)
-
-
-def kinds(pid: int) -> list[str]:
-    """Return what the descriptors of a process are, as the system names them."""
-    found: list[str] = []
-    for entry in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            found.append(str(entry.readlink()))
-        except OSError:
-            continue  # closed meanwhile
-    return sorted(found)
+    return Sample(at, calls, resident[0], len(names), sockets, index, len(os.listdir(f"/proc/{pid}/task")), cpu)
 
 
 def after_warm_up(quiet: Sequence[Sample], least: int = 0) -> list[Sample]:

@@ -1,14 +1,13 @@
 """The fake API of the soak, a process of its own: each request is treated as its question says.
 
-It prints its URL. Each line on stdin is answered with a line of JSON, the figures so far; the line ``forget``
-also forgets the calls that were seen, which are over by then. It ends when stdin does.
+Its commands (`tests.lab.upstream`): `figures` is answered with the figures so far; `forget` also forgets the calls that
+were seen, which are over by then. It ends with its input.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -42,6 +41,7 @@ from responses_mcp.testing import (
 from responses_mcp.testing.replies import Step as Written
 from responses_mcp.testing.replies import encode_json
 from tests.lab.soak.plays import MOST_REQUESTS, Play, Step, find_play, repeats
+from tests.lab.upstream import tell
 
 BIG = 1 << 20
 KEPT = 500  # requests that the fake API remembers
@@ -199,21 +199,13 @@ def _fault(step: Step, number: int, request: RecordedRequest) -> Reply:
 
 async def main() -> None:
     upstream = Upstream()
-    async with (
-        open_fake_api(upstream.reply, observer=upstream.observe) as api,
-        trio.lowlevel.FdStream(os.dup(0)) as stdin,
-    ):
-        upstream.api = api
-        sys.stdout.write(f"{api.base_url}\n")
-        sys.stdout.flush()
-        rest = b""
-        async for data in stdin:
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                sys.stdout.write(json.dumps(upstream.figures()) + "\n")
-                sys.stdout.flush()
-                if line == b"forget":
-                    upstream.forget()
+    async with open_fake_api(upstream.reply, observer=upstream.observe) as upstream.api:
+        tell(upstream.api.base_url)
+        async for line in trio.wrap_file(sys.stdin):
+            serial, command = json.loads(line)
+            tell(serial, upstream.figures())
+            if command == "forget":
+                upstream.forget()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ requests go out in one write, while another task reads: a server that is not rea
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -20,11 +18,11 @@ from typing import Any, TypeAlias
 import trio
 
 from tests.lab.bench.subjects import Subject
-from tests.lab.bench.upstream import Upstream
-from tests.processes import memory
+from tests.lab.upstream import Upstream
+from tests.processes import memory, processor_time, program
 
-Record: TypeAlias = Callable[[str, str, str, float], None]
-"""Takes one figure: measure, case, unit, value."""
+Record: TypeAlias = Callable[[str, str, str, float | None], None]
+"""Takes one figure: measure, case, unit, and value, None where the system does not tell."""
 
 CHUNK = 1024 * 1024
 GRACE = 3.0  # seconds for a server to end when its input has ended
@@ -59,8 +57,8 @@ def cancel(number: int) -> bytes:
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}\n' % number
 
 
-def unanswered(lines: Iterable[bytes], numbers: Iterable[int]) -> set[int]:
-    """Return the calls that `lines` do not answer well: with an error, with another call's answer, or not at all."""
+def unanswered(lines: Iterable[bytes], numbers: Iterable[int]) -> int:
+    """Return how many calls `lines` do not answer well: with an error, with another call's answer, or not at all."""
     right: set[object] = set()
     for line in lines:
         message = json.loads(line)
@@ -68,7 +66,7 @@ def unanswered(lines: Iterable[bytes], numbers: Iterable[int]) -> set[int]:
         said = "".join(part.get("text", "") for part in result.get("content", ()))
         if not result.get("isError") and f"bench {message['id']:08d}" in said:
             right.add(message["id"])
-    return set(numbers) - right
+    return len(set(numbers) - right)
 
 
 class Conversation:
@@ -122,28 +120,25 @@ class Conversation:
     async def ask(self, method: str) -> dict[str, Any]:
         return await self.answer(request(next(self.numbers), method))
 
-    async def calls(self, many: int, what: str = "0") -> set[int]:
-        """Make calls all at once; return those that were not answered well."""
+    def new_calls(self, many: int, what: str = "0") -> tuple[list[int], bytes]:
+        """Return the ids of calls, and their lines."""
         numbers = [next(self.numbers) for _ in range(many)]
-        data = b"".join([call(number, what) for number in numbers])
+        return numbers, b"".join([call(number, what) for number in numbers])
+
+    async def calls(self, many: int, what: str = "0") -> int:
+        """Make calls all at once; return how many were not answered well."""
+        numbers, data = self.new_calls(many, what)
         return unanswered(await self.answers(data, many), numbers)
 
-    def processor_time(self) -> float | None:
-        """Return the seconds that the process has run, its ended threads included, where the system tells."""
-        if sys.platform != "linux":
-            return None
-        # How clock_getcpuclockid(3) names the clock of a process. /proc/PID/stat counts in hundredths of seconds only.
-        return time.clock_gettime(~self.pid << 3 | 2)
+    def processor_time(self, before: float | None = 0.0, many: float = 1.0) -> float | None:
+        """Return the seconds that the process has run since `before`, for each of `many`, where the system tells."""
+        now = processor_time(self.pid)
+        return None if now is None or before is None else (now - before) / many
 
     def memory(self) -> float | None:
         """Return the resident memory in MiB, where the system tells."""
         now = memory(self.pid)
         return None if now is None else now[0]
-
-
-def each(before: float | None, after: float | None, many: int, scale: float) -> float | None:
-    """Return the processor time of one of `many`, in units of which a second has `scale`."""
-    return None if before is None or after is None else (after - before) / many * scale
 
 
 @asynccontextmanager
@@ -156,32 +151,15 @@ async def conversation(
     """
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryFile() as stderr:
         subject.settle(Path(home), upstream.base_url)
-        process = await trio.lowlevel.open_process(
-            subject.limited(files),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=subject.environment(home, upstream.base_url),
-            cwd=home,
-        )
-        assert process.stdin
-        assert process.stdout
+        command, env = subject.limited(files), subject.environment(home, upstream.base_url)
         try:
-            talk = Conversation(process.stdout, process.stdin, process.pid)
-            await talk.answer(INITIALIZE)
-            await talk.write(INITIALIZED)
-            yield talk
+            async with program(command, grace=GRACE, stderr=stderr, env=env, cwd=home) as (process, stdin, stdout):
+                talk = Conversation(stdout, stdin, process.pid)
+                await talk.answer(INITIALIZE)
+                await talk.write(INITIALIZED)
+                yield talk
         except Exception as error:
             stderr.seek(0)
             said = stderr.read().decode(errors="replace").strip()
             error.add_note(f"stderr: {said[-500:] or 'empty'}")
             raise
-        finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + GRACE):
-                await process.stdin.aclose()
-                await process.wait()
-            if process.returncode is None:
-                process.kill()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + GRACE):
-                await process.wait()
-                await trio.aclose_forcefully(process.stdout)

@@ -1,4 +1,4 @@
-"""The POST of a call from nothing but httpx on Trio: `python -m tests.lab.bench.measures.bare_post COUNT WARM_UP`.
+"""The POST of a call from nothing but httpx on Trio: `python -m tests.lab.bench.bare_post COUNT WARM_UP`.
 
 Prints the median of the milliseconds that a request took, and the milliseconds of processor time of each.
 """
