@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from responses_mcp.errors import BadArgument, ConfigError
+from responses_mcp.errors import BadArgument, ConfigError, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.outgoing import OutgoingText, added, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
-from responses_mcp.responses_api.failures import is_searched_again
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains
 from responses_mcp.responses_api.request.question import read_question
@@ -26,7 +25,7 @@ from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_list import SearchResult
 from responses_mcp.responses_api.response.search_results import SearchResults, read_results
-from responses_mcp.responses_api.retry import RetryPolicy
+from responses_mcp.responses_api.retry import RetryPolicy, is_searched_again
 from responses_mcp.responses_api.watcher import NOBODY, Watcher
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings
 from responses_mcp.settings.system_policy import instructions_for
@@ -137,14 +136,14 @@ class Asker:
         _tell(watcher, chosen, masked)
         if self._hand_off is not None and chosen.store is not False:
             await watcher.wait_for_room()
-            handed_off = await self._hand_off(sent, watcher)
+            handed_off = await _counted(masked, self._hand_off(sent, watcher))
             if handed_off is not None:
                 return replace(handed_off, masked=masked)
         in_background = chosen.background and chosen.store is not False
         ask: Callable[..., Awaitable[Answer]] = partial(self._api.create, body, read)
         if in_background:
             ask = partial(create_in_background, self._api, body, read)
-        answer, bill = await self._metered(sent, watcher, ask)
+        answer, bill = await _counted(masked, self._metered(sent, watcher, ask))
         return replace(answer, usage=bill.usage, masked=masked)
 
     async def search(
@@ -182,9 +181,8 @@ class Asker:
         read = partial(read_results, limit=asked.limit, today=today, redact=self.redact.known, blocked=blocked)
         sent = Asked(text, body, profile, Caller("chatgpt_o3_search", watcher.client, self.redact))
         _tell(watcher, profile, masked)
-        found, bill = await self._metered(
-            sent, watcher, partial(self._api.create, body, read, policy=retry_policy(search))
-        )
+        ask = partial(self._api.create, body, read, policy=retry_policy(search))
+        found, bill = await _counted(masked, self._metered(sent, watcher, ask))
         log.debug("search: results=%d total=%d dropped=%d", len(found.results), found.total_count, found.dropped)
         return replace(found, usage=bill.usage, masked=masked)
 
@@ -271,6 +269,15 @@ def retry_policy(search: SearchSettings) -> RetryPolicy:
         try_seconds=search.timeout_ms / 1000,
         slow="raise search.timeout_ms (SEARCH_TIMEOUT_MS, in milliseconds), or lower reasoning_effort in the profile",
     )
+
+
+async def _counted(masked: Mapping[str, int], work: Awaitable[T]) -> T:
+    """Return what work returns; an error of it has the counts of what was masked."""
+    try:
+        return await work
+    except ResponsesMcpError as error:
+        error.masked = masked
+        raise
 
 
 def _tell(watcher: Watcher, profile: Profile, masked: Mapping[str, int]) -> None:

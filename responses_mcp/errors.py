@@ -28,10 +28,12 @@ _SHORTAGES: Final = {
 class ResponsesMcpError(Exception):
     """Base of all errors raised on purpose by this package. They can be copied and pickled, as worker processes do.
 
-    `kind` is a code for what happened, such as `rate_limit` or `connection`.
+    `kind` is a code for what happened, such as `rate_limit` or `connection`. `masked` counts the secrets, by kind, that
+    were masked in the question.
     """
 
     kind = "unknown"
+    masked: Mapping[str, int] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args, vars(self))  # not by `__init__`, which takes something else
@@ -73,15 +75,19 @@ class LimitReached(ResponsesMcpError):
     kind = "limit"
 
 
-Progress: TypeAlias = Literal["refused", "accepted", "begun"]
-"""How far a request had come when it failed: refused, accepted as far as is known, or with output."""
+Progress: TypeAlias = Literal["refused", "doubtful", "accepted", "begun"]
+"""How far a request had come when it failed: refused, accepted as far as is known, or with output.
+
+It is doubtful where a gateway answers: nobody bills the request, but the API behind may work on it.
+"""
 
 
 class UpstreamError(ResponsesMcpError):
     """The Responses API did not give an answer.
 
     `status` is the HTTP status, or None when there was none; `type` and `code` are the API's own words for it, `param`
-    its name for the part of the request that is to blame; `request_id` identifies the request to the API's operators.
+    its name for the part of the request that is to blame, and `params` all such names; `request_id` identifies the
+    request to the API's operators.
     `retryable` tells whether asking again may help without risk of paying twice, `maybe_paid` whether it may help at
     that risk, and `retry_after` how many seconds the API asked to wait. `usage` is what the call used all the same, as
     `Usage.as_json` has it; None if it made no request. `said` are the words of the API in the message, which may repeat
@@ -90,6 +96,7 @@ class UpstreamError(ResponsesMcpError):
     """
 
     progress: Progress = "accepted"
+    params: tuple[str, ...] = ()
     words: str = ""
     usage: Mapping[str, object] | None = None
     said: str | None = None
@@ -120,6 +127,15 @@ class UpstreamError(ResponsesMcpError):
         self.maybe_paid = maybe_paid
         self.retry_after = retry_after
         self.body = body
+        if maybe_paid and self.progress == "refused":
+            self.progress = "accepted"
+
+    def advance(self, progress: Progress) -> None:
+        """Take how far the request had come. Once the API has begun to answer, a repeated request may be paid twice."""
+        if self.progress != "begun":
+            self.progress = progress
+        if self.progress == "begun":
+            self.retryable, self.maybe_paid = False, True
 
     def __str__(self) -> str:
         """Return the message, with the request id when there is one."""
@@ -140,6 +156,8 @@ class KeyUnusable(AuthenticationFailed):
     reference to a variable, which the client could not fill in. The message is for who embeds this package; whoever
     shows the error to somebody else words the cure for them.
     """
+
+    progress: Progress = "refused"
 
     def __init__(self, cause: str, *, variable: str, remedy: str | None = None, unfilled: bool = False) -> None:
         unset = "Set it before the settings are loaded, or give `OpenAISettings` an `api_key`."
@@ -166,6 +184,7 @@ class RateLimited(UpstreamError):
     """Too many requests or tokens for now."""
 
     kind = "rate_limit"
+    progress: Progress = "refused"
 
 
 class QuotaExhausted(UpstreamError):
@@ -184,6 +203,7 @@ class ConnectionFailed(UpstreamError):
     """The API could not be reached, or the connection broke."""
 
     kind = "connection"
+    progress: Progress = "refused"
 
 
 class DeadlineExceeded(UpstreamError):

@@ -224,6 +224,21 @@ def refused(status: int, message: str, code: Any = None, **more: Any) -> Json:
     (refused(400, "Not this.", "cyber_policy_violation"), "Ask in other words", "model and its"),
     (refused(400, "Filtered.", "ResponsibleAIPolicyViolation"), "Ask in other words", "model and its"),
     (refused(403, "It requires moderation and was flagged."), "Ask in other words", "region"),
+    (refused(400, "User location is not supported for the API use.", 400), "region", "parameter"),
+    (refused(403, "This model is not available in your country."), "region", "its parameters"),
+    (
+        refused(422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000."),
+        *("fewer words", "its parameters"),
+    ),
+    (
+        refused(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 400),
+        *("fewer words", "its parameters"),
+    ),
+    (refused(500, "This model's maximum context length is 8 tokens."), "fewer words", "Try again"),
+    (
+        refused(400, "No.", "INVALID_ARGUMENT", details=[{"reason": "API_KEY_INVALID"}]),
+        *("valid key", "its parameters"),
+    ),
     (refused(400, "Too much.", "context_length_exceeded"), "fewer words", "its parameters"),
     (refused(400, "Too long.", "string_above_max_length", param="input"), "fewer words", "its parameters"),
     (refused(400, "This model's maximum context length is 8 tokens."), "fewer words", "its parameters"),
@@ -310,6 +325,57 @@ async def test_a_limit_of_a_day_or_a_plan_is_not_repeated_and_says_when_it_ends(
     assert (requests, when in told) == (1, True)
 
 
+QUOTA = "You exceeded your current quota, please check your plan and billing details. Please retry in 0.04s."
+
+
+def quota_of_google(period: str) -> dict[str, Any]:
+    violation = {"quotaMetric": "a.example/requests", "quotaId": f"GenerateRequestsPer{period}PerProject-FreeTier"}
+    details = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]},
+        {"@type": "type.googleapis.com/google.rpc.Help", "links": [{"description": "Learn more about quotas"}]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.04s"},
+    ]
+    return {"code": 429, "message": QUOTA, "status": "RESOURCE_EXHAUSTED", "details": details}
+
+
+@pytest.mark.parametrize(("reply", "requests", "cure"), [
+    (Json({"error": quota_of_google("Day")}, 429), 1, "when it is reset"),
+    (Json({"error": quota_of_google("Minute")}, 429), 2, "Wait a while"),
+    (Sse([{"type": "error", "error": quota_of_google("Day")}]), 1, "when it is reset"),
+    (Sse([{"type": "error", "error": quota_of_google("Minute")}]), 2, "Wait a while"),
+    (refused(429, "Daily quota exceeded. Try again in 0.04s."), 1, "when it is reset"),
+    (refused(429, "Quota exceeded: 50 requests/day. Retry after 0.04s."), 1, "when it is reset"),
+    (refused(429, "Quota exceeded: 5 requests per minute. Retry after 0.04s."), 2, "Wait a while"),
+    (refused(400, "You have reached your specified API usage limits, until 2030-01-01."), 1, "when it is reset"),
+    (refused(429, "余额不足或无可用资源包,请充值。", "1113"), 1, "billing"),
+], ids=repr)  # fmt: skip
+@pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
+async def test_a_quota_of_a_minute_is_awaited_but_that_of_a_day_or_an_account_is_not(
+    reply: Reply, requests: int, cure: str, tool: str
+) -> None:
+    told, made = await reason(reply, retries=1, tool=tool)
+    assert (made, cure in told) == (requests, True)
+
+
+@pytest.mark.parametrize("name", ["x-ratelimit-reset", "ratelimit-reset", "x-ratelimit-reset-tokens"])
+@pytest.mark.parametrize(("value", "when"), [
+    ("120", "120 s"), ("2m", "120 s"), ("4000000000", "a day or longer"), ("4000000000000", "a day or longer"),
+])  # fmt: skip
+async def test_a_reset_that_a_header_alone_names_is_not_asked_before(name: str, value: str, when: str) -> None:
+    headers = {name: value, "x-ratelimit-remaining-tokens": "0"}
+    told, requests = await reason(Json({"error": {"message": "Slow down."}}, 429, headers), retries=1)
+    assert (requests, f"It asks to wait {when}." in told) == (1, True)
+
+
+@pytest.mark.parametrize("headers", [
+    {"x-ratelimit-reset": "1000000000"}, {"x-ratelimit-reset": "120", "x-ratelimit-remaining": "7"},
+    {"ratelimit-reset": "soon"},
+])  # fmt: skip
+async def test_a_reset_that_is_over_or_of_a_limit_that_is_not_used_up_is_not_awaited(headers: dict[str, str]) -> None:
+    told, requests = await reason(Json({"error": {"message": "Slow down."}}, 429, headers), retries=1)
+    assert (requests, "asks to wait" in told) == (2, False)
+
+
 RAW = '[{"code":"invalid_union","path":["include",0],"message":"Invalid input"}]'
 
 
@@ -351,6 +417,68 @@ async def test_a_parameter_that_is_refused_behind_a_text_is_not_left_out() -> No
     assert (requests, "may have been paid for" in told) == (1, True)
     told, requests = await reason(Json(failed(error, usage={"input_tokens": 9})["response"]))
     assert (requests, "may have been paid for" in told) == (1, True)
+
+
+def located(*paths: list[Any], name: str = "loc") -> list[dict[str, Any]]:
+    return [{"type": "extra_forbidden", name: path, "msg": "Extra inputs", "input": {"a": "b"}} for path in paths]
+
+
+@pytest.mark.parametrize("reply", [
+    Json({"detail": located(["body", "include"], ["body", "reasoning"])}, 422),
+    Json({"detail": located(["body", "include", 0], ["body", "reasoning", "str"])}, 400),
+    Json({"error": {"message": located(["include"], ["reasoning"], name="path"), "code": 400}}, 400),
+    Json({"message": "Bad", "errors": [{"field": "include", "message": "No"}, {"field": "reasoning"}]}, 400),
+    refused(400, "Bad", details=[{"fieldViolations": [{"field": "include"}, {"field": "reasoning"}]}]),
+    refused(400, f"2 errors: {located(['body', 'include'], ['body', 'reasoning'])}"),
+    refused(400, "Unrecognized request arguments supplied: include, reasoning"),
+    refused(400, "Unrecognized key(s) in object: 'include', 'reasoning'"),
+    refused(400, "Provider returned error", 400, metadata={"raw": json.dumps(located(["include"], ["reasoning"]))}),
+], ids=repr)  # fmt: skip
+async def test_all_parameters_that_one_refusal_names_are_left_out_at_once(reply: Json) -> None:
+    _, fake = await tell(reply, retries=1)
+    sent = [json.loads(request.body) for request in fake.requests]
+    assert [(name in sent[0], name in sent[1]) for name in ("include", "reasoning")] == [(True, False)] * 2
+
+
+async def test_of_a_list_that_refuses_something_else_too_nothing_is_left_out() -> None:
+    _, requests = await reason(Json({"detail": located(["body", "include"], ["body", "input"])}, 422))
+    assert requests == 1
+
+
+@pytest.mark.parametrize("message", [
+    "Unrecognized request argument supplied: include", "Unknown parameter: include. See the manual.",
+    "Unsupported field: include (request id: 20240806)",
+])  # fmt: skip
+async def test_a_name_without_quotes_that_ends_a_sentence_behind_a_colon_is_left_out(message: str) -> None:
+    _, fake = await tell(refused(400, message), retries=1)
+    assert ["include" in json.loads(request.body) for request in fake.requests] == [True, False]
+
+
+@pytest.mark.parametrize("message", [
+    "The request must include a question.", "Note: include a question", "Missing required parameter: metadata",
+])  # fmt: skip
+async def test_a_name_in_prose_is_no_parameter(message: str) -> None:
+    _, requests = await reason(refused(400, message))
+    assert requests == 1
+
+
+SECRET = "ghp_" + "Zq7Kx0Wb3Nd9Rt5Ys1Uv8Hj4Lm2Pc6Fg0TaE"  # which belongs to nobody
+
+
+@pytest.mark.parametrize("tool", ["answer", "chatgpt_o3_search"])
+@pytest.mark.parametrize("reply", [Error(400), Error(401), Sse([CREATED, DELTA, failed()]), bodies.answer("Here.")])
+async def test_what_was_masked_is_counted_in_each_outcome(reply: Any, tool: str) -> None:
+    reply = Json(reply) if isinstance(reply, dict) else reply
+    with trio.fail_after(WAIT):
+        async with (
+            open_fake_api(*[reply] * 4) as fake,
+            connected_client(settings(fake, retries=0), initialize=False) as client,
+        ):
+            handshake = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "claude-code"}}
+            await client.ask("initialize", handshake)
+            answer = await client.call(tool, {"query": f"Why is {SECRET} refused?"})
+    told = answer["result"]["_meta"] if "result" in answer else answer["error"]["data"]["_meta"]
+    assert list(told["io.github.uchimanajet7/masked"].values()) == [1]
 
 
 # What debugging adds

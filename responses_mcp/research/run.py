@@ -44,7 +44,6 @@ from responses_mcp.responses_api.background import (
     lost_previous,
     note_without_background,
 )
-from responses_mcp.responses_api.failures import is_unpaid
 from responses_mcp.responses_api.response.streaming import keeps_nothing
 from responses_mcp.responses_api.retry import LONGEST_WAIT, RetryPolicy, backoff
 from responses_mcp.responses_api.watcher import Place, Watcher
@@ -376,7 +375,7 @@ class Run:
                 return Trigger.REFUSED
             except UpstreamError as error:
                 self._error = error
-                if self.row.response_id is None and is_unpaid(error):
+                if self.row.response_id is None and error.progress == "refused":
                     self._sent = self._asked = False
                     return Trigger.REFUSED
                 if self._bill is not None:
@@ -442,7 +441,7 @@ class Run:
                 seen = self._seen()
         except UpstreamError as error:
             self._error = error
-            if is_unpaid(error) and error.status not in (None, 429):
+            if error.progress == "refused" and error.status not in (None, 429):
                 refused = {404: Trigger.GONE, 409: Trigger.LOST}
                 return await self._ended_or(refused.get(error.status, Trigger.UNCONFIRMED))
         return await self._ended_or(seen) if seen is Trigger.UNFINISHED and self._looks.last else seen
@@ -473,7 +472,7 @@ class Run:
         self._idle.deadline = trio.current_time() + IDLE if self.row.is_kept else math.inf
 
     def _may_repeat(self, error: UpstreamError) -> bool:
-        self._sent = self._asked = not is_unpaid(error)
+        self._sent = self._asked = error.progress != "refused"
         self._dirty.set()
         self._idle.deadline = math.inf
         return not (self.cancelled or self._leaving) and is_repeatable(error)

@@ -29,7 +29,7 @@ from responses_mcp.errors import (
 )
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.failures import is_unbilled, mark, name_model
+from responses_mcp.responses_api.failures import name_model
 from responses_mcp.responses_api.gate import Gate
 from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
@@ -261,7 +261,11 @@ class ResponsesApi:
                     reader = self._reader(watcher, partial(gate.read, number))
                     answer = await self._attempt(request, reader, read, watcher, policy)
                 except UpstreamError as error:
-                    if bill is not None and bill.usage.attempts > attempts and is_unbilled(error):
+                    if (
+                        bill is not None
+                        and bill.usage.attempts > attempts
+                        and error.progress in ("refused", "doubtful")
+                    ):
                         bill.not_billed()  # this one, and none before it
                     self._log_failure(retries + 1, error)
                     learnt = fallback.after(error, body, call.fixed)
@@ -362,7 +366,7 @@ class ResponsesApi:
             f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
         )
         if reader.progress == "begun":
-            mark(late, "begun")
+            late.advance("begun")
         raise late
 
     async def _exchange(
@@ -374,7 +378,7 @@ class ResponsesApi:
                 await connections.send(request, reader, watcher.wait_for_room)
             except UpstreamError as error:
                 if reader.progress == "begun":
-                    mark(error, "begun")
+                    error.advance("begun")
                 raise
             if reader.held_bytes <= LARGE_BYTES:
                 return read(reader)

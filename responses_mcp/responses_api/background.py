@@ -20,7 +20,7 @@ import trio
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, DeadlineExceeded, UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.failures import is_unpaid, response_error
+from responses_mcp.responses_api.failures import response_error
 from responses_mcp.responses_api.response.reply import TOO_LONG
 from responses_mcp.responses_api.response.streaming import keeps_nothing
 from responses_mcp.responses_api.retry import RetryPolicy, backoff
@@ -133,7 +133,7 @@ class Looks:
 
 def is_repeatable(error: UpstreamError) -> bool:
     """Tell whether a request in background mode may be repeated: fewer may, as it goes on where nobody waits."""
-    return error.retryable and is_unpaid(error)
+    return error.retryable and error.progress == "refused"
 
 
 def _is_final(error: UpstreamError) -> bool:
@@ -303,7 +303,7 @@ class _Asking:
             found = await self._ask()
         except UpstreamError as error:
             if self._id is None:
-                if self._bill is not None and not is_unpaid(error):
+                if self._bill is not None and error.progress != "refused":
                     self._bill.maybe_billed()
                 raise
             log.debug("openai(background): the stream broke: %s", error)
@@ -375,7 +375,7 @@ class _Asking:
         self.sent = True
 
     def _may_repeat(self, error: UpstreamError) -> bool:
-        self.sent = not is_unpaid(error)
+        self.sent = error.progress != "refused"
         if self.sent:  # so it is worded, and told to who would ask again
             error.maybe_paid, error.retryable = True, False
         self._idle.deadline = math.inf

@@ -72,6 +72,9 @@ _QUOTED = re.compile(rf"[{_QUOTES}]\s?{_PATH}(?=\s?\\{{0,8}}[{_QUOTES}])")
 _UNQUOTED = re.compile(rf"(?<![\w./#-]){_PATH}(?![\w-])")
 _WORD = re.compile(r"\w+")
 _PATH_LIST = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
+# A colon, and behind it nothing but names up to the end of the sentence.
+_NAME = rf"[{_QUOTES}]?\w{{1,40}}[{_QUOTES}]?"
+_NAMES = re.compile(rf":\s({_NAME}(?:(?:,| and|, and) {_NAME}){{0,9}})\s?(?=$|\.\s|\.$|[;(\n])")
 _LIST = re.compile(
     r"\b(?:supported|allowed|permitted|accepted|valid|available) (?:values|options|efforts|levels)\b"
     r"|\b(?:one of|should be|must be|did you mean)\b"
@@ -145,7 +148,7 @@ def refused_domains(error: UpstreamError, body: JsonObject) -> str:
     domains: list[str] = [*filters.get("allowed_domains", ()), *filters.get("blocked_domains", ())]
     if not _is_about_request(error):
         return ""
-    param, said = _param(error), _LINK.sub(" ", error.words.lower())
+    param, said = "".join(_params(error)[:1]), _LINK.sub(" ", error.words.lower())
     named = [domain for domain in domains if domain in said]
     about = re.search(r"\bfilters?\b|domain", f"{param} {said}")
     if not (named or (about and domains)) or (param and not param.startswith("tools")):
@@ -167,29 +170,41 @@ def _is_about_request(error: UpstreamError) -> bool:
     if error.maybe_paid:
         return False
     if error.status is None:  # within a stream, or a Response
-        return error.kind in ("parameter", "request")
+        return error.kind in ("parameter", "request", "location")
     return error.status in (400, 422) and error.kind != "content"
 
 
-def _param(error: UpstreamError) -> str:
-    param = (error.param or "").lower()
-    return "" if param in ("none", "null", "body") else param
+def _params(error: UpstreamError) -> list[str]:
+    """Return the parts of the request that an error is about."""
+    return [
+        param for each in error.params if (param := each.lower().removeprefix("body.")) not in ("none", "null", "body")
+    ]
 
 
 def _refused_members(error: UpstreamError) -> frozenset[str]:
-    """Return the members that an error refuses: that in `param`, else the only one of ours that its words name."""
+    """Return the members that an error refuses: all that it lists, else the only one of ours that its words name.
+
+    Of a list with anything else in it none is left out: the request would be refused again.
+    """
     if not _is_about_request(error):
         return frozenset()
-    if param := _param(error):
-        return _optional(param)
     said, _ = _divided(_LINK.sub(" ", error.words.lower()))
-    said = _PATH_LIST.sub(lambda found: "'" + ".".join(_WORD.findall(found[1])) + "'", said)
+    if listed := _params(error) or [".".join(_WORD.findall(path[1])) for path in _PATH_LIST.finditer(said)]:
+        return _optional_all(listed)
+    for names in _NAMES.finditer(said):
+        if members := _optional_all([name for name in _WORD.findall(names[1]) if name != "and"]):
+            return members
     paths = [
         *_QUOTED.finditer(said),
         *(path for path in _UNQUOTED.finditer(said) if path[1] not in _ENGLISH or "." in path[0]),
     ]
-    members = frozenset[str]().union(*(_optional(path[0].lstrip(_QUOTES)) for path in paths))
-    return members if len(members) == 1 else frozenset()
+    named = frozenset[str]().union(*(_optional(path[0].lstrip(_QUOTES)) for path in paths))
+    return named if len(named) == 1 else frozenset()
+
+
+def _optional_all(paths: list[str]) -> frozenset[str]:
+    members = [_optional(path) for path in paths]
+    return frozenset[str]().union(*members) if all(members) else frozenset()
 
 
 def _optional(path: str) -> frozenset[str]:

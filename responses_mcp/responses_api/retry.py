@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +24,11 @@ _LONGEST_BACKOFF = 8.0
 # float() would also take nan, 1_000 and the digits of other scripts.
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _DIGITS = re.compile(r"[0-9]{1,15}")
-_LONGEST_DURATION = 86_400.0  # seconds
+LONGEST_DURATION = 86_400.0  # seconds
+_MOMENTS = 1e9  # seconds since 1970: no limit is back only in 30 years
+_LIMITS = {f"{name}-reset": "requests" for name in ("x-ratelimit", "ratelimit", "x-rate-limit")} | {
+    f"x-ratelimit-reset-{kind}": kind for kind in ("requests", "tokens")
+}
 _UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "millisecond": 0.001}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(millisecond|ms|d|h|m|s)[a-z]{0,9}(?:, | and )?", re.ASCII)
 _AGAIN = re.compile(r"\b(?:(?:again|retry|resets?) (?:in|after)|wait(?: for)?) (?=[0-9])")
@@ -59,6 +64,12 @@ class RetryPolicy:
         return self.wait(retries_done, random()) if error.retry_after is None else error.retry_after
 
 
+def is_searched_again(error: UpstreamError) -> bool:
+    """Tell whether a search is repeated, which may be paid for twice unless it had begun to answer."""
+    may_repeat = (error.retryable or error.maybe_paid) and error.progress != "begun"
+    return may_repeat and error.kind in ("rate_limit", "connection", "timeout")
+
+
 def asked_wait(headers: Mapping[str, str], said: str = "", now: datetime | None = None) -> float | None:
     """Return the seconds that a response asks to wait, None when it does not say.
 
@@ -77,32 +88,40 @@ def asked_wait(headers: Mapping[str, str], said: str = "", now: datetime | None 
             date = date.replace(tzinfo=UTC)
         seconds = (date - (now or datetime.now(UTC))).total_seconds()
     except (ValueError, TypeError, IndexError, OverflowError):
-        seconds = max((reset for _, left, reset in limits_in(headers) if not left), default=0.0)
+        seconds = max((reset for _, left, reset in limits_in(headers, "0") if not left), default=0.0)
     if seconds <= 0 and (words := _AGAIN.search(lower := said.lower())):
         seconds, _ = _sum_of_parts(lower, words.end())
     return seconds if seconds > 0 else None
 
 
-def limits_in(headers: Mapping[str, str]) -> Iterator[tuple[str, float, float]]:
+def limits_in(headers: Mapping[str, str], unsaid: str = "") -> Iterator[tuple[str, float, float]]:
     """Yield each rate limit that a reply tells: its kind, how much is left, and in how many seconds all of it is back.
 
-    A limit that is told without the time at which it is back says nothing.
+    A limit that is told without the time at which it is back says nothing. `unsaid` is left of one that does not say.
     """
-    for kind in ("requests", "tokens"):
-        left = headers.get(f"x-ratelimit-remaining-{kind}", "").strip()
-        if not _DIGITS.fullmatch(left):
+    for name, kind in _LIMITS.items():
+        if (told := headers.get(name)) is None:
             continue
-        if (reset := duration(headers.get(f"x-ratelimit-reset-{kind}", ""))) is not None:
+        left = headers.get(name.replace("reset", "remaining"), unsaid).strip()
+        if _DIGITS.fullmatch(left) and (reset := seconds_until(told)) is not None:
             yield kind, float(left), reset
 
 
-def duration(text: str) -> float | None:
-    """Return the seconds of a duration such as `6m0s`, `1s`, `20ms` or `12`, at most a day; None for another text."""
+def seconds_until(text: str) -> float | None:
+    """Return the seconds of a duration such as `6m0s`, `20ms` or `12`, or until a moment in (milli)seconds since 1970.
+
+    They are at most a day, and 0 for what has passed; None for another text.
+    """
     text = text.strip()
     seconds, end = _sum_of_parts(text, 0)
-    if not text or end < len(text):
-        return min(_number(text), _LONGEST_DURATION) if _NUMBER.fullmatch(text) else None
-    return seconds
+    if text and end == len(text):
+        return seconds
+    if not _NUMBER.fullmatch(text):
+        return None
+    seconds = float(text)
+    if seconds >= _MOMENTS:
+        seconds = max(0.0, seconds / (1000 if seconds >= 1000 * _MOMENTS else 1) - time.time())
+    return min(seconds, LONGEST_DURATION)
 
 
 def _sum_of_parts(text: str, start: int) -> tuple[float, int]:
@@ -111,7 +130,7 @@ def _sum_of_parts(text: str, start: int) -> tuple[float, int]:
     while found := _PART.match(text, start):
         seconds += float(found[1]) * _UNITS[found[2]]
         start = found.end()
-    return min(seconds, _LONGEST_DURATION), start
+    return min(seconds, LONGEST_DURATION), start
 
 
 def _number(text: str) -> float:

@@ -103,7 +103,7 @@ def answered(
             done = await work(context, arguments)
         except ResponsesMcpError as error:
             used = error.usage if isinstance(error, UpstreamError) else None
-            raise ToolError(replace(failed(context, error), meta=outcome_meta(used))) from error
+            raise ToolError(replace(failed(context, error), meta=outcome_meta(used, error.masked))) from error
         text = json.dumps(done.result, ensure_ascii=False, separators=(",", ":"))
         return ToolSuccess(text, done.result, outcome_meta(done.usage, done.masked))
 

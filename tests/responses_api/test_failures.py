@@ -137,7 +137,7 @@ def test_no_wait_is_told_where_waiting_does_not_help() -> None:
     (b'{"error": {"message": "With a stop."}}', ": With a stop. "),
     ('{"error": {"message": "日本語です。"}}'.encode(), ": 日本語です。 "), (b'{"message": "Without error"}', ": Without error. "),
     (b'{"detail": "FastAPI"}', ": FastAPI. "),
-    (b'{"detail": [{"loc": ["body", "model"], "msg": "required"}]}', '"msg": "required"}]. '),
+    (b'{"detail": [{"loc": ["body", "model"], "msg": "required"}]}', ": body.model: required. "),
     (b'{"error": {"message": "two\\n  lines"}}', ": two lines. "), (b'{"error": null}', ". Check"),
     (b'{"error": []}', ". Check"),
     (b'{"error": {"message": null, "code": true, "type": 5}}', ". Check"), (b"[]", ". Check"), (b"", ". Check"),

@@ -13,7 +13,7 @@ from responses_mcp.asking import Watcher
 from responses_mcp.errors import DeadlineExceeded, RateLimited, RequestRefused
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.gate import Gate
-from responses_mcp.responses_api.retry import duration
+from responses_mcp.responses_api.retry import seconds_until
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import open_fake_api
 from responses_mcp.testing.rate_limit import RequestLimit
@@ -65,7 +65,7 @@ def order(stub: StubConnections) -> list[int]:
     *((text, None) for text in ("", "s", "soon", "-1s", "1e9s", "nan", "inf", "１s", "6s ago")),
 ])  # fmt: skip
 def test_durations_are_read_as_the_api_writes_them_and_bounded(text: str, seconds: float | None) -> None:
-    assert duration(text) == seconds
+    assert seconds_until(text) == seconds
 
 
 async def test_behind_an_empty_limit_nobody_sends_before_the_time_that_the_reply_names(

@@ -18,7 +18,6 @@ from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.failures import (
     LONGEST_READ,
     http_error,
-    may_pass,
     not_an_object,
     refusal_in,
     response_error,
@@ -250,5 +249,5 @@ class ReplyReader:
             "The API's reply is compressed in a broken or unknown way; "
             "check what lies between here and openai.base_url.",
             status=self.status,
-            retryable=not self._is_success and may_pass(self.status),
+            retryable=not self._is_success and http_error(self.status, {}, b"", str).retryable,
         )

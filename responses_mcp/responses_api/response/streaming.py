@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from responses_mcp.errors import ConnectionFailed, Progress, UnusableReply
 from responses_mcp.json_types import JsonObject, as_object, text_at
 from responses_mcp.redaction import Redact
-from responses_mcp.responses_api.failures import mark, read_failure, says
+from responses_mcp.responses_api.failures import read_failure
 from responses_mcp.responses_api.watcher import Place, Watcher
 from responses_mcp.sanitization import sanitized
 
@@ -215,13 +215,13 @@ class ResponseStream:
         """
         if self._end is None and self._error is None:
             cut = ConnectionFailed("The API's stream ended before the answer was complete; ask again.", maybe_paid=True)
-            mark(cut, "begun" if self.progress == "begun" else "accepted")
+            cut.advance("begun" if self.progress == "begun" else "accepted")
             raise cut
         kind, data = self._end or ("response.failed", b"{}")
         event, beside = _last(data), {} if self._error is None else _last(self._error)
         response = as_object(event.get("response"))
         reasons = ({"error": response.get("error")}, {"error": event.get("error")}, {"error": beside})
-        reason = next((each for each in reasons if each["error"] and says(read_failure(each, str))), None)
+        reason = next((each for each in reasons if read_failure(each, str)), None)
         output = response.get("output")
         items = cast(list[object], output) if isinstance(output, list) else []
         if not any(as_object(item).get("type") == "message" for item in items):
