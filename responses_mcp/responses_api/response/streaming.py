@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -29,35 +28,34 @@ from responses_mcp.sanitization import sanitized
 MOST_VALUES: Final = 250_000  # in one JSON text: it is read in one go, which holds up everything else
 _MOST_KEPT = 10_000  # events that may have to replace the output of the terminal one
 _LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
+_LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to their square
+_MOST_NUMBER: Final = 10**15  # of events
 _TYPE = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)"')
 _NUMBERED = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"[^"\\]*+"\s*+,\s*+"sequence_number"\s*+:\s*+([0-9]{1,15}+)\s*+[,}]')
-_ONE_DELTA = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"response\.output_text\.delta"')
 _WRITTEN = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
-_LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to their square
-_DELTA: Final = "response.output_text.delta"
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 _WITH_RESPONSE: Final = (*_TERMINAL, "response.created", "response.queued", "response.in_progress")
+_STATES: Final = tuple(name.removeprefix("response.") for name in _WITH_RESPONSE if name != "response.created")
 _ERRORS: Final = ("error", "response.error")
 _OUTPUT: Final = (".delta", ".done", "_call.completed", ".annotation.added")  # how events of what was made end
-_STATES: Final = tuple(name.removeprefix("response.") for name in _WITH_RESPONSE if name != "response.created")
+_DELTA: Final = "response.output_text.delta"
+_ADDED: Final = "response.output_item.added"
 _ITEM, _TEXT, _ANNOTATION = _KEPT = (
     "response.output_item.done",
     "response.output_text.done",
     "response.output_text.annotation.added",
 )
-_ERROR_NAMES: Final = (b"error", b"response.error")
 # What can stand in an address, and is no step within one. Those of proxies are long.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
-_MOST_NUMBER: Final = 10**15  # of events
-_USUAL = re.compile(rb"\n*+(?:event: ([^\n]*+)\n)?data: ([^\n]*+)\n?")
+_USUAL = re.compile(rb'\n*+(?:event: [^\n]*+\n)?data: (\{"type":"(response\.[a-z_.]++)"[^\n]*+)\n?')
 _FIELD = re.compile(rb"^(data|event)(?:: ?([^\n]*)|$)", re.MULTILINE)
 _BOM = b"\xef\xbb\xbf"
 
 
 class Event(NamedTuple):
-    """One event. Invalid UTF-8 in it is to be read as U+FFFD."""
+    """One event. Its kind is the type that its data names, else its name. Invalid UTF-8 is to be read as U+FFFD."""
 
-    name: bytes
+    kind: str
     data: bytes
 
 
@@ -111,7 +109,7 @@ class EventStream:
 def _event(lines: bytes) -> Event | None:
     """Return the event that lines without an empty one between them make, None where they hold no data."""
     if usual := _USUAL.fullmatch(lines):
-        return Event(usual[1] or b"", usual[2])
+        return Event(usual[2].decode(), usual[1])
     name, data = b"", bytearray()
     for field in _FIELD.finditer(lines):
         if field[1] == b"event":
@@ -121,7 +119,7 @@ def _event(lines: bytes) -> Event | None:
     if not data:
         return None
     del data[:1]
-    return Event(name, bytes(data))
+    return Event(_kind(name, bytes(data)), bytes(data))
 
 
 def decode(data: bytes) -> object:
@@ -158,54 +156,45 @@ class ResponseStream:
     """
 
     def __init__(self, watcher: Watcher, redact: Redact, *, most_bytes: int) -> None:
-        self._on_phase = watcher.on_phase
-        self._on_text = watcher.on_text
-        self._asides = set[int]()  # messages that are not the final answer, by their place in the output
-        self._on_place = watcher.on_place
+        self._on_phase, self._on_text, self._on_place = watcher.on_phase, watcher.on_text, watcher.on_place
         self._redact = redact
         self._most_bytes = most_bytes
-        self._kept: list[tuple[str, bytes]] = []
+        self._kept: list[Event] = []
         self._written = bytearray()  # by deltas, as JSON has it
-        self._end: tuple[str, bytes] | None = None
+        self._end: Event | None = None
         self._error: bytes | None = None  # the event that tells of one
+        self.kept_bytes = 0  # in case the terminal event has no output
         self.progress: Progress = "refused"
-        self._events_bytes = 0
-        self._writing = False
         self._skims = False  # deltas, of which nothing but the text is wanted
+        self._asides = set[int]()  # messages that are not the final answer, by their place in the output
         self._told: int | None = None  # the message whose text was told last
+        self._writes = False
 
     def take(self, event: Event) -> bool:
         """Take the next event and tell whether the response has ended. A failure and its reason may be two events."""
-        if self._skims and _ONE_DELTA.match(event.data):
-            self._keep(_DELTA, event.data)
+        kind, data = event
+        if kind == _DELTA and self._skims:
+            self._keep(event)
             return False
-        kind = _kind(event)
-        if self._end is not None or self._error is not None:
-            if kind in _ERRORS and self._error is None and self._end is not None and self._end[0] == "response.failed":
-                self._error = event.data
-            elif kind in _TERMINAL and self._end is None:
-                self._end = (kind, event.data)
-            return True
-        if self.progress != "begun" and kind.startswith("response."):
+        ended = self._end is not None or self._error is not None
+        if not ended and self.progress != "begun" and kind.startswith("response."):
             if kind.endswith(_OUTPUT):
                 self.progress = "begun"
             elif kind in _WITH_RESPONSE:
                 self.progress = "accepted"
-        if self._on_place is not None:
-            self._on_place(_place(kind, event.data, self._redact))
+        if not ended and self._on_place is not None:
+            self._on_place(_place(event, self._redact))
         if kind in _ERRORS:
-            self._error, self._skims = event.data, False
-            return True
-        if kind in _TERMINAL:
-            self._end, self._skims = (kind, event.data), False
-            return True
-        self._keep(kind, event.data)
-        self._skims = self._skims or (kind == _DELTA and self._on_text is None and self._on_place is None)
-        if self._on_phase is not None and (phase := self._phase(kind, event.data)) is not None:
-            self._on_phase(phase)
-        if self._on_text is not None:
-            self._tell_text(self._on_text, kind, event.data)
-        return False
+            if self._error is None and (self._end is None or self._end.kind == "response.failed"):
+                self._error = data
+        elif kind in _TERMINAL:
+            self._end = self._end or event
+        elif not ended:
+            self._keep(event)
+            self._tell(event)
+            return False
+        self._skims = False
+        return True
 
     def response(self, *, from_start: bool = True) -> JsonObject:
         """Return the Response object; its output, where the last event lacks it, is made of the others.
@@ -224,118 +213,128 @@ class ResponseStream:
         reason = next((each for each in reasons if read_failure(each, str)), None)
         output = response.get("output")
         items = cast(list[object], output) if isinstance(output, list) else []
-        if not any(as_object(item).get("type") == "message" for item in items):
-            output = [] if not from_start else [*items, *self._texts()] if items else self._replacement()
-        elif from_start:
-            output = self._completed(items)
+        if from_start:
+            items = self._completed(items)
+        elif not any(as_object(item).get("type") == "message" for item in items):
+            items = []
         status = text_at(response, "status") or kind.removeprefix("response.")
-        found: JsonObject = {**response, "status": status, "output": output}
+        found: JsonObject = {**response, "status": status, "output": items}
         return found if reason is None else {**found, **reason, "status": "failed"}
 
-    @property
-    def kept_bytes(self) -> int:
-        """Return the size of what is kept in case the terminal event has no output."""
-        return self._events_bytes + len(self._written)
-
-    def _keep(self, kind: str, data: bytes) -> None:
-        if self._events_bytes + len(self._written) + len(data) > self._most_bytes:
+    def _keep(self, event: Event) -> None:
+        kind, data = event
+        if self.kept_bytes + len(data) > self._most_bytes:
             return
         if kind == _DELTA and (written := _WRITTEN.search(data)):
             self._written += written[1]
+            self.kept_bytes += len(written[1])
         elif kind in _KEPT and len(self._kept) < _MOST_KEPT:
-            self._kept.append((kind, data))
-            self._events_bytes += len(data)
+            self._kept.append(event)
+            self.kept_bytes += len(data)
 
-    def _tell_text(self, on_text: Callable[[str], None], kind: str, data: bytes) -> None:
-        if kind == "response.output_item.added" and len(self._asides) < _MOST_KEPT:
-            event = _object(data)
-            if as_object(event.get("item")).get("phase") not in (None, "final_answer"):
-                self._asides.add(_index(event, "output_index"))
-        elif kind == _DELTA:
-            event = _object(data)
-            if (delta := text_at(event, "delta")) and _index(event, "output_index") not in self._asides:
-                index = _index(event, "output_index")
-                if self._told is None:
-                    on_text("")
-                elif self._told != index:
-                    on_text("\n\n")
-                self._told = index
-                on_text(delta)
-
-    def _phase(self, kind: str, data: bytes) -> str | None:
+    def _tell(self, event: Event) -> None:
+        """Tell the watcher of an event that is not the last."""
+        kind = event.kind
+        if self._on_text is not None and kind in (_DELTA, _ADDED):
+            self._tell_text(self._on_text, event)
+        if self._on_phase is not None:
+            phase = ""
+            if kind == _DELTA and not self._writes:
+                phase = "writing"
+            elif kind == "response.web_search_call.searching":
+                phase = "searching"
+            elif kind in (_ITEM, _ADDED):
+                item = as_object(_object(event.data).get("item"))
+                if kind == _ADDED and item.get("type") == "reasoning":
+                    phase = "thinking"
+                elif kind == _ITEM and item.get("type") == "web_search_call":
+                    phase = _searched(item, self._redact)
+            if phase:
+                self._on_phase(phase)
         if kind == _DELTA:
-            before, self._writing = self._writing, True
-            return None if before else "writing"
-        if kind == "response.web_search_call.searching":
-            return "searching"
-        if kind in (_ITEM, "response.output_item.added"):
-            item = as_object(_object(data).get("item"))
-            if kind != _ITEM:
-                return "thinking" if item.get("type") == "reasoning" else None
-            return _searched(item, self._redact) if item.get("type") == "web_search_call" else None
-        return None
+            self._writes = True
+            self._skims = self._on_text is None and self._on_place is None
 
-    def _replacement(self) -> list[JsonObject]:
-        events = sorted(self._events(_ITEM), key=lambda event: _index(event, "output_index"))
-        items = [as_object(event.get("item")) for event in events]
-        return items if any(item.get("type") == "message" for item in items) else [*items, *self._texts()]
-
-    def _texts(self) -> list[JsonObject]:
-        """Return the message that the finished texts make, or else the deltas, if there are any."""
-        parts: dict[tuple[int, int], JsonObject] = {}
-        for event in self._events(_TEXT):
-            part: JsonObject = {"type": "output_text", "text": text_at(event, "text"), "annotations": []}
-            parts[_index(event, "output_index"), _index(event, "content_index")] = part
-        if not parts and self._written:  # of which part it is was not kept
-            parts[0, 0] = {"type": "output_text", **_object(b'{"text":"%b"}' % bytes(self._written)), "annotations": []}
-        for event in self._events(_ANNOTATION):
-            at = _index(event, "output_index"), _index(event, "content_index")
-            if (cited := parts.get(at) or next(iter(parts.values()), None)) is not None:
-                cited["annotations"].append(event.get("annotation"))
-        content = [part for _, part in sorted(parts.items())]
-        return [{"type": "message", "role": "assistant", "content": content}] if content else []
+    def _tell_text(self, on_text: Callable[[str], None], event: Event) -> None:
+        members = _object(event.data)
+        index = _index(members, "output_index")
+        if event.kind == _ADDED:
+            is_final = as_object(members.get("item")).get("phase") in (None, "final_answer")
+            if not is_final and len(self._asides) < _MOST_KEPT:
+                self._asides.add(index)
+        elif (delta := text_at(members, "delta")) and index not in self._asides:
+            if self._told != index:
+                on_text("" if self._told is None else "\n\n")
+            self._told = index
+            on_text(delta)
 
     def _completed(self, output: list[object]) -> list[object]:
-        """Return an output with what only other events have: searches, and annotations of parts that have none."""
+        """Return an output with what it lacks and other events have: messages, searches, or annotations."""
         items = [as_object(item) for item in output]
         messages = [_content(item) for item in items if item.get("type") == "message"]
         bare = {id(part) for parts in messages for part in parts if not part.get("annotations")}
         has_searches = any(item.get("type") == "web_search_call" for item in items)
         cites = bool(bare) and any(b"_citation" in data for _, data in self._kept)
-        if not cites and (has_searches or not any(b'"web_search_call"' in data for _, data in self._kept)):
+        if messages and not cites and (has_searches or not any(b'"web_search_call"' in data for _, data in self._kept)):
             return output
-        done = [(_index(event, "output_index"), as_object(event.get("item"))) for event in self._events(_ITEM)]
-        noted: dict[tuple[int, int], list[object]] = defaultdict(list)
-        for event in self._events(_ANNOTATION):
-            noted[_index(event, "output_index"), _index(event, "content_index")].append(event.get("annotation"))
-        for index, item in done:
-            for place, part in enumerate(_content(item)):
-                noted[index, place] = part.get("annotations") or noted[index, place]
-        for (index, place), cited in sorted(noted.items()):
+        made, parts = self._made()
+        if not output:
+            return list(made)
+        if not messages:
+            return [*output, *(item for item in made if item.get("type") == "message")]
+        for (index, place), part in sorted(parts.items(), key=lambda each: each[0]):
             # Where items are left out of the last event, the message has another place in it.
             own = items[index] if 0 <= index < len(items) and items[index].get("type") == "message" else {}
-            parts = _content(own) or messages[-1]
-            part = parts[place] if 0 <= place < len(parts) else parts[-1] if parts else {}
+            content = _content(own) or messages[-1]
+            lacking = content[place] if 0 <= place < len(content) else content[-1] if content else {}
+            if id(lacking) in bare:
+                lacking["annotations"] = [*(lacking.get("annotations") or ()), *(part.get("annotations") or ())]
+        return [*(each for each in made if each.get("type") == "web_search_call" and not has_searches), *output]
+
+    def _made(self) -> tuple[list[JsonObject], dict[tuple[int, int], JsonObject]]:
+        """Return the finished items, and the parts of the messages among them by their places in the output.
+
+        Where no message is finished, the finished texts make one, or else the deltas.
+        """
+        finished = sorted(self._events(_ITEM), key=lambda event: _index(event, "output_index"))
+        items = [as_object(event.get("item")) for event in finished]
+        parts = {
+            (_index(event, "output_index"), place): part
+            for event, item in zip(finished, items, strict=True)
+            if item.get("type") == "message"
+            for place, part in enumerate(_content(item))
+        }
+        if not any(item.get("type") == "message" for item in items):
+            for event in self._events(_TEXT):
+                at = _index(event, "output_index"), _index(event, "content_index")
+                parts[at] = {"type": "output_text", "text": text_at(event, "text")}
+            if not parts and self._written:  # of which part it is was not kept
+                parts[0, 0] = {"type": "output_text", **_object(b'{"text":"%b"}' % bytes(self._written))}
+            content = [part for _, part in sorted(parts.items(), key=lambda each: each[0])]
+            items += [{"type": "message", "role": "assistant", "content": content}] if content else []
+        bare = {id(part) for part in parts.values() if not part.get("annotations")}
+        for event in self._events(_ANNOTATION):
+            at = _index(event, "output_index"), _index(event, "content_index")
+            part = parts.get(at) or next(iter(parts.values()), {})
             if id(part) in bare:
-                part["annotations"] = [*(part.get("annotations") or ()), *cited]
-        searches = [item for _, item in done if item.get("type") == "web_search_call"]
-        return [*([] if has_searches else searches), *output]
+                part["annotations"] = [*(part.get("annotations") or ()), event.get("annotation")]
+        return items, parts
 
     def _events(self, kind: str) -> list[JsonObject]:
         return [_object(data) for each, data in self._kept if each == kind]
 
 
-def _kind(event: Event) -> str:
+def _kind(name: bytes, data: bytes) -> str:
     """Return the type of an event, from the beginning of its data, or else its name."""
-    found = _TYPE.match(event.data)
-    word = found[1] if found else event.name
-    if word.startswith(b"response."):
-        return word.decode("utf-8", "replace")
-    if event.name in _ERROR_NAMES or word.lower().endswith(b"error"):
+    found = _TYPE.match(data)
+    word = (found[1] if found else name).decode("utf-8", "replace")
+    if word.startswith("response."):
+        return word
+    if name.decode("utf-8", "replace") in _ERRORS or word.lower().endswith("error"):
         return "error"
-    if word not in (b"", b"message"):
-        return word.decode("utf-8", "replace")
-    members = _object(event.data)
+    if word not in ("", "message"):
+        return word
+    members = _object(data)
     if members.get("object") == "error":
         return "error"
     kind = members.get("type", "error" if "error" in members else "")
@@ -357,15 +356,15 @@ def as_response(found: JsonObject, redact: Redact) -> JsonObject:
     return {name: value for name, value in found.items() if name not in wrong} if wrong else found
 
 
-def _place(kind: str, data: bytes, redact: Redact) -> Place:
+def _place(event: Event, redact: Redact) -> Place:
     """Return where an event is; only that of a kind that has the response is decoded, or one in another order."""
-    numbered = _NUMBERED.match(data)
-    if numbered and kind not in _WITH_RESPONSE:
+    numbered = _NUMBERED.match(event.data)
+    if numbered and event.kind not in _WITH_RESPONSE:
         return Place(int(numbered[1]))
-    event = _object(data)
-    number = event.get("sequence_number")
+    members = _object(event.data)
+    number = members.get("sequence_number")
     usable = type(number) is int and 0 <= number <= _MOST_NUMBER
-    response = as_object(event.get("response"))
+    response = as_object(members.get("response"))
     return Place(number if usable else None, usable_id(response.get("id"), redact), not keeps_nothing(response))
 
 
@@ -388,7 +387,7 @@ def _object(data: bytes) -> JsonObject:
         return {}
 
 
-def _searched(item: JsonObject, redact: Redact) -> str | None:
+def _searched(item: JsonObject, redact: Redact) -> str:
     """Return the phase that a finished search stands for: the query it asked or the page it read.
 
     The URL is redacted here: its host alone, in small letters, would no longer show a secret.
