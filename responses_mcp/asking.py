@@ -18,9 +18,8 @@ from responses_mcp.outgoing import OutgoingText, added, told
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
-from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains
-from responses_mcp.responses_api.request.question import read_question
-from responses_mcp.responses_api.request.search import ANY_LANGUAGE, USUAL_LIMIT, read_search_query, search_body
+from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, USUAL_LIMIT, read_question, read_search_query
+from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains, search_body
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_list import SearchResult

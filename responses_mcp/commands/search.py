@@ -28,7 +28,7 @@ from responses_mcp.commands.terminal import (
     say_json,
     say_text,
 )
-from responses_mcp.responses_api.request.search import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
+from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 
 _INDENT: Final = " " * 5
 _EXAMPLES: Final = """\

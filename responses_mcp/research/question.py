@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, cast, get_args
 from responses_mcp.errors import BadArgument, ConfigError
 from responses_mcp.json_types import JsonObject, as_object, replace_lone_surrogates
 from responses_mcp.research.conversation import ENCRYPTED, Conversation, followed_up
+from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_domains, read_number, read_object, read_word
 from responses_mcp.responses_api.request.payload import bare_hosts, file_search_tool, require_domains, searching_body
-from responses_mcp.responses_api.request.question import read_domains, read_number, read_object, read_word
 from responses_mcp.settings.model import Profile, Settings
 
 Effort = Literal["quick", "standard", "deep"]
@@ -25,7 +25,6 @@ _PROFILES: Final = {"quick": ("answer_quick", "low"), "standard": ("answer", Non
 _LARGEST_SCHEMA: Final = 64 * 1024  # bytes
 _DEEPEST_SCHEMA: Final = 100
 _LONGEST_QUERY: Final = 1_000_000  # characters
-_MOST_DAYS: Final = 36_500
 _LONGEST_PLACE: Final = 200  # characters
 _COUNTRY: Final = re.compile(r"[A-Za-z]{2}")
 
@@ -81,7 +80,7 @@ def checked(
     blocked = read_domains(blocked_domains, "blocked_domains", only=True)
     for name, given in (("domains", only), ("blocked_domains", blocked)):
         require_domains(name, given or ())
-    days = read_number("recency_days", recency_days, least=0, most=_MOST_DAYS, clamp=False)
+    days = read_number("recency_days", recency_days, least=0, most=MOST_DAYS, strictness="bounded")
     return Inquiry(
         query=replace_lone_surrogates(query),
         effort=chosen,

@@ -44,14 +44,14 @@ from responses_mcp.research.runs_file import LEASE_SECONDS, Row, RunsFile, RunsF
 from responses_mcp.research.states import State
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import ENDED, KEPT_SO_LONG, WITH_ANSWER
-from responses_mcp.responses_api.request.credentials import credential_headers
-from responses_mcp.responses_api.request.question import (
+from responses_mcp.responses_api.request.arguments import (
     read_flag,
     read_number,
     read_query,
     read_seconds,
     read_word,
 )
+from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.parser import Answer
 from responses_mcp.settings.model import Profile, Settings
 from responses_mcp.settings.system_policy import instructions_for

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from responses_mcp.errors import BadArgument, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
-from responses_mcp.responses_api.request.question import read_number, read_word
+from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number, read_word
 from responses_mcp.toolsets.base import (
     USUAL_CHARACTERS,
     CallContext,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from responses_mcp.research.service import Research, RunView
     from responses_mcp.responses_api.watcher import Watcher
 
-_MOST_DAYS = 36_500
 _LOOK = 1.0  # seconds between two looks at the deadline of a call
 _LAST_WORDS = 0.5  # seconds in which a call is answered before its deadline
 _ASKED = (
@@ -144,7 +143,7 @@ class ResearchToolset:
         asked: dict[str, Any] = {name: arguments.get(name) for name in _ASKED}
         run_id = await research.start(
             **asked,
-            recency_days=read_number("recency_days", arguments.get("recency_days"), least=0, most=_MOST_DAYS),
+            recency_days=read_number("recency_days", arguments.get("recency_days"), least=0, most=MOST_DAYS),
             fresh=arguments.get("fresh", False),
             client=context.client,
         )

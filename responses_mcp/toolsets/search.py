@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from responses_mcp.errors import AuthenticationFailed, BadArgument, RateLimited, ResponsesMcpError
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
-from responses_mcp.responses_api.request.search import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
+from responses_mcp.responses_api.request.arguments import MOST_RESULTS, TIMEFRAMES, USUAL_LIMIT
 from responses_mcp.toolsets.base import (
     CallContext,
     Crash,

@@ -11,9 +11,8 @@ from pydantic import TypeAdapter
 
 from responses_mcp.asking import open_answers
 from responses_mcp.errors import RequestRefused
-from responses_mcp.responses_api.request.payload import bare_hosts, request_body
-from responses_mcp.responses_api.request.question import Question
-from responses_mcp.responses_api.request.search import SearchQuery, search_body
+from responses_mcp.responses_api.request.arguments import Question, SearchQuery
+from responses_mcp.responses_api.request.payload import bare_hosts, request_body, search_body
 from responses_mcp.responses_api.response.parser import Answer, read_answer
 from responses_mcp.responses_api.response.search_results import read_results
 from responses_mcp.settings import FileSearch, OpenAISettings, Profile, Settings, UserLocation

@@ -14,8 +14,8 @@ import time
 import httpx
 import trio
 
+from responses_mcp.responses_api.request.arguments import Question
 from responses_mcp.responses_api.request.payload import request_body
-from responses_mcp.responses_api.request.question import Question
 from responses_mcp.settings.model import Settings
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 

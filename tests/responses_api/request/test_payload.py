@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from responses_mcp.responses_api.request.arguments import Question
 from responses_mcp.responses_api.request.payload import MAX_DOMAINS, request_body
-from responses_mcp.responses_api.request.question import Question
 from responses_mcp.settings.model import Profile
 
 TODAY = "2026-11-22"

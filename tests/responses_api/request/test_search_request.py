@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from responses_mcp.errors import BadArgument
-from responses_mcp.responses_api.request.search import SearchQuery, read_search_query, search_body
+from responses_mcp.responses_api.request.arguments import SearchQuery, read_search_query
+from responses_mcp.responses_api.request.payload import search_body
 from responses_mcp.settings.model import Profile
 
 TODAY = "2026-11-22"
