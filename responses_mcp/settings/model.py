@@ -39,7 +39,7 @@ class FileSearch:
     vector_store_ids: tuple[str, ...] = ()
     max_num_results: int | None = None
     score_threshold: float | None = None
-    filters: Mapping[str, Any] | None = None
+    filters: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

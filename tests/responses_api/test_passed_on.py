@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from responses_mcp.asking import open_answers
 from responses_mcp.errors import RequestRefused
+from responses_mcp.research.question import Inquiry, run_body
 from responses_mcp.responses_api.request.arguments import Question, SearchQuery
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, search_body
 from responses_mcp.responses_api.response.parser import Answer, read_answer
@@ -79,6 +80,18 @@ def test_everything_that_is_set_is_in_the_body_and_in_its_place() -> None:
 def test_what_is_not_set_leaves_the_body_as_it_was(name: str) -> None:
     assert body(replace(Profile(), **{name: getattr(EVERYTHING, name)})) != body(Profile())
     assert body(Profile(user_location=UserLocation(), file_search=FileSearch(filters=FILTERS))) == body(Profile())
+
+
+def test_what_one_question_narrows_is_as_it_was_for_the_next() -> None:
+    plain = body(EVERYTHING), body(Profile())
+    for profile in (EVERYTHING, Profile()):
+        body(profile, "a.jp")
+        inquiry = Inquiry(query="q", domains=("a.jp",), blocked_domains=("b.jp",), location={"country": "FR"})
+        schema = replace(inquiry, output_schema={"type": "object"}, stores=("vs_2",))
+        for each in (inquiry, schema):
+            run_body(each, profile, instructions="i", today=TODAY, time_zone="Asia/Tokyo", store=False)
+        search_body(SearchQuery(query="q"), profile, today=TODAY, domains=["a.jp"], strict_domains=True)
+    assert (body(EVERYTHING), body(Profile())) == plain
 
 
 def test_the_tools_are_what_the_official_types_describe() -> None:

@@ -1,10 +1,15 @@
-"""The body of `POST /responses`, for a question (spec 6, step 4) or a search (contract of `chatgpt_o3_search`)."""
+"""The body of `POST /responses`, for a question (spec 6, step 4) or a search (contract of `chatgpt_o3_search`).
+
+What the profile alone decides is built once for each profile. A body may get other members and other tools, and a tool
+other members; their values are replaced, never changed in place.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -143,6 +148,7 @@ def file_search_tool(files: FileSearch) -> JsonObject:
     )
 
 
+@lru_cache(maxsize=64)
 def _of_profile(profile: Profile) -> JsonObject:
     """Return the members of a body that a profile decides, apart from the model: all bodies share their values."""
     traits, place, who = model_traits(profile.model), profile.user_location, profile.safety_identifier
