@@ -510,8 +510,8 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
 
     `progress` is how far the request had come, as far as its events tell.
     """
-    status = response.get("status")
-    failure = read_failure({"error": response.get("error")}, redact)
+    status, given = response.get("status"), response.get("error")
+    failure = read_failure({"error": given}, redact) if given else None
     error: UpstreamError | None = None
     if status == "failed" or failure:
         error = _error(failure or Failure(), progress)

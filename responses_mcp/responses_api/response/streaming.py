@@ -209,8 +209,8 @@ class ResponseStream:
         kind, data = self._end or ("response.failed", b"{}")
         event, beside = _last(data), {} if self._error is None else _last(self._error)
         response = as_object(event.get("response"))
-        reasons = ({"error": response.get("error")}, {"error": event.get("error")}, {"error": beside})
-        reason = next((each for each in reasons if read_failure(each, str)), None)
+        errors = filter(None, (response.get("error"), event.get("error"), beside))
+        reason = next((each for error in errors if read_failure(each := {"error": error}, str)), None)
         output = response.get("output")
         items = cast(list[object], output) if isinstance(output, list) else []
         if from_start:
