@@ -251,7 +251,7 @@ def bundle(session: nox.Session) -> None:
 # these releases; a newer one is a finding of its own.
 # Those that run on Node stand in tests/lab/interop/js/package.json.
 CLIENTS = {"mcp-1": ["mcp==1.30.*"], "mcp-2": ["mcp==2.3.*"], "fastmcp": ["fastmcp==4.1.*"], "node": [], "servers": []}
-ON_NODE = {"node": ["test_typescript_clients.py", "test_inspector.py"], "servers": ["test_servers.py"]}
+ON_NODE = {"node": ["test_clients.py", "test_inspector.py"], "servers": ["test_servers.py"]}
 
 
 @nox.session(default=False)
@@ -274,7 +274,7 @@ def lab(session: nox.Session) -> None:
 
 def with_clients(session: nox.Session, clients: str) -> bool:
     """Run the tests against real MCP clients in an environment of theirs, and print what each of them did."""
-    files = ON_NODE.get(clients, ["test_python_clients.py"])
+    files = ON_NODE.get(clients, ["test_clients.py"])
     if clients in ON_NODE and (missing := [name for name in ("node", "npm") if shutil.which(name) is None]):
         session.warn(f"{clients}: {' and '.join(missing)} not found; install Node.js with npm to try what needs it")
         return True

@@ -13,6 +13,7 @@ import pytest
 from tests.lab.interop.fake import Fake, running_fake
 from tests.lab.interop.node import Node, install
 from tests.lab.interop.server import Server
+from tests.processes import environment
 
 CHECK = pytest.StashKey[dict[str, Any]]()
 
@@ -36,14 +37,7 @@ def make_server(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Callabl
     def make() -> Server:
         folder = tmp_path_factory.mktemp("server")
         # What a client must hand to the server: the SDKs pass on next to nothing of their own environment.
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT") if name in os.environ}
-        env = {
-            **kept,
-            "HOME": str(folder),
-            "NO_PROXY": "127.0.0.1",
-            "OPENAI_BASE_URL": fake.url,
-            "OPENAI_API_KEY": "sk-interop-0123456789",
-        }
+        env = environment(folder, fake.url, NO_PROXY="127.0.0.1", PYTHONPATH="")  # the package that is installed
         tap = str(Path(__file__).parent / "tap.py")
         return Server(sys.executable, [tap, str(folder), sys.executable, "-m", "responses_mcp", "--stdio"], env, folder)
 

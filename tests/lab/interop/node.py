@@ -13,10 +13,10 @@ import pytest
 import trio
 
 from tests.lab.interop.fake import Fake
+from tests.lab.node import npm_install
 
 SCRIPTS = Path(__file__).parent / "js"
-INSTALL_WAIT = 300  # seconds; a bound for a stuck machine, not an expectation
-WAIT = 90
+WAIT = 90  # seconds; a bound for a stuck machine, not an expectation
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,10 @@ class Node:
 
 def install(folder: Path, fake: Fake, *, home: Path) -> Node:
     """Install what js/package.json names, unless it is there already, and put the scripts beside it."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not installed; the clients that run on Node need it")
-    wanted = (SCRIPTS / "package.json").read_text(encoding="utf-8")
-    done = folder / "installed.json"
-    if not done.exists() or done.read_text(encoding="utf-8") != wanted:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(SCRIPTS / "package.json", folder)
-        command = [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
-        subprocess.run(command, cwd=folder, check=True, timeout=INSTALL_WAIT)
-        done.write_text(wanted, encoding="utf-8")
+    try:
+        npm_install(folder, SCRIPTS / "package.json")
+    except FileNotFoundError as error:
+        pytest.skip(f"{error}; the clients that run on Node need it")
     for script in SCRIPTS.glob("*.mjs"):  # modules are looked for beside the script that imports them
         shutil.copy(script, folder)
     own = folder / "node_modules" / ".bin"  # the clients' own Node comes before the machine's

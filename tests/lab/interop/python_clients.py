@@ -1,17 +1,26 @@
-"""The Python clients that are installed, behind one interface: `mcp` 1 and 2, and FastMCP."""
+"""The Python clients that are installed, `mcp` 1 and 2 and FastMCP, and what each is asked to do, as js/checks.mjs has it."""
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import traceback
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+from uuid import uuid4
 
-from tests.lab.interop.server import Server
+import pytest
 
+from tests.lab.interop.fake import Fake
+from tests.lab.interop.server import Client, Line, Server
+
+WAIT = 60.0  # seconds; a bound for a stuck machine, not an expectation
 MODERN = "2026-07-28"
+GIVEN_UP = ("cancel", "time limit")
+OTHERS = ("connect", "list", "call", "progress", "tool error", "five at once")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
@@ -24,15 +33,6 @@ def installed(package: str) -> tuple[int, ...]:
 
 
 SDK, FASTMCP = installed("mcp"), installed("fastmcp")
-
-
-class Answered:
-    """The result of a call, whatever the client calls its parts."""
-
-    def __init__(self, result: Any) -> None:
-        self.structured = _either(result, "structured_content", "structuredContent")
-        self.is_error: bool = _either(result, "is_error", "isError")
-        self.text: str = result.content[0].text
 
 
 def _either(result: Any, name: str, older: str) -> Any:
@@ -53,46 +53,133 @@ class Connection:
 
     async def call(
         self, query: str, *, tool: str = "answer", progress: Progress | None = None, limit: float | None = None
-    ) -> Answered:
+    ) -> Line:
         arguments = {"query": query}
         options: dict[str, Any] = {"progress_callback": progress, "read_timeout_seconds": limit}
         if FASTMCP:
             options = {"progress_handler": progress, "timeout": limit}
         elif SDK < (2,) and limit is not None:
             options["read_timeout_seconds"] = timedelta(seconds=limit)
-        return Answered(await self._client.call_tool(tool, arguments, **options))
+        result = await self._client.call_tool(tool, arguments, **options)
+        return {
+            "structured": _either(result, "structured_content", "structuredContent"),
+            "text": result.content[0].text,
+            "isError": _either(result, "is_error", "isError"),
+        }
 
     async def still_serves(self) -> None:
         """Fail unless the connection works: a ping, which only the legacy revision has, and a call."""
         if not self._modern:
             await getattr(self._client, "ping" if FASTMCP else "send_ping")()
-        assert not (await self.call("Still there?")).is_error
+        assert not (await self.call("Still there?"))["isError"]
+
+
+async def failure(call: Awaitable[Line]) -> Line:
+    """Return what became of a call: its result, or its error in words and the data of that."""
+    try:
+        return {"result": await call}
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # each client has its own
+        data = getattr(getattr(error, "error", error), "data", None)
+        return {"error": f"{type(error).__name__}: {error}", "data": data}
 
 
 @dataclass(frozen=True)
-class PythonClient:
-    """A way to use a client. `cancels`: it tells the server when it gives up on a call."""
+class Checks:
+    """What a client is asked to do in a connection. Calls that it gives up without a cancel are kept as `left`."""
 
-    name: str
-    open: Callable[[Server], AbstractAsyncContextManager[Connection]]
-    modern: bool
-    probes: bool
-    cancels: bool = True
+    connection: Connection
+    fake: Fake
+    cancels: bool
+    left: list[str] = field(default_factory=list[str])
+
+    async def connect(self) -> Line:
+        await self.connection.still_serves()
+        return {}
+
+    async def list(self) -> Line:
+        return {"tools": await self.connection.tools()}
+
+    async def call(self) -> Line:
+        tools = ("answer", "answer_detailed", "answer_quick")
+        return {"answers": {tool: await self.connection.call(f"{tool}: 東京の天気は？", tool=tool) for tool in tools}}
+
+    async def progress(self) -> Line:
+        heard: list[Line] = []
+
+        async def hear(value: float, total: float | None, message: str | None) -> None:
+            heard.append({"progress": value, "message": message})
+
+        return {"answer": await self.connection.call("Tell me slowly.", progress=hear), "heard": heard}
+
+    async def cancel(self) -> Line:
+        query = f"Cancelled, so never answered: {uuid4()}"
+        call = asyncio.create_task(self.connection.call(query))
+        await asyncio.to_thread(self.fake.wait_request, query)
+        call.cancel()
+        return await self._given_up(call, query)
+
+    async def time_limit(self) -> Line:
+        query = f"Over the limit, so never answered: {uuid4()}"
+        return await self._given_up(self.connection.call(query, limit=2), query)
+
+    async def _given_up(self, call: Awaitable[Line], query: str) -> Line:
+        outcome = await failure(call)
+        if self.cancels:
+            await asyncio.to_thread(self.fake.wait_hang_up, query)
+        else:
+            self.left.append(query)
+        await self.connection.still_serves()
+        return outcome
+
+    async def tool_error(self) -> Line:
+        outcome = await failure(self.connection.call(""))
+        await self.connection.still_serves()
+        return outcome
+
+    async def five_at_once(self) -> Line:
+        queries = [f"question {number}." for number in range(5)]
+        return {"answers": dict(zip(queries, await asyncio.gather(*map(self.connection.call, queries)), strict=True))}
 
 
-def clients() -> list[PythonClient]:
+Open = Callable[[Server], AbstractAsyncContextManager[Connection]]
+
+
+def clients() -> list[Client]:
     """Return what is installed here. FastMCP brings the SDK with it, and is then the one to be tried."""
     release = ".".join(map(str, FASTMCP or SDK))
     modes = [("auto", True, True), ("legacy", False, False), (MODERN, True, False)]
     if FASTMCP:
-        return [PythonClient(f"FastMCP {release}, {mode}", _fastmcp(mode), *revision) for mode, *revision in modes]
-    session = PythonClient(f"mcp {release} ClientSession", _session, False, False, cancels=SDK >= (2,))
-    if SDK < (2,):
-        return [session]
-    return [
-        session,
-        *(PythonClient(f"mcp {release} Client, {mode}", _client(mode), *revision) for mode, *revision in modes),
-    ]
+        return [_made(f"FastMCP {release}, {mode}", _fastmcp(mode), *revision) for mode, *revision in modes]
+    if not SDK:
+        return []
+    session = _made(f"mcp {release} ClientSession", _session, modern=False, probes=False, cancels=SDK >= (2,))
+    others = [_made(f"mcp {release} Client, {mode}", _client(mode), *revision) for mode, *revision in modes]
+    return [session, *(others if SDK >= (2,) else ())]
+
+
+def _made(name: str, opened: Open, modern: bool, probes: bool, cancels: bool = True) -> Client:
+    async def conduct(server: Server, fake: Fake, names: Sequence[str]) -> dict[str, Line]:
+        found: dict[str, Line] = {}
+        async with asyncio.timeout(WAIT), opened(server) as connection:
+            checks = Checks(connection, fake, cancels)
+            for check in names:
+                try:
+                    found[check] = await getattr(checks, check.replace(" ", "_"))()
+                except Exception:  # noqa: BLE001  # told of its own check
+                    found[check] = {"failed": traceback.format_exc()}
+        for query in checks.left:
+            fake.wait_hang_up(query)
+        return found
+
+    def run(server: Server, request: pytest.FixtureRequest) -> dict[str, Line]:
+        fake: Fake = request.getfixturevalue("fake")
+        found: dict[str, Line] = {"close": {}}
+        # What is not cancelled is still in flight when the client leaves: it gets a connection of its own.
+        for names in [[*GIVEN_UP, *OTHERS]] if cancels else [GIVEN_UP, OTHERS]:
+            found |= asyncio.run(conduct(server, fake, names))
+        return found
+
+    return Client(name, run, modern, probes, cancels)
 
 
 def _parameters(server: Server) -> Any:

@@ -1,16 +1,62 @@
 """The server as the clients start it, and what every client must get from it."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.lab.interop.wire import Recorded, recorded
+import pytest
 
 HINTS = {"recency_days", "max_results", "domains"}
 ARGUMENTS = {"answer": {"query", *HINTS}, "answer_detailed": {"query", *HINTS}, "answer_quick": {"query"}}
 ANSWER = {"answer", "used_search", "citations", "model"}
 EMPTY_QUERY = "query is empty"
+
+
+@dataclass
+class Recorded:
+    """One server process: the messages of both sides in the order in which each was passed on, and its end."""
+
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    written: list[dict[str, Any]] = field(default_factory=list)
+    signals: list[str] = field(default_factory=list)
+    exit_code: int | None = None
+
+    def methods(self) -> list[str]:
+        return [message["method"] for message in self.asked if "method" in message]
+
+    def progress(self, query: str) -> list[dict[str, Any]]:
+        """Return what was told of the progress of a call."""
+        calls = [message["params"] for message in self.asked if query in json.dumps(message, ensure_ascii=False)]
+        told = [message["params"] for message in self.written if message.get("method") == "notifications/progress"]
+        return [each for each in told if each["progressToken"] == calls[0]["_meta"]["progressToken"]]
+
+    def check(self) -> int:
+        """Hold all that the server wrote against the schema of its revision; return how many messages that were."""
+        from tests.schemas import Conversation  # needs mcp-types, which only the sessions with clients install
+
+        conversation = Conversation()
+        for message in self.asked:
+            conversation.sent(message)
+        for message in self.written:
+            conversation.check(message)
+        return len(self.written)
+
+
+def _read(file: Path) -> Recorded:
+    process = Recorded()
+    for line in file.read_text(encoding="utf-8").splitlines():
+        kind, what = json.loads(line)
+        if kind == ">":
+            process.asked.append(json.loads(what))
+        elif kind == "<":
+            process.written.append(json.loads(what))
+        elif kind == "signal":
+            process.signals.append(what)
+        else:
+            process.exit_code = what
+    return process
 
 
 @dataclass(frozen=True)
@@ -23,7 +69,9 @@ class Server:
     folder: Path
 
     def recorded(self) -> list[Recorded]:
-        return recorded(self.folder)
+        """Return the server processes, in the order of their start."""
+        files = sorted(self.folder.glob("*.jsonl"), key=lambda file: int(file.name.partition("-")[0]))
+        return [_read(file) for file in files]
 
     def check(self) -> int:
         """Fail if a message did not fit its schema or a server did not end well; return the number of messages."""
@@ -32,6 +80,23 @@ class Server:
         # None: the client killed the tap before the server was done, so nobody saw how it ended.
         assert {process.exit_code for process in processes} <= {0, None}
         return sum(process.check() for process in processes)
+
+
+Line = dict[str, Any]  # what a client says of a check, as JSON
+
+
+@dataclass(frozen=True)
+class Client:
+    """A way to use a client. `run` lets it do all checks in one connection, and returns its line for each.
+
+    `cancels`: it tells the server when it gives up on a call.
+    """
+
+    name: str
+    run: Callable[[Server, pytest.FixtureRequest], dict[str, Line]]
+    modern: bool
+    probes: bool
+    cancels: bool = True
 
 
 def check_tools(tools: list[dict[str, Any]]) -> None:
@@ -54,14 +119,6 @@ def check_answer(query: str, structured: Any, text: str) -> None:
     assert query in structured["answer"]
     assert structured["citations"]
     assert json.loads(text) == structured
-
-
-def check_progress(values: list[float], messages: list[str | None], server: Recorded) -> None:
-    """Fail unless progress came, with words, rose, and is all that the server wrote: none was late or lost."""
-    assert values, "the answer came without any progress before it"
-    assert values == sorted(set(values))
-    assert all(messages)
-    assert values == [message["params"]["progress"] for message in server.progress()]
 
 
 def check_revision(processes: list[Recorded], *, modern: bool, probes: bool) -> None:

@@ -89,9 +89,8 @@ def test_progress_that_it_does_not_show_does_no_harm(inspector: Inspector, recor
     assert code == 0
     check_answer("Tell me slowly.", result["structuredContent"], result["content"][0]["text"])
     (process,) = inspector.server.recorded()
-    sent = process.progress()
-    assert sent
-    assert {message["params"]["progressToken"] for message in sent} == {"mine"}
+    sent = process.progress("Tell me slowly.")
+    assert {each["progressToken"] for each in sent} == {"mine"}
     record_property("note", f"{len(sent)} sent, none shown")
 
 

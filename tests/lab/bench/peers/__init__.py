@@ -21,15 +21,10 @@ from responses_mcp.asking import Asker
 from responses_mcp.settings.model import Settings
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
+from tests.lab.node import INSTALL_WAIT, npm_install
 
 HERE = Path(__file__).parent
 PACKAGES = ["mcp==2.3.*", "openai==3.54.*"]
-INSTALL_WAIT = 300  # seconds; a bound for a stuck machine, not an expectation
-RUN_WAIT = 60
-
-
-class NotInstalled(Exception):
-    """A peer cannot be set up on this machine; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ def install(folder: Path) -> dict[str, Peer]:
     for key, installer in installers.items():
         try:
             peers[key] = installer(folder / key, settings)
-        except (NotInstalled, OSError) as error:
+        except (OSError, subprocess.SubprocessError) as error:
             print(f"{key} is left out: {error}", file=sys.stderr)
     return peers
 
@@ -77,60 +72,32 @@ def _settings() -> dict[str, object]:
 
 def _python(folder: Path, settings: Path) -> Peer:
     python = str(folder.joinpath(*(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python"))))
-
-    def fill() -> None:
-        _run([sys.executable, "-m", "venv", "--clear", str(folder)], INSTALL_WAIT)
-        _run([python, "-m", "pip", "install", "--quiet", *PACKAGES], INSTALL_WAIT)
-
-    _once(folder, " ".join([sys.version, *PACKAGES]), fill)
+    done, wanted = folder / "installed.txt", " ".join([sys.version, *PACKAGES])
+    if not done.exists() or done.read_text(encoding="utf-8") != wanted:
+        _said(sys.executable, "-m", "venv", "--clear", str(folder))
+        _said(python, "-m", "pip", "install", "--quiet", *PACKAGES)
+        done.write_text(wanted, encoding="utf-8")
     report = "from importlib.metadata import version; print(*map(version, ('mcp', 'openai')))"
-    mcp, openai = _run([python, "-I", "-c", report], RUN_WAIT).split()
+    mcp, openai = _said(python, "-I", "-c", report).split()
     description = f"mcp {mcp} with openai {openai} on Python {platform.python_version()}"
     # Isolated: neither PYTHONPATH nor a user's packages may come before what is installed here.
     return Peer([python, "-I", str(HERE / "python_sdk_server.py"), str(settings)], description)
 
 
 def _typescript(folder: Path, settings: Path) -> Peer:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise NotInstalled("npm is not installed")
-    manifest = (HERE / "typescript" / "package.json").read_text(encoding="utf-8")
-
-    def fill() -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        (folder / "package.json").write_text(manifest, encoding="utf-8")
-        options = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
-        _run([npm, "install", *options], INSTALL_WAIT, cwd=folder)
-
-    _once(folder, manifest, fill)
+    manifest = HERE / "typescript" / "package.json"
+    npm_install(folder, manifest)
     # Modules are looked for beside the script that imports them.
     shutil.copy(HERE / "typescript" / "server.mjs", folder)
     # The release that the packages need, which may not be the machine's; the file itself, so that no shell starts it.
-    name = "node.exe" if os.name == "nt" else "node"
-    node = str(folder / "node_modules" / "node" / "bin" / name)
-    release = _run([node, "--version"], RUN_WAIT).strip().removeprefix("v")
-    wanted = json.loads(manifest)["dependencies"]
+    node = str(folder / "node_modules" / "node" / "bin" / ("node.exe" if os.name == "nt" else "node"))
+    wanted = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"]
     named = " with ".join(f"{package} {wanted[package]}" for package in ("@modelcontextprotocol/sdk", "openai"))
-    return Peer([node, str(folder / "server.mjs"), str(settings)], f"{named} on Node {release}")
+    description = f"{named} on Node {_said(node, '--version').removeprefix('v')}"
+    return Peer([node, str(folder / "server.mjs"), str(settings)], description)
 
 
-def _once(folder: Path, wanted: str, fill: Callable[[], None]) -> None:
-    """Fill a folder unless it was already filled with what is wanted."""
-    done = folder / "installed.txt"
-    if not done.exists() or done.read_text(encoding="utf-8") != wanted:
-        fill()
-        done.write_text(wanted, encoding="utf-8")
-
-
-def _run(command: list[str], wait: float, cwd: Path | None = None) -> str:
-    """Return what a command printed; raise `NotInstalled` with its last line if it fails or takes too long."""
-    name = " ".join([Path(command[0]).name, *command[1:4]])
-    try:
-        done = subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", timeout=wait, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise NotInstalled(f"`{name}` took more than {wait:g} seconds") from error
-    if done.returncode:
-        *_, last = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()
-        raise NotInstalled(f"`{name}` failed: {last}")
-    return done.stdout
+def _said(*command: str) -> str:
+    """Return what a command printed; what it has to say of a failure is on stderr."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8", timeout=INSTALL_WAIT, check=True)
+    return done.stdout.strip()

@@ -72,7 +72,7 @@ export async function run(open) {
       return outcome;
     },
     async "tool error"() {
-      const outcome = await failure(client.call("answer", ""));
+      const outcome = await failure(client.call("answer", "").then(answer));
       await stillServes();
       return outcome;
     },
