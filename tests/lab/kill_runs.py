@@ -52,20 +52,22 @@ async def ask(client: McpClient, tool: str, **arguments: Any) -> dict[str, Any]:
     return found
 
 
-async def one(number: int, home: Path, api: FakeApi, delay: float) -> None:
+async def one(number: int, home: Path, api: FakeApi, delay: float, places: trio.CapacityLimiter) -> None:
     """Let a server begin a run, and kill it after a while."""
-    async with running(home, api) as client:
+    async with places, running(home, api) as client:
         await ask(client, "research_list")  # which loads what a run needs, so that most kills meet one
         await client.start_call("research", {"query": f"q{number}", "wait_seconds": 280})
         await trio.sleep(delay)
 
 
-async def finish(home: Path, api: FakeApi, times: int) -> Counter[str]:
+async def finish(home: Path, api: FakeApi, numbers: range) -> Counter[str]:
     """Have all runs finished by one server, and return how they ended; what is wrong begins with WRONG."""
+    own = {f"q{number}" for number in numbers}
     ends: Counter[str] = Counter()
     async with running(home, api) as client:
         runs = {run["run_id"]: run["question"] for run in (await ask(client, "research_list", limit=100))["runs"]}
-        paid = Counter(response.request["input"].split()[0] for response in api.stored.responses.values())
+        markers = [response.request["input"].split()[0] for response in api.stored.responses.values()]
+        paid = Counter(marker for marker in markers if marker in own)
         for run_id, question in runs.items():
             view = {"status": "running"}
             with trio.move_on_after(PATIENCE):
@@ -77,7 +79,7 @@ async def finish(home: Path, api: FakeApi, times: int) -> Counter[str]:
             ends[f"WRONG: {marker} was paid {count} times"] += 1
         if marker not in runs.values():
             ends[f"WRONG: {marker} was paid for and is not in the list"] += 1
-    ends["no run was begun, and nothing asked"] = times - len(runs)
+    ends["no run was begun, and nothing asked"] = len(numbers) - len(runs)
     return +ends
 
 
@@ -100,29 +102,15 @@ async def kill(times: int, seed: int) -> Counter[str]:
         async with open_fake_api() as api:
             api.stored.interval = INTERVAL
             for first in range(0, times, 90):  # as many as a list shows
-                folder = trio.Path(home, str(first))
-                await folder.mkdir()
+                folder, numbers = Path(home, str(first)), range(first, min(first + 90, times))
+                await trio.Path(folder).mkdir()
                 places = trio.CapacityLimiter(AT_ONCE)
-
-                async def limited(number: int, folder: Path, delay: float, places: trio.CapacityLimiter) -> None:
-                    async with places:
-                        await one(number, folder, api, delay)
-
-                count = min(90, times - first)
                 async with trio.open_nursery() as nursery:
-                    for number in range(first, first + count):
-                        nursery.start_soon(limited, number, Path(folder), draw.uniform(0, LATEST), places)
-                print(f"{first + count} killed; now one server finishes what they left", flush=True)
+                    for number in numbers:
+                        nursery.start_soon(one, number, folder, api, draw.uniform(0, LATEST), places)
+                print(f"{numbers.stop} killed; now one server finishes what they left", flush=True)
                 await trio.sleep(LEASE_SECONDS)
-                own = {f"q{number}" for number in range(first, first + count)}
-                others = {
-                    name: response
-                    for name, response in api.stored.responses.items()
-                    if response.request["input"].split()[0] not in own
-                }
-                for name in others:
-                    del api.stored.responses[name]
-                ends += await finish(Path(folder), api, count)
+                ends += await finish(folder, api, numbers)
     return ends
 
 

@@ -60,7 +60,7 @@ def written(results: Results, text: str) -> str:
 
     Raises ValueError if the results lack something that has a target: a page must not leave out what went wrong.
     """
-    if missing := [one.wording for one in TARGETS if not one.samples(results)]:
+    if missing := [row[0] for row in verdicts(results) if row[-1] == "not measured"]:
         raise ValueError(f"not measured: {'; '.join(missing)}")
     for mark, table in tables(results).items():
         text = between(text, f"bench-{mark}", f"\n{table}\n\n")
@@ -104,12 +104,12 @@ def verdicts(results: Results) -> Iterator[list[str]]:
     yield ["target", "measured", "needed", ""]
     for target in TARGETS:
         verdict = target.judge(results)
-        if verdict:
-            figure = f"{number(verdict.figure)} {verdict.unit}".rstrip()
-            needed = f"{verdict.sign} {number(verdict.bound)}{' ¹' if verdict.note else ''}"
-            yield [target.wording, figure, needed, "met" if verdict.met else "**not met**"]
-        elif target.has_peer(results):
+        if verdict and verdict.bound is None:
             yield [target.wording, "", "", "not measured"]
+        elif verdict and verdict.bound is not None:
+            needed = f"{target.sign} {number(verdict.bound)}{' ¹' if verdict.note else ''}"
+            met = "met" if verdict.met else "**not met**"
+            yield [target.wording, f"{number(verdict.figure)} {verdict.unit}", needed, met]
 
 
 def notes(results: Results) -> list[str]:

@@ -25,8 +25,8 @@ from typing import Any
 import trio
 
 from tests.lab.bench.results import load, machine
-from tests.lab.bench.watched import Watched, percentile, watched_server
 from tests.lab.retrieval import collection
+from tests.lab.retrieval.watched import Watched, percentile, watched_server
 from tests.manuals.quality import (
     CORPUS,
     DEPTH,
@@ -48,7 +48,15 @@ TRIES = 30
 LARGE = 43_000_000  # bytes
 PATIENCE = {"time_ms": 600_000}  # for a find that waits for the whole index
 
-Figures = defaultdict[str, list[float]]
+
+class Figures(defaultdict[str, list[float]]):
+    """The values of each row, one a round."""
+
+    def note(self, name: str, value: float | None) -> None:
+        """Note a value, unless the system does not tell it."""
+        if value is not None:
+            self[name].append(value)
+
 
 # name: (unit, what it is)
 ROWS = {
@@ -158,13 +166,9 @@ async def build(values: Figures, gold: GoldQuery, index: Path, **env: str) -> No
         before = server.processor_time()
         _, seconds = await server.call("manual_find", find(gold, budget=PATIENCE))
         values["first_build"].append(seconds)
-        after = server.processor_time()
-        if before is not None and after is not None:
-            values["build_cpu"].append(after - before)
-        memory = server.memory()
-        if memory is not None:
-            values["build_memory"].append(memory[0])
-            values["build_memory_peak"].append(memory[1])
+        values.note("build_cpu", server.processor_time(before))
+        for name, memory in zip(("build_memory", "build_memory_peak"), server.memory(), strict=True):
+            values.note(name, memory)
     values["index_size"].append(size_of(index) / 1e6)
 
 
@@ -193,16 +197,13 @@ async def search(server: Watched, values: Figures, gold: Sequence[GoldQuery]) ->
         hits.append(1000 * seconds)
         if len(outcomes) < len(gold):
             outcomes.append(outcome(query, answer["items"]))
-    after = server.processor_time()
-    if before is not None and after is not None:
-        values["find_cpu"].append(1000 * (after - before) / len(finds))
-    values["find_p50"].append(statistics.median(finds))
-    values["find_p95"].append(percentile(finds, 0.95))
-    values["find_max"].append(max(finds))
-    values["hits_p50"].append(statistics.median(hits))
-    memory = server.memory()
-    if memory is not None:
-        values["memory"].append(memory[0])
+    cpu = server.processor_time(before)
+    values.note("find_cpu", None if cpu is None else 1000 * cpu / len(finds))
+    values.note("find_p50", statistics.median(finds))
+    values.note("find_p95", percentile(finds, 0.95))
+    values.note("find_max", max(finds))
+    values.note("hits_p50", statistics.median(hits))
+    values.note("memory", server.memory()[0])
     return outcomes
 
 

@@ -24,7 +24,7 @@ import trio
 
 from responses_mcp.manuals.embeddings.word_vectors import WordVectors
 from responses_mcp.testing import open_fake_api
-from tests.lab.bench.watched import Watched, percentile, watched_server
+from tests.lab.retrieval.watched import Watched, percentile, watched_server
 from tests.manuals.plain_bm25 import FUNCTION_WORDS, PlainBM25
 from tests.processes import COMMAND, environment
 
@@ -211,8 +211,8 @@ async def asked_all(server: Watched, collection: Collection, ask: Ask) -> Row:
         paths, taken = await ask(question)
         ranks.append(list(dict.fromkeys(paths)))
         seconds.append(taken)
-    memory = server.memory()
-    return row(ranks, collection.questions, seconds) | ({"MiB": memory[0]} if memory else {})
+    memory, _ = server.memory()
+    return row(ranks, collection.questions, seconds) | ({} if memory is None else {"MiB": memory})
 
 
 @asynccontextmanager
@@ -281,19 +281,18 @@ def measure(folder: Path, names: Sequence[str], providers: Sequence[str], limit:
     for name in names:
         collection = read_collection(folder / name, limit)
         print(f"\n{name}: {len(collection.files)} files, {len(collection.questions)} questions", flush=True)
-        rows = found[name] = {}
-
-        def show(more: Mapping[str, Row], rows: dict[str, Row] = rows) -> None:
-            if not rows:
-                print(" " * 24 + "".join(f"{key:>9}" for key in [*next(iter(more.values())), "MiB"]))
-            rows |= more
-            print("\n".join(line(way, figures) for way, figures in more.items()), flush=True)
-
-        async def asked(collection: Collection = collection, show: Callable[[Mapping[str, Row]], None] = show) -> None:
-            show({"plain BM25": plain(collection)})
-            for provider in dict.fromkeys(["none", *providers]):
-                show(await rows_of(collection, provider))
-
-        trio.run(asked)
+        found[name] = {}
+        trio.run(ask_everything, collection, providers, found[name])
         if report is not None:
             report.write_text(json.dumps(found, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+async def ask_everything(collection: Collection, providers: Sequence[str], rows: dict[str, Row]) -> None:
+    """Put the rows of every way into `rows`, and print each as soon as it is there."""
+    rows["plain BM25"] = plain(collection)
+    print(" " * 24 + "".join(f"{key:>9}" for key in [*rows["plain BM25"], "MiB"]))
+    print(line("plain BM25", rows["plain BM25"]), flush=True)
+    for provider in dict.fromkeys(["none", *providers]):
+        more = await rows_of(collection, provider)
+        print("\n".join(line(way, figures) for way, figures in more.items()), flush=True)
+        rows |= more

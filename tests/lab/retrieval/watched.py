@@ -72,13 +72,14 @@ class Watched:
             over = True
         return result, seconds
 
-    def memory(self) -> tuple[float, float] | None:
+    def memory(self) -> tuple[float, float] | tuple[None, None]:
         """Return resident memory and its peak in MiB, where the system tells."""
-        return memory(self.process.pid)
+        return memory(self.process.pid) or (None, None)
 
-    def processor_time(self) -> float | None:
-        """Return the seconds that the process has run, where the system tells."""
-        return processor_time(self.process.pid)
+    def processor_time(self, before: float | None = 0.0) -> float | None:
+        """Return the seconds that the process has run since `before`, where the system tells."""
+        now = processor_time(self.process.pid)
+        return None if now is None or before is None else now - before
 
     async def cancelled(self, tool: str, arguments: Message, after: float) -> float | None:
         """Cancel a call `after` seconds and return for how many seconds the process goes on to work.
@@ -95,10 +96,9 @@ class Watched:
             await self.client.cancel(call)
         began = busy = trio.current_time()
         while (now := trio.current_time()) - busy < QUIET:
-            ran = self.processor_time() or 0
-            if ran - before > WORKS:
+            if (self.processor_time(before) or 0) > WORKS:
                 busy = now
-            before = ran
+            before = self.processor_time()
             await trio.sleep(0.002)
         return None if self._answered(call) else busy - began
 
