@@ -51,6 +51,7 @@ class SimulatedConnections(ConnectionPool):
     def __init__(self, transcript: Transcript, plays: Mapping[str, list[Play]], limit: int) -> None:
         super().__init__(self._connection, limit=limit)
         self.transcript = transcript
+        self.turns = trio.CapacityLimiter(1)
         self._plays = plays
         self._asked: Counter[str] = Counter()
         self._made = 0
@@ -88,17 +89,17 @@ class _Connection(HttpConnection):
     """The product's connection over a socket that is none."""
 
     def __init__(self, over: SimulatedConnections, number: int) -> None:
-        super().__init__(Route())
-        self._socket = socket = _Socket(over.transcript, number)
+        super().__init__(Route(), over.turns)
+        self._socket = socket = _Socket(over, number)
         self._http = cast("httpcore.AsyncHTTP11Connection", _Transport(over, socket))
 
 
 class _Socket(Socket):
     """A socket that is none: open until it is closed."""
 
-    def __init__(self, transcript: Transcript, number: int) -> None:
-        super().__init__()
-        self._transcript = transcript
+    def __init__(self, over: SimulatedConnections, number: int) -> None:
+        super().__init__(over.turns)
+        self._transcript = over.transcript
         self.number = number
         self._closed = False
 

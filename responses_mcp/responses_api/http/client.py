@@ -35,6 +35,7 @@ from responses_mcp.settings.address import is_loopback
 log = logging.getLogger(__name__)
 
 LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
+READS_AT_ONCE: Final = 4  # of much, between two looks at other tasks
 CLOSE_GRACE: Final = 1.0  # seconds for httpcore to tidy up behind a reply
 
 _BROKEN = httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException  # a connection that was there
@@ -61,10 +62,11 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
         try:
             tls = await trio.to_thread.run_sync(_tls, file, folder, abandon_on_cancel=True)
         except OSError as error:  # ssl.SSLError is one
-            why = exhausted(error) or f"correct it, or unset it: {named or 'SSL_CERT_FILE and SSL_CERT_DIR'}."
+            why = exhausted(error) or (f"correct it, or unset it: {named}." if named else "install certifi anew.")
             reason = error.strerror or type(error).__name__
             raise ConnectionFailed(f"The CA certificates cannot be read ({reason}); {why}") from error
-    return ConnectionPool(partial(HttpConnection, route._replace(certificates=named, tls=tls)), limit=limit)
+    route = route._replace(certificates=named, tls=tls)
+    return ConnectionPool(partial(HttpConnection, route, trio.CapacityLimiter(READS_AT_ONCE)), limit=limit)
 
 
 # Certificates
@@ -190,9 +192,9 @@ def _address(url: str) -> _Address:
 class HttpConnection:
     """One connection, opened by its first request: httpcore's over a socket of ours."""
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, turns: trio.CapacityLimiter) -> None:
         self._route = route
-        self._socket = Socket()
+        self._socket = Socket(turns)
         self._http: httpcore.AsyncHTTP11Connection | None = None
 
     async def exchange(self, request: Request, reader: Reader) -> bool:

@@ -22,7 +22,8 @@ from responses_mcp.settings.address import is_loopback
 from responses_mcp.under_trio import interrupts_alone
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds for a TCP connection with its look-up, and again for each TLS handshake
-READ_BYTES: Final = 32 * 1024  # at once: what is done with them holds up everything else
+READ_BYTES: Final = 64 * 1024  # at once
+BULK_BYTES: Final = 8 * 1024  # in one read, above which it waits for its turn: what is done with it takes a while
 MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 
 _BROKEN = trio.BrokenResourceError, trio.ClosedResourceError
@@ -32,9 +33,13 @@ _BEGUN = re.compile(rb"[0-9A-Fa-f]{1,8}\r?")  # what may become that
 
 
 class Socket(httpcore.AsyncNetworkStream):
-    """The socket of one connection, and the bytes within its TLS. `close` closes it in one step."""
+    """The socket of one connection, and the bytes within its TLS. `close` closes it in one step.
 
-    def __init__(self) -> None:
+    Of all that share `turns`, so many hand on much at once between two looks of Trio at other tasks.
+    """
+
+    def __init__(self, turns: trio.CapacityLimiter) -> None:
+        self._turns = turns
         self._socket: trio.SocketStream | None = None
         self._stream: trio.abc.Stream | None = None  # the same, or the TLS over it
         self._unsent: list[bytes] = []
@@ -101,6 +106,9 @@ class Socket(httpcore.AsyncNetworkStream):
                 data = bytes(await self._stream.receive_some(READ_BYTES))
                 if not data:
                     return b""
+                if len(data) > BULK_BYTES:
+                    async with self._turns:  # which is got in a step of its own
+                        pass
         except _BROKEN as error:
             raise httpcore.ReadError(str(error)) from error
         return given

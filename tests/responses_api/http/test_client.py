@@ -1,6 +1,7 @@
 """Connections over real sockets: how many, in which order, and when each is closed."""
 
 import gc
+from collections import Counter
 
 import pytest
 import trio
@@ -8,7 +9,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.responses_api.http import network as network_module
-from responses_mcp.responses_api.http.client import open_connections
+from responses_mcp.responses_api.http.client import READS_AT_ONCE, open_connections
+from responses_mcp.responses_api.http.network import BULK_BYTES, READ_BYTES
 from responses_mcp.responses_api.http.pool import Request, connection_limit, no_need
 from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
 from tests.processes import WAIT
@@ -196,6 +198,38 @@ async def test_five_hundred_requests_at_once_get_five_hundred_answers_each_its_o
                     nursery.start_soon(ask_numbered, number)
     assert len(answers) == 500
     assert all(f"question {number};" in text for number, text in answers.items())
+
+
+class _Rounds(trio.abc.Instrument):
+    """Counts how often Trio has looked at all tasks."""
+
+    number = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.number += 1
+
+
+async def test_of_many_large_replies_a_few_pieces_are_read_between_two_looks_at_other_tasks() -> None:
+    rounds, read = _Rounds(), Counter[int]()
+
+    class Noting(Reply):
+        def feed(self, data: bytes) -> bool:
+            read[rounds.number] += len(data)
+            return super().feed(data)
+
+    async def ask_for_much() -> None:
+        await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), Noting(), no_need)
+
+    with trio.fail_after(2 * WAIT):
+        async with open_fake_api() as fake, connections(fake) as over:
+            fake.default = Raw(b"x" * 1_000_000)
+            trio.lowlevel.add_instrument(rounds)
+            async with trio.open_nursery() as nursery:
+                for _ in range(30):
+                    nursery.start_soon(ask_for_much)
+            trio.lowlevel.remove_instrument(rounds)
+    assert read.total() == 30_000_000
+    assert max(read.values()) <= READS_AT_ONCE * READ_BYTES + 30 * BULK_BYTES
 
 
 # The limit of the machine

@@ -197,7 +197,7 @@ async def test_an_event_stream_of_many_empty_lines_is_no_series_of_interim_repli
 async def test_connections_are_kept_alive_by_the_system() -> None:
     with trio.fail_after(WAIT):
         async with answering((OK,)) as (port, _):
-            made = HttpConnection(Route())
+            made = HttpConnection(Route(), trio.CapacityLimiter(1))
             url = f"http://127.0.0.1:{port}/v1"
             over = ConnectionPool(lambda: made, limit=1)
             await post(over, url)
@@ -251,7 +251,7 @@ async def test_a_byte_behind_a_reply_is_seen_where_httpcore_hides_it() -> None:
     for behind, kept in ((b"", True), (b"x", False)):
         with trio.fail_after(WAIT):
             async with answering((OK + behind,), (OK,)) as (port, _):
-                made = HttpConnection(Route())
+                made = HttpConnection(Route(), trio.CapacityLimiter(1))
                 request = Request("POST", f"http://127.0.0.1:{port}/v1", {}, b"{}")
                 assert await made.exchange(request, Reply()) is kept
                 made.close()
