@@ -210,7 +210,7 @@ class ReplyReader:
 
     def _take(self, events: list[Event]) -> bool:
         for event in events:
-            if len(event.data) > self._most_bytes and not self._has_enough:
+            if len(event[1]) > self._most_bytes and not self._has_enough:
                 raise self._too_long()
             self._has_enough = self._stream.take(event)
         self.progress = self._stream.progress

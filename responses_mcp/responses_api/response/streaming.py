@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple, cast
+from typing import Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from responses_mcp.errors import ConnectionFailed, Progress, UnusableReply
@@ -52,11 +52,8 @@ _FIELD = re.compile(rb"^(data|event)(?:: ?([^\n]*)|$)", re.MULTILINE)
 _BOM = b"\xef\xbb\xbf"
 
 
-class Event(NamedTuple):
-    """One event. Its kind is the type that its data names, else its name. Invalid UTF-8 is to be read as U+FFFD."""
-
-    kind: str
-    data: bytes
+Event: TypeAlias = tuple[str, bytes]
+"""Kind and data of one event: the type that its data names, else its name; invalid UTF-8 is to be read as U+FFFD."""
 
 
 class EventStream:
@@ -109,7 +106,7 @@ class EventStream:
 def _event(lines: bytes) -> Event | None:
     """Return the event that lines without an empty one between them make, None where they hold no data."""
     if usual := _USUAL.fullmatch(lines):
-        return Event(usual[2].decode(), usual[1])
+        return usual[2].decode(), usual[1]
     name, data = b"", bytearray()
     for field in _FIELD.finditer(lines):
         if field[1] == b"event":
@@ -119,7 +116,7 @@ def _event(lines: bytes) -> Event | None:
     if not data:
         return None
     del data[:1]
-    return Event(_kind(name, bytes(data)), bytes(data))
+    return _kind(name, bytes(data)), bytes(data)
 
 
 def decode(data: bytes) -> object:
@@ -183,15 +180,15 @@ class ResponseStream:
             elif kind in _WITH_RESPONSE:
                 self.progress = "accepted"
         if not ended and self._on_place is not None:
-            self._on_place(_place(event, self._redact))
+            self._on_place(_place(kind, data, self._redact))
         if kind in _ERRORS:
-            if self._error is None and (self._end is None or self._end.kind == "response.failed"):
+            if self._error is None and (self._end is None or self._end[0] == "response.failed"):
                 self._error = data
         elif kind in _TERMINAL:
             self._end = self._end or event
         elif not ended:
             self._keep(event)
-            self._tell(event)
+            self._tell(kind, data)
             return False
         self._skims = False
         return True
@@ -232,11 +229,10 @@ class ResponseStream:
             self._kept.append(event)
             self.kept_bytes += len(data)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, kind: str, data: bytes) -> None:
         """Tell the watcher of an event that is not the last."""
-        kind = event.kind
         if self._on_text is not None and kind in (_DELTA, _ADDED):
-            self._tell_text(self._on_text, event)
+            self._tell_text(self._on_text, kind, _object(data))
         if self._on_phase is not None:
             phase = ""
             if kind == _DELTA and not self._writes:
@@ -244,7 +240,7 @@ class ResponseStream:
             elif kind == "response.web_search_call.searching":
                 phase = "searching"
             elif kind in (_ITEM, _ADDED):
-                item = as_object(_object(event.data).get("item"))
+                item = as_object(_object(data).get("item"))
                 if kind == _ADDED and item.get("type") == "reasoning":
                     phase = "thinking"
                 elif kind == _ITEM and item.get("type") == "web_search_call":
@@ -255,14 +251,13 @@ class ResponseStream:
             self._writes = True
             self._skims = self._on_text is None and self._on_place is None
 
-    def _tell_text(self, on_text: Callable[[str], None], event: Event) -> None:
-        members = _object(event.data)
-        index = _index(members, "output_index")
-        if event.kind == _ADDED:
-            is_final = as_object(members.get("item")).get("phase") in (None, "final_answer")
+    def _tell_text(self, on_text: Callable[[str], None], kind: str, event: JsonObject) -> None:
+        index = _index(event, "output_index")
+        if kind == _ADDED:
+            is_final = as_object(event.get("item")).get("phase") in (None, "final_answer")
             if not is_final and len(self._asides) < _MOST_KEPT:
                 self._asides.add(index)
-        elif (delta := text_at(members, "delta")) and index not in self._asides:
+        elif (delta := text_at(event, "delta")) and index not in self._asides:
             if self._told != index:
                 on_text("" if self._told is None else "\n\n")
             self._told = index
@@ -356,15 +351,15 @@ def as_response(found: JsonObject, redact: Redact) -> JsonObject:
     return {name: value for name, value in found.items() if name not in wrong} if wrong else found
 
 
-def _place(event: Event, redact: Redact) -> Place:
+def _place(kind: str, data: bytes, redact: Redact) -> Place:
     """Return where an event is; only that of a kind that has the response is decoded, or one in another order."""
-    numbered = _NUMBERED.match(event.data)
-    if numbered and event.kind not in _WITH_RESPONSE:
+    numbered = _NUMBERED.match(data)
+    if numbered and kind not in _WITH_RESPONSE:
         return Place(int(numbered[1]))
-    members = _object(event.data)
-    number = members.get("sequence_number")
+    event = _object(data)
+    number = event.get("sequence_number")
     usable = type(number) is int and 0 <= number <= _MOST_NUMBER
-    response = as_object(members.get("response"))
+    response = as_object(event.get("response"))
     return Place(number if usable else None, usable_id(response.get("id"), redact), not keeps_nothing(response))
 
 
