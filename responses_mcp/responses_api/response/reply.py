@@ -77,17 +77,17 @@ class ReplyReader:
         self._key_from = key_from
         self.status = 0
         self.progress: Progress = "refused"  # of the request, as far as the reply tells
+        self.held_bytes = 0  # of the reply; they count against the budget
         self._has_enough = False
         self._headers: Mapping[str, str] = {}
         self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
         self._body_bytes = 0
+        self._read_bytes = 0
         self._events: EventStream | None = None
         self._stream = ResponseStream(watcher, redact, most_bytes=most_bytes)
         self._named = False  # an event stream
         self._sure = False  # of what kind it is
-        self._read_bytes = 0
-        self._budgeted = 0
 
     def __enter__(self) -> Self:
         return self
@@ -99,17 +99,11 @@ class ReplyReader:
         self._release()
 
     def _release(self) -> None:
-        self._budget.change(-self._budgeted)
-        self._budgeted = 0
+        self._budget.change(-self.held_bytes)
+        self.held_bytes = self._body_bytes = 0
         self._body.clear()
-        self._body_bytes = 0
         self._events = None
         self._stream = ResponseStream(NOBODY, str, most_bytes=0)
-
-    @property
-    def held_bytes(self) -> int:
-        """Return the bytes that are kept of the reply."""
-        return self._receiving + self._stream.kept_bytes
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         """Take the head of the reply; names of headers are lower-case."""
@@ -141,18 +135,22 @@ class ReplyReader:
         self._read_bytes += len(data)
         if not self._sure:
             data = self._find_kind(data)
-        self._has_enough = self._keep(data) if self._events is None else self._take(self._events.feed(data))
-        whole = self._most_bytes * (1 if self._events is None else _WHOLE_STREAM)
-        if self._receiving > self._most_bytes or len(data) > self._most_bytes or self._read_bytes > whole:
+        if self._events is None:
+            receiving, whole = self._keep(data), self._most_bytes
+        else:
+            self._take(self._events.feed(data))
+            receiving, whole = self._events.held_bytes, self._most_bytes * _WHOLE_STREAM
+        if receiving > self._most_bytes or len(data) > self._most_bytes or self._read_bytes > whole:
             raise self._too_long()
-        change, self._budgeted = self.held_bytes - self._budgeted, self.held_bytes
+        held = receiving + self._stream.kept_bytes
+        change, self.held_bytes = held - self.held_bytes, held
         try:
             self._budget.change(change)
         except UnusableReply:
             # Now: until its connection is closed, all others that grow would be given up with it.
             self._release()
             raise
-        return self._has_enough or (self._gzip is not None and self._gzip.eof)
+        return self._is_over
 
     def finish(self, seen: Callable[[JsonObject], None] | None = None) -> JsonObject:
         """Return the Response object, which ended well or is incomplete. Raises `UpstreamError` for anything else.
@@ -201,20 +199,19 @@ class ReplyReader:
         raise not_an_object(self.status, self._headers, b"".join(self._body[:3]), self._redact, why)
 
     @property
+    def _is_over(self) -> bool:
+        return self._has_enough or (self._gzip is not None and self._gzip.eof)
+
+    @property
     def _is_success(self) -> bool:
         return 200 <= self.status < 300
 
-    @property
-    def _receiving(self) -> int:
-        return self._body_bytes if self._events is None else self._events.held_bytes
-
-    def _take(self, events: list[Event]) -> bool:
+    def _take(self, events: list[Event]) -> None:
         for event in events:
             if len(event[1]) > self._most_bytes and not self._has_enough:
                 raise self._too_long()
             self._has_enough = self._stream.take(event)
         self.progress = self._stream.progress
-        return self._has_enough
 
     def _find_kind(self, data: bytes) -> bytes:
         """Return what is to be read, once its first bytes tell what it is; blanks before it say nothing."""
@@ -229,12 +226,13 @@ class ReplyReader:
             self._events = EventStream()
         return data
 
-    def _keep(self, data: bytes) -> bool:
+    def _keep(self, data: bytes) -> int:
         if not self._is_success:
             data = data[: LONGEST_READ + 1 - self._body_bytes]  # the rest of an HTML page says nothing
         self._body.append(data)
         self._body_bytes += len(data)
-        return not self._is_success and self._body_bytes > LONGEST_READ
+        self._has_enough = not self._is_success and self._body_bytes > LONGEST_READ
+        return self._body_bytes
 
     def _too_long(self) -> UnusableReply:
         return UnusableReply(
