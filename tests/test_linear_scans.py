@@ -45,7 +45,7 @@ from responses_mcp.responses_api.response.parser import read_answer
 from responses_mcp.responses_api.response.search_list import is_empty_list, listed_pages
 from responses_mcp.responses_api.response.search_results import read_results
 from responses_mcp.responses_api.response.shortened_answer import shortened
-from responses_mcp.responses_api.response.sources import dated, split
+from responses_mcp.responses_api.response.sources import without_block
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
 from responses_mcp.settings.files import read_config
 from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable
@@ -177,10 +177,9 @@ CITED = (Citation("https://a.jp/", None, TODAY), Citation("oai-weather", None, T
 SCANS: dict[str, Callable[[str], object]] = {
     "an answer": answer,
     "an answer that is cut": lambda text: shortened(text, text, 1_000),
-    "the block of sources": lambda text: split(text, CITED),
-    "lines below a header": lambda text: split(f"Sources:\n{text}", CITED),
+    "the block of sources": lambda text: without_block(text, CITED, date.fromisoformat(TODAY)),
+    "lines below a header": lambda text: without_block(f"Sources:\n{text}", CITED, date.fromisoformat(TODAY)),
     "words of a question in a hit": lambda text: _words_of("token lifetime トークン").sub("", text),
-    "dates in a block": lambda text: dated(CITED, text, date.fromisoformat(TODAY)),
     "tracking in URLs": without_tracking,
     "marks of citations": without_markers,
     "what is shown of a page": lambda text: shown(text, len(text), SECRETS.known),

@@ -37,7 +37,7 @@ COMPILE_LATER = {
     "credential_patterns.pattern",
     "manuals.search.query.term",
     "manuals.search.query.as_written",
-    "responses_api.response.sources.dated",
+    "responses_api.response.sources._marks",
     "commands.manuals._words_of",
 }
 

@@ -62,8 +62,8 @@ async def test_a_source_of_the_model_without_a_date_stands_once(header: str) -> 
     "Sources: the report of 2024-05-01 says so.", "A pipeline has\n\n## Sources\n- Kafka\n- Kinesis\n\n## Sinks\n- S3",
     "A pipeline has\n\n## Sinks\n- S3\n\n## Sources\n- Kafka\n- Kinesis", "It has\n- Sinks\n- Sources", "Sources of the Nile",
     f"```yaml\nSources:\n- {A} (2026-11-20)\n```", f"Sources: the report at {A} says so.", f"出典：{A} の報告です。", "参考までに\n- 昨日は晴れ",
-    f"Sources:\n- {A} (2026-11-20)\n\nAsk me for more.", f"Sources:\n- {A} (2026-11-20)\nAsk me for more",
-    f"Sources:\n- {A} (2026-11-20)\n\n**Next steps:**\n- Look at https://z.jp/ tomorrow.", f"Sources:\n- {A} (2026-11-20)\n\n- It rains often.",
+    f"Sources:\n- {A} (2026-11-20)\n\nAsk me for more.\n\nOr do not.", f"## Sources\n- {A} (2026-11-20)\n\n## Answer\n\nIt rains.",
+    f"Sources:\n- {A} says it rains, https://z.jp/ says it does not.", "Sources:\n- Fish\n- Eggs", "Sources:\n- x\n- y\n\nSee you on 2026-11-23.",
     f"Data sources that you can use:\n- {A} (2026-11-20)\n- https://z.jp/ (2026-11-21)", f"自由に使えるデータソース：\n- {A}", f"The sources agree.\n- {A}",
     "It draws on three sources of income:\n- rent\n- wages (2026-11-20)", "1. Sources", "| Sources |\n| --- |\n| Kafka |",
     f"Sources:\n```\n{A} (2026-11-20)\n```",
@@ -84,6 +84,43 @@ async def test_an_answer_that_is_too_long_is_cut_before_its_sources_are_added(he
     assert found["answer"].endswith(f", or for a part of it.]\n\n{OURS}")
     assert "[Cut here: the first " in found["answer"]
     assert found["citations"] == [{"url": A, "published_at": "2026-11-20"}]
+
+
+SAID = "Note that this only holds for 3.12."
+
+
+@pytest.mark.rule("spec 6")
+@pytest.mark.parametrize("item", [
+    f"- {A} (2026-11-20). {SAID}", f"- [Rain]({A}), 2026-11-20: {SAID}", f"1. {SAID} {A} (2026-11-20)", f"- {A}（2026-11-20）は3.12のみの話です。",
+])  # fmt: skip
+async def test_a_sentence_in_the_list_of_the_model_is_kept(item: str) -> None:
+    for pure in ("", f"- {B} (2026-11-19)\n"):
+        for block in (f"Sources:\n{pure}{item}", f"## 出典\n{item}\n{pure}"):
+            answer = await answered(f"Rain.\n\n{block}", A, B)
+            assert item in answer.rpartition("\n\nSources:\n")[0]
+            if pure:
+                assert answer.endswith(f"\n\nSources:\n- {A} ({TODAY})\n- {B} (2026-11-19)")
+                assert answer.count("Sources:") == 1
+
+
+@pytest.mark.rule("spec 6")
+@pytest.mark.parametrize("remark", [
+    "Let me know if you need more!", "ご参考になれば幸いです。", "※予報は変わることがあります。", "Ask me for more", "- It rains often.",
+    f"**Next steps:**\n- Look at {B} tomorrow.", "Note: it may change.\nAsk again tomorrow.",
+])  # fmt: skip
+@pytest.mark.parametrize("between", ["\n\n", "\n\n---\n\n", "\n\n</details>\n\n"])
+async def test_a_remark_behind_the_block_of_the_model_stays_in_front_of_ours(remark: str, between: str) -> None:
+    for header in ("Sources:", "**Sources**", "## 参考文献"):
+        text = f"Rain.\n\n{header}\n- {A} (2026-11-20){between}{remark}"
+        assert await answered(text, A) == f"Rain.\n\n{remark}\n\n{OURS}"
+
+
+@pytest.mark.rule("spec 6")
+@pytest.mark.parametrize("drawn", ["---", "***", "-----\n", "<details>", "<details open>\n", "---\n\n<details>"])
+@pytest.mark.parametrize("header", ["Sources:", "<summary>Sources</summary>\n", "<summary><b>Sources</b></summary>"])
+@pytest.mark.parametrize("end", ["", "\n</details>", "\n\n</details>\n\n---"])
+async def test_no_line_that_was_drawn_around_the_block_of_the_model_is_left(drawn: str, header: str, end: str) -> None:
+    assert await answered(f"Rain.\n\n{drawn}\n{header}\n- {A} (2026-11-20){end}", A) == f"Rain.\n\n{OURS}"
 
 
 # Where they come from

@@ -18,7 +18,7 @@ from responses_mcp.redaction import Redact, redacted_beginning
 from responses_mcp.responses_api.response.citations import Citation, Cited, Source, choose_citations
 from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.markdown import address, closing_nothing
-from responses_mcp.responses_api.response.sources import dated, split, written
+from responses_mcp.responses_api.response.sources import without_block, written
 from responses_mcp.responses_api.response.web_pages import is_within, without_markers, without_tracking
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.usage.bill import Usage
@@ -116,8 +116,7 @@ def read_answer(
     if used_search:
         sources = [*named, *(each for each in _sources(searches, redact) if not is_within(each.name, blocked))]
         citations = choose_citations(cited, sources, limit=max_citations, date=date)
-        text, own_block = split(text, citations)
-        citations = dated(citations, own_block, newest)
+        text, citations = without_block(text, citations, newest)
         block = written(citations, date)
     if truncated or len(said) > LONGEST_ANSWER:
         text = "\n\n".join(filter(None, (text, _CUT_OFF if truncated else _TOO_LONG)))

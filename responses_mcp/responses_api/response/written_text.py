@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.response.sources import LONGEST_HEADER, may_head, may_list
@@ -28,9 +28,9 @@ _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 class WrittenText:
     """Takes the text as it comes and tells `on_text` what of it may be shown; "" says that it begins, maybe once more.
 
-    What may be the last block of sources, which the server writes anew, is told when prose follows it. So a line is
-    told when it has ended, or is too long for a header. Text passes `redact`, which finds secrets of one word; with
-    `lines` also those that have blanks in them. Behind a word without an end no more is told.
+    What may be the last block of sources, which the server writes anew, is told when more than a paragraph follows it.
+    So a line is told when it has ended, or is too long for a header. Text passes `redact`, which finds secrets of one
+    word; with `lines` also those that have blanks in them. Behind a word without an end no more is told.
     """
 
     def __init__(self, on_text: Callable[[str], None], redact: Redact, *, lines: bool = False) -> None:
@@ -45,7 +45,8 @@ class WrittenText:
         self._in_prose = False  # the beginning of this line has been told
         self._line: list[str] = []  # the beginning of this line, which has not
         self._line_length = 0
-        self._block: list[str] = []  # lines that may be the last block of sources
+        self._block: list[str] = []  # lines that may be the last block of sources, and the paragraph behind it
+        self._behind: Literal["nothing", "words", "paragraph"] = "nothing"  # the block
 
     def take(self, delta: str) -> None:
         """Take the next piece from the API; an empty one says that an answer begins."""
@@ -81,7 +82,7 @@ class WrittenText:
             if not ends and (self._block or self._line_length <= LONGEST_HEADER):
                 continue
             line = "".join(self._line)
-            if may_head(line.rstrip("\n")) or (self._block and may_list(line.rstrip("\n"))):
+            if self._may_be_last(line.rstrip("\n")):
                 self._block.append(line if ends else "")  # of a long one the end is waited for
             else:
                 told += [*self._block, line]
@@ -91,6 +92,19 @@ class WrittenText:
                 self._line, self._line_length = [], 0
         if told:
             self._on_text("".join(told))
+
+    def _may_be_last(self, line: str) -> bool:
+        """Tell whether with this line a block may still be the last one."""
+        if may_head(line):
+            self._behind = "nothing"
+            return True
+        if not self._block or (line.strip() and self._behind == "paragraph"):
+            return False
+        if line.strip() and not may_list(line):
+            self._behind = "words"
+        elif not line.strip() and self._behind == "words":
+            self._behind = "paragraph"
+        return True
 
     def _end(self, text: str) -> int:
         """Return up to where a text may be shown."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from responses_mcp.responses_api.response import dates, shortened_answer, sources, web_pages
 from responses_mcp.responses_api.response.citations import Citation
-from responses_mcp.responses_api.response.sources import dated, split, written
+from responses_mcp.responses_api.response.sources import without_block, written
 
 DATE = "2026-11-22"
 A = "https://a.jp/"
@@ -21,8 +21,7 @@ OURS = f"- {A} ({DATE})\n- oai-weather ({DATE})"
 
 
 def with_sources(text: str, citations: tuple[Citation, ...] = KNOWN) -> tuple[str, tuple[Citation, ...]]:
-    body, block = split(text, citations)
-    citations = dated(citations, block, date.fromisoformat(DATE))
+    body, citations = without_block(text, citations, date.fromisoformat(DATE))
     return "\n\n".join(filter(None, (body, written(citations, DATE)))), citations
 
 
@@ -40,7 +39,7 @@ ODD = (
 )
 PIECES = [
     *"a:： \n-*>#.(/)|`1", "Sources", "Sources:", "## Sources", "出典：", "Source: https://a.jp/", "References", f"({DATE})", "(2026-11-20)", "\n\n",
-    "\n- ", "\nx.", "https://a.jp/", "https://b.jp/", "oai-weather", "\n```\n", "\n---\n", "\n| a |", "[a](", "## Sinks\n", "\n1. ", "2026-11-23", "\n**Primary**\n", "\nSeen:\n", "\nmy sources", "<summary>", "\n</p>\n", "\u3000",
+    "\n- ", "\nx.", "https://a.jp/", "https://b.jp/", "oai-weather", "\n```\n", "\n---\n", "\n| a |", "[a](", "## Sinks\n", "\n1. ", "2026-11-23", "\n**Primary**\n", "\nSeen:\n", "\nmy sources", "<summary>", "\n</p>\n", "\u3000", "This is only so for that.", "<details>\n",
 ]  # fmt: skip
 
 
@@ -54,7 +53,7 @@ def test_a_block_is_there_afterwards_and_a_second_pass_changes_nothing(text: str
     once, cited = with_sources(text, citations)
     assert with_sources(once, citations) == (once, cited)
     assert once.endswith(written(cited, DATE))
-    assert once.startswith(split(text, citations)[0])
+    assert once.startswith(without_block(text, citations, date.fromisoformat(DATE))[0])
     assert all(citation.published_at <= DATE for citation in cited)
 
 
@@ -76,7 +75,6 @@ WHOLE = {
         (web_pages, "_CITED"),
         (web_pages, "_LINK"),
         (dates, "_DATE"),
-        (sources, "_NAMES_SOURCES"),
     }  # of one value each
 }
 
@@ -94,7 +92,7 @@ def test_a_block_is_looked_for_at_the_end_of_the_text_only() -> None:
     block, rest = f"Sources:\n{OURS}", "And so on. " * 30_000
     assert with_sources(f"{rest}\n\n{block}")[0] == f"{rest.rstrip()}\n\n{block}"
     lines = "\n".join(f"- https://b.jp/{number}" for number in range(10_000))
-    assert split(f"Sources:\n{lines}", KNOWN) == (f"Sources:\n{lines}", "")
+    assert with_sources(f"Sources:\n{lines}")[0] == f"Sources:\n{lines}\n\n{block}"
 
 
 def test_the_end_of_the_text_that_is_looked_at_begins_no_line() -> None:
