@@ -310,8 +310,8 @@ class ResponseStream:
         bare = {id(part) for part in parts.values() if not part.get("annotations")}
         for event in self._events(_ANNOTATION):
             at = _index(event, "output_index"), _index(event, "content_index")
-            part = parts.get(at) or next(iter(parts.values()), {})
-            if id(part) in bare:
+            part = parts.get(at) or next(iter(parts.values()), None)
+            if part is not None and id(part) in bare:
                 part["annotations"] = [*(part.get("annotations") or ()), event.get("annotation")]
         return items, parts
 
