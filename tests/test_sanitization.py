@@ -272,10 +272,10 @@ def test_what_is_written_in_any_script_is_whole_when_it_comes_in_pieces(size: in
         taker = WrittenText(written.append, str)
         for at in range(0, len(text), size):
             taker.take(text[at : at + size])
-        taker.take("\nThat is prose.\n")  # and so the line above is no header
+        taker.take("\nThat is prose.\n\nSo is that.\n")  # and so the line above is no header
         # Where a piece ends behind each character it loses what belongs to that, until the answer is there as a whole.
         lost = dict.fromkeys(map(ord, "\u200e\u200f\u061c\ufe00\ufe01\U000e0100\U000e0101"))
-        assert "".join(written).translate(lost) == f"{text}\nThat is prose.\n".translate(lost), name
+        assert "".join(written).translate(lost) == f"{text}\nThat is prose.\n\nSo is that.\n".translate(lost), name
 
 
 async def test_no_injection_reaches_a_client_from_a_manual_and_no_line_or_place_moves(tmp_path: Path) -> None:
