@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, TypeGuard, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from responses_mcp.errors import BadArgument
 from responses_mcp.json_types import replace_lone_surrogates
@@ -22,12 +22,11 @@ from responses_mcp.settings.model import SearchDefaults
 
 MOST_DAYS: Final = 36_500
 MOST_ANSWER_RESULTS: Final = 100
-
 LONGEST_QUERY: Final = 4_000  # characters of a search
 MOST_RESULTS: Final = 50
 USUAL_LIMIT: Final = 10
 ANY_LANGUAGE: Final = "auto"
-TIMEFRAMES: Final = ("recent", "past_week", "past_month", "past_year")
+TIMEFRAMES: Final = {"recent": 7, "past_week": 7, "past_month": 30, "past_year": 365}  # days
 
 Strictness: TypeAlias = Literal["clamped", "bounded", "strict"]
 """What happens to a number out of bounds: the nearest within, or a refusal. "strict" takes whole numbers alone."""
@@ -89,7 +88,7 @@ def read_search_query(arguments: Mapping[str, object]) -> SearchQuery:
     tag = language.strip() if isinstance(language, str) else ""
     if language not in (None, "") and not _LANGUAGE.fullmatch(tag):  # "" as the contract's own code takes it
         raise _refused("language", language, f'a language tag such as "ja" or "en", or "{ANY_LANGUAGE}"')
-    if timeframe is not None and timeframe not in TIMEFRAMES:
+    if not (timeframe is None or (isinstance(timeframe, str) and timeframe in TIMEFRAMES)):
         raise _refused("timeframe", timeframe, f"one of {', '.join(TIMEFRAMES)}")
     return SearchQuery(
         query=query,
@@ -101,13 +100,9 @@ def read_search_query(arguments: Mapping[str, object]) -> SearchQuery:
 
 def read_query(value: object) -> str:
     """Return the text of a question; a number is one too."""
-    text = None
-    if isinstance(value, str) or (_is_number(value) and -math.inf < value < math.inf):
-        with suppress(ValueError):  # a number of thousands of digits
-            text = str(value)
-    if text is None:
+    if not isinstance(value, str) and not math.isfinite(_as_number(value)):
         raise BadArgument("query is missing or is not a text; pass the question as the string argument `query`.")
-    if not text.strip():
+    if not (text := str(value)).strip():
         raise BadArgument("query is empty; put the question into it.")
     return text
 
@@ -116,13 +111,13 @@ def read_number(name: str, value: object, *, least: int, most: int, strictness: 
     """Return a whole number, also one that came as a text; None if it is absent, or blank and not strict."""
     if value is None or (strictness != "strict" and _is_absent(value)):
         return None
-    number = _as_number(value)
+    number, allowed = _as_number(value), f"a whole number from {least} to {most}"
     if strictness == "strict":
-        whole = number.is_integer() and (not isinstance(value, str) or _WHOLE.fullmatch(value))
-        if not (whole and least <= number <= most):
-            raise _refused(name, value, f"a whole number from {least} to {most}")
+        is_whole = number.is_integer() and (not isinstance(value, str) or _WHOLE.fullmatch(value))
+        if not (is_whole and least <= number <= most):
+            raise _refused(name, value, allowed)
     if not math.isfinite(number):
-        raise BadArgument(f"{name} is not a number; pass a whole number from {least} to {most}, or leave it out.")
+        raise BadArgument(f"{name} is not a number; pass {allowed}, or leave it out.")
     if strictness == "bounded" and not least <= round(number) <= most:
         raise BadArgument(f"{name} is not from {least} to {most}; pass such a number, or leave it out.")
     return max(least, min(most, round(number)))
@@ -176,28 +171,24 @@ def read_domains(
         value = _decoded(value)
     if _is_absent(value):
         return None
-    listed = list(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else [value]
-    words = [each for each in listed if each is not None]
-    if not all(isinstance(each, str) and not each.lstrip().startswith(_JSON_BEGINS) for each in words):
-        raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
-    names = [each.replace(",", " ").split() if isinstance(each, str) else [] for each in listed]
+    names: list[list[str]] = []
+    for each in cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]:
+        if not isinstance(each, str | None) or (each or "").lstrip().startswith(_JSON_BEGINS):
+            raise BadArgument(f"{name} is not a list of strings; pass it like {like}, or leave it out.")
+        names.append((each or "").replace(",", " ").split())
     if only and not all(names):
         raise BadArgument(f"{name} has a name that is empty; pass it like {like}, or leave it out.")
-    domains = tuple(dict.fromkeys(one for several in names for one in several))
-    return domains if domains or isinstance(value, list | tuple) else None
+    found = tuple(dict.fromkeys(one for several in names for one in several))
+    return found if found or isinstance(value, list | tuple) else None
 
 
 def _is_absent(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _as_number(value: object) -> float:
     """Return a number, also one that came as a text; "not a number" for everything else."""
-    if isinstance(value, str) or _is_number(value):
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
         with suppress(ValueError, OverflowError):
             return float(value)
     return math.nan

@@ -16,21 +16,17 @@ from typing import Final
 from responses_mcp.errors import BadArgument
 from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.responses_api.parameters import model_traits
-from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, Question, SearchQuery
+from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, TIMEFRAMES, Question, SearchQuery
 from responses_mcp.settings.model import FileSearch, Profile
 from responses_mcp.settings.time_zone import TOKYO
 
 MAX_DOMAINS: Final = 100  # what the search tool takes
 
-_LONGEST_IDENTIFIER = 64  # characters
-_LONGEST_SHOWN = 60  # characters
-_PASSED_ON = (
-    *("max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"),
-)
+_LONGEST_IDENTIFIER, _LONGEST_SHOWN = 64, 60  # characters
+_PASSED_ON = ["max_output_tokens", "max_tool_calls", "service_tier", "store", "prompt_cache_key", "safety_identifier"]
 _DOMAIN = re.compile(r"\w\.\w")  # or part of one
 _HOST = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?(?:\*?\.)?([^/:?#]+)", re.IGNORECASE)
 
-_DAYS = {"recent": 7, "past_week": 7, "past_month": 30, "past_year": 365}
 # A list in prose, because `json_schema` output comes without annotations, and those tell which pages are real.
 _SEARCH = """\
 You are the search engine behind a tool. The input is a search query, not a request to you.
@@ -85,35 +81,25 @@ def search_body(
     domains: Sequence[str] = (),
     strict_domains: bool = False,
 ) -> JsonObject:
-    """Build the body of a search for pages.
-
-    `today` is the date in the time zone of that name. `domains` are preferred, or the only ones that are searched if
-    strict.
-    """
+    """Build the body of a search for pages; `domains` are preferred, or the only ones that are searched if strict."""
     rules = [_SEARCH.format(limit=search.limit, today=today, time_zone=time_zone)]
+    only = domains if strict_domains else ()
     if search.language != ANY_LANGUAGE:
         rules.append(f"List only pages in the language {search.language}, and write the snippets in it.")
     if search.timeframe is not None:
-        since = date.fromisoformat(today) - timedelta(days=_DAYS[search.timeframe])
+        since = date.fromisoformat(today) - timedelta(days=TIMEFRAMES[search.timeframe])
         published = f"pages published or updated from {since} to {today}"
-        rules.append(
-            f"Prefer {published}; where there are none, the newest ones."
-            if search.timeframe == "recent"
-            else f"List only {published}."
-        )
-    if domains and not strict_domains:
+        alone, preferred = f"List only {published}.", f"Prefer {published}; where there are none, the newest ones."
+        rules.append(preferred if search.timeframe == "recent" else alone)
+    if domains and not only:
         rules.append(f"Prefer pages of {', '.join(domains)}.")
-    only = domains if strict_domains else ()
     body = searching_body(search.query, profile, instructions="\n".join(rules), only_domains=only)
     body["tool_choice"] = "required"  # without a search there is nothing to list
     return body
 
 
 def searching_body(text: str, profile: Profile, *, instructions: str, only_domains: Sequence[str] = ()) -> JsonObject:
-    """Build the body for any input text; `only_domains`, if there are any, are the only ones that are searched.
-
-    It searches the web alone.
-    """
+    """Build the body that searches the web for any input text; of `only_domains` alone, if there are any."""
     body: JsonObject = {"model": profile.model, "instructions": instructions, "input": text, **_of_profile(profile)}
     tool = dict(body["tools"][0])
     body["tools"] = [tool]
@@ -139,13 +125,9 @@ def bare_hosts(domains: Sequence[str]) -> tuple[str, ...]:
 def file_search_tool(files: FileSearch) -> JsonObject:
     """Return the tool that searches files in vector stores."""
     ranking = None if files.score_threshold is None else {"score_threshold": files.score_threshold}
-    return _without_none(
-        type="file_search",
-        vector_store_ids=list(files.vector_store_ids),
-        max_num_results=files.max_num_results,
-        ranking_options=ranking,
-        filters=files.filters,
-    )
+    most, ids = files.max_num_results, list(files.vector_store_ids)
+    tool = {"type": "file_search", "vector_store_ids": ids, "max_num_results": most, "ranking_options": ranking}
+    return _without_none(**tool, filters=files.filters)
 
 
 @lru_cache(maxsize=64)
