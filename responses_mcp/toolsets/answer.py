@@ -11,18 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from responses_mcp.errors import ConnectionFailed, ResponsesMcpError, UpstreamError
-from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import RpcError
-from responses_mcp.toolsets.base import (
-    USUAL_CHARACTERS,
-    CallContext,
-    Done,
-    Tool,
-    ToolFailure,
-    answered,
-    size_meta,
-)
-from responses_mcp.toolsets.cures import for_client
+from responses_mcp.toolsets.base import CallContext, Tool, ToolFailure
+from responses_mcp.toolsets.calls import USUAL_CHARACTERS, AskerTools, Done, answered, size_meta
+from responses_mcp.toolsets.schema import BOOLEAN, CITATIONS, NUMBER, STRING, STRINGS, Definition, members, object_of
 
 if TYPE_CHECKING:
     from responses_mcp.asking import Asker
@@ -39,81 +32,53 @@ INSTRUCTIONS: Final = (
 )
 _LONGEST_MESSAGE = 400  # characters of a cause told to the client (spec 8.2)
 
-_SEARCHING_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "query": {"type": "string"},
-        "recency_days": {"type": "number"},
-        "max_results": {"type": "number"},
-        "domains": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["query"],
-}
-_QUICK_SCHEMA: JsonObject = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-_OUTPUT_SCHEMA: JsonObject = {
-    "type": "object",
-    "properties": {
-        "answer": {"type": "string"},
-        "used_search": {"type": "boolean"},
-        "citations": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "url": {"type": "string"},
-                    "title": {"type": "string"},
-                    "published_at": {"type": "string"},
-                },
-                "required": ["url"],
-            },
-        },
-        "model": {"type": "string"},
-    },
-    "required": ["answer", "used_search", "citations", "model"],
-}
-# Without readOnlyHint Codex refuses the call and Claude Code runs calls one after the other.
-_ANNOTATIONS = {"readOnlyHint": True, "openWorldHint": True}
-_DEFINITIONS = (
-    (
+_SEARCHING: Final = object_of("query", query=STRING, **members(NUMBER, "recency_days max_results"), domains=STRINGS)
+_ANSWER: Final = object_of(
+    "answer used_search citations model",
+    answer=STRING,
+    used_search=BOOLEAN,
+    citations=CITATIONS,
+    model=STRING,
+)
+_DEFINITIONS: Final = (
+    Definition(
         "answer",
         # Codex searches for tools by the words of titles, too.
         "Answer from the web: versions, release dates, prices, news, documentation, advisories, 最新情報の検索",
         "Search the web when needed and provide balanced, well-sourced answers. "
         "This is the standard general-purpose tool.",
-        _SEARCHING_SCHEMA,
+        _SEARCHING,
+        _ANSWER,
     ),
-    (
+    Definition(
         "answer_detailed",
         "Detailed answer from the web",
         "Perform comprehensive analysis with thorough research and detailed explanations. "
         "Best for complex questions requiring deep investigation.",
-        _SEARCHING_SCHEMA,
+        _SEARCHING,
+        _ANSWER,
     ),
-    (
+    Definition(
         "answer_quick",
         "Quick answer from the web",
         "Provide fast, concise answers optimized for speed. Best for simple lookups or urgent questions.",
-        _QUICK_SCHEMA,
+        object_of("query", query=STRING),
+        _ANSWER,
     ),
 )
 
 
-class AnswerToolset:
-    """The three answer tools over one `Asker`, which `open_asker` makes for the first call.
+class AnswerToolset(AskerTools):
+    """The three answer tools.
 
     `debug` adds status, type and name to errors (spec 8.2), null where they are not known. A text of more than
     `most_characters` is cut.
     """
 
     def __init__(
-        self,
-        open_asker: Callable[[], Asker],
-        *,
-        debug: bool = False,
-        most_characters: int = USUAL_CHARACTERS,
+        self, open_asker: Callable[[], Asker], *, debug: bool = False, most_characters: int = USUAL_CHARACTERS
     ) -> None:
-        self._open_asker = open_asker
-        self._asker: Asker | None = None
+        super().__init__(open_asker)
         self._debug = debug
         self._most = most_characters
 
@@ -122,56 +87,31 @@ class AnswerToolset:
         """Return the three tools in the contract's order."""
         return [
             Tool(
-                name=name,
-                title=title,
-                description=description,
-                input_schema=schema,
-                output_schema=_OUTPUT_SCHEMA,
-                annotations=_ANNOTATIONS,
+                **shown._asdict(),
                 meta=size_meta(self._most) if self._most > USUAL_CHARACTERS else {},  # the usual list is the contract's
-                handler=answered(name, partial(self._answer, name, schema), self._failed),
-                failure=lambda text: answer_failed(text, self._details(None)),
+                handler=answered(shown.name, partial(self._answer, shown), self._failed, self._redact),
+                failure=partial(self._failed, None),
             )
-            for name, title, description, schema in _DEFINITIONS
+            for shown in _DEFINITIONS
         ]
 
-    async def aclose(self) -> None:
-        """Close the connections to the API."""
-        if self._asker is not None:
-            await self._asker.aclose()
-
-    async def _answer(self, name: str, schema: JsonObject, context: CallContext, arguments: Mapping[str, Any]) -> Done:
-        from responses_mcp.responses_api.watcher import Watcher  # noqa: PLC0415  # a start should not wait for it
-
-        asker = self._asker = self._asker or self._open_asker()
-        # As they came: `answer` checks them.
-        asked: dict[str, Any] = {key: arguments.get(key) for key in schema["properties"]}
-        watcher = Watcher(context.report, room=context.room, client=context.client)
-        answer = await asker.answer(**asked, profile=name, watcher=watcher)
+    async def _answer(self, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> Done:
+        asker, asked = self._asked(shown.input_schema["properties"], context, arguments)
+        answer = await asker.answer(**asked, profile=shown.name)
         return Done(answer.as_json(self._most), None if answer.usage is None else answer.usage.as_json(), answer.masked)
 
-    def _failed(self, context: CallContext, error: ResponsesMcpError) -> ToolFailure:
-        text = for_client(error, context.client)
-        return answer_failed(text if self._asker is None else self._asker.redact(text), self._details(error))
+    def _failed(self, error: ResponsesMcpError | None, text: str) -> ToolFailure:
+        """Word a failure as the contract's appendix B does, the cause in `data.message`.
 
-    def _details(self, error: ResponsesMcpError | None) -> JsonObject | None:
-        """Return what debugging adds to a failure, in the contract's members; None without it."""
-        if not self._debug:
-            return None
-        name = None if error is None or error.kind == "unknown" else error.kind
-        details: JsonObject = {"status": None, "type": None, "name": name}
-        if isinstance(error, UpstreamError):
-            code = error.kind if isinstance(error, ConnectionFailed) else error.code
-            details |= {"status": code if error.status is None else error.status, "type": error.type}
-        return details
-
-
-def answer_failed(text: str, details: JsonObject | None = None) -> ToolFailure:
-    """Word a failure as the contract's appendix B does, the cause in `data.message`.
-
-    A result, for clients that get one in place of the error, has `details` in a last line.
-    """
-    text = replace_lone_surrogates(text)
-    data: JsonObject = {"message": text[:_LONGEST_MESSAGE], **(details or {})}
-    told = text if details is None else f"{text}\n{json.dumps(details)}"
-    return ToolFailure(told, RpcError(ANSWER_FAILED, "answer failed", data))
+        A result, for clients that get one in place of the error, has what debugging adds in a last line.
+        """
+        details: JsonObject = {}
+        if self._debug:
+            name = None if error is None or error.kind == "unknown" else error.kind
+            details = {"status": None, "type": None, "name": name}
+            if isinstance(error, UpstreamError):
+                code = error.kind if isinstance(error, ConnectionFailed) else error.code
+                details |= {"status": code if error.status is None else error.status, "type": error.type}
+        data: JsonObject = {"message": text[:_LONGEST_MESSAGE], **details}
+        told = f"{text}\n{json.dumps(details)}" if details else text
+        return ToolFailure(told, RpcError(ANSWER_FAILED, "answer failed", data))

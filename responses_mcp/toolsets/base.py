@@ -7,33 +7,19 @@ escapes a tool is a bug of ours and reaches the client as such.
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
-from responses_mcp.errors import ResponsesMcpError, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
-from responses_mcp.settings.model import ServerSettings
 
 if TYPE_CHECKING:
     import trio
 
     from responses_mcp.room import Room
-
-
-log = logging.getLogger(__name__)
-
-USAGE: Final = "io.github.uchimanajet7/usage"
-"""Where in `_meta` a result says what the call used."""
-
-USUAL_CHARACTERS: Final = ServerSettings().max_result_chars
-"""Characters of an answer where nobody sets `server.max_result_chars`."""
-MASKED: Final = "io.github.uchimanajet7/masked"
-"""Where in `_meta` a result says what was masked in the question before it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,59 +41,6 @@ class CallContext:
     deadline: Callable[[], float] = lambda: math.inf
     room: Room | None = None
     client: str | None = None
-
-
-def size_meta(characters: int) -> JsonObject:
-    """Return what `_meta` of a tool in the list says of long results; Claude Code puts those beyond its limit aside."""
-    return {"anthropic/maxResultSizeChars": characters}
-
-
-def within(result: JsonObject, most: int) -> JsonObject:
-    """Return a result whose `data` has `most` characters at most, or is left out."""
-    size = len(json.dumps(result["data"], ensure_ascii=False)) if "data" in result else 0
-    if size > most:
-        error = (
-            f"The data has {size} characters, more than the {most} of server.max_result_chars; raise that "
-            "(MCP_MAX_RESULT_CHARS), or ask for less."
-        )
-        result = {name: value for name, value in result.items() if name != "data"} | {"error": error}
-    return result
-
-
-def outcome_meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None = None) -> JsonObject | None:
-    """Return the `meta` of an outcome: what the call used, and what was masked in its question; None for neither."""
-    told = {USAGE: usage, MASKED: masked}
-    return {name: dict(counts) for name, counts in told.items() if counts} or None
-
-
-class Done(NamedTuple):
-    """What a tool has done: the result, what that used, and what was masked in the question, each if there is any."""
-
-    result: JsonObject
-    usage: Mapping[str, Any] | None = None
-    masked: Mapping[str, int] | None = None
-
-
-def answered(
-    name: str,
-    work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done]],
-    failed: Callable[[CallContext, ResponsesMcpError], ToolFailure],
-) -> Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]:
-    """Return the handler of a tool: it logs the call, does the work, and words its result or its failure."""
-
-    async def handle(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
-        query = arguments.get("query")
-        length = len(query) if isinstance(query, str) else 0
-        log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", name, sorted(arguments), length)
-        try:
-            done = await work(context, arguments)
-        except ResponsesMcpError as error:
-            used = error.usage if isinstance(error, UpstreamError) else None
-            raise ToolError(replace(failed(context, error), meta=outcome_meta(used, error.masked))) from error
-        text = json.dumps(done.result, ensure_ascii=False, separators=(",", ":"))
-        return ToolSuccess(text, done.result, outcome_meta(done.usage, done.masked))
-
-    return handle
 
 
 class ToolError(Exception):
@@ -232,7 +165,6 @@ class ResidentToolset(Toolset, Protocol):
 __all__ = [
     "CallContext",
     "Crash",
-    "Done",
     "Feature",
     "FeaturedToolset",
     "Fetched",
@@ -245,6 +177,4 @@ __all__ = [
     "ToolFailure",
     "ToolSuccess",
     "Toolset",
-    "answered",
-    "outcome_meta",
 ]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError, ResponsesMcpError
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.toolsets.base import CallContext, Done, Feature, Tool, ToolFailure, answered
-from responses_mcp.toolsets.manual_definitions import ANNOTATIONS, DEFINITIONS
+from responses_mcp.toolsets.base import CallContext, Feature, Tool, ToolFailure
+from responses_mcp.toolsets.calls import Done, answered
+from responses_mcp.toolsets.manual_definitions import DEFINITIONS
 from responses_mcp.toolsets.manual_resources import features
 
 if TYPE_CHECKING:
@@ -44,9 +45,8 @@ class ManualsToolset:
         return [
             Tool(
                 **shown._asdict(),
-                annotations=ANNOTATIONS,
                 handler=answered(shown.name, partial(self._work, shown.name), _failed),
-                failure=lambda text: _failed(None, ManualsError("conflict", text)),
+                failure=partial(_failed, None),
             )
             for shown in DEFINITIONS
             if shown.name != "manual_search" or self._settings.manuals.search_tool
@@ -90,8 +90,8 @@ class ManualsToolset:
         return self._manuals
 
 
-def _failed(_: CallContext | None, error: ResponsesMcpError) -> ToolFailure:
+def _failed(error: ResponsesMcpError | None, text: str) -> ToolFailure:
     from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
-    known = error if isinstance(error, ManualsError) else ManualsError("conflict", str(error))
+    known = error if isinstance(error, ManualsError) else ManualsError("conflict", text)
     return ToolFailure(json.dumps(sanitized_json(known.as_json()), ensure_ascii=False))

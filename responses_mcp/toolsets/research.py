@@ -6,31 +6,17 @@ results with `isError` in every revision of the protocol; a run that failed is a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from responses_mcp.errors import BadArgument, ResponsesMcpError
-from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number, read_word
-from responses_mcp.toolsets.base import (
-    USUAL_CHARACTERS,
-    CallContext,
-    Done,
-    Tool,
-    ToolError,
-    ToolFailure,
-    answered,
-    size_meta,
-    within,
-)
-from responses_mcp.toolsets.cures import for_client
-from responses_mcp.toolsets.research_definitions import (
-    DEFINITIONS,
-    LONGEST_WAIT,
-    USUAL_LIST,
-    USUAL_WAIT,
-)
+from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure
+from responses_mcp.toolsets.calls import USUAL_CHARACTERS, Done, answered, size_meta
+from responses_mcp.toolsets.research_definitions import DEFINITIONS, LONGEST_WAIT, USUAL_LIST, USUAL_WAIT
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -76,7 +62,7 @@ class ResearchToolset:
         return [
             Tool(
                 **shown._asdict(),
-                handler=answered(shown.name, partial(self._work, work[shown.name]), self._failed),
+                handler=answered(shown.name, partial(self._work, work[shown.name]), _failed, self._redact),
                 meta=size_meta(self._most) if "answer" in shown.output_schema["properties"] else {},
             )
             for shown in DEFINITIONS
@@ -113,11 +99,10 @@ class ResearchToolset:
         result, used = (found, None) if isinstance(found, dict) else (found.as_json(self._most), found.usage)
         query = arguments.get("query")
         masked = research.outgoing.masked(query).masked if isinstance(query, str) else None
-        return Done(within(sanitized_json(result), self._most), used, masked)
+        return Done(_within(sanitized_json(result), self._most), used, masked)
 
-    def _failed(self, context: CallContext, error: ResponsesMcpError) -> ToolFailure:
-        text = for_client(error, context.client)
-        return ToolFailure(replace_lone_surrogates(text if self._research is None else self._research.redact(text)))
+    def _redact(self, text: str) -> str:
+        return text if self._research is None else self._research.redact(text)
 
     async def _opened(self) -> Research:
         import trio  # noqa: PLC0415  # the list of tools is answered before Trio is there
@@ -178,6 +163,22 @@ async def _waited_for(research: Research, context: CallContext, run_id: str, sec
         view = await research.result(run_id, wait_seconds=max(0.0, min(left, _LOOK)), on_phase=tell)
         if not view.running or left <= _LOOK:
             return view
+
+
+def _within(result: JsonObject, most: int) -> JsonObject:
+    """Return a result whose `data` has `most` characters at most, or is left out."""
+    size = len(json.dumps(result["data"], ensure_ascii=False)) if "data" in result else 0
+    if size > most:
+        error = (
+            f"The data has {size} characters, more than the {most} of server.max_result_chars; raise that "
+            "(MCP_MAX_RESULT_CHARS), or ask for less."
+        )
+        result = {name: value for name, value in result.items() if name != "data"} | {"error": error}
+    return result
+
+
+def _failed(_: ResponsesMcpError, text: str) -> ToolFailure:
+    return ToolFailure(text)
 
 
 def _wait(arguments: Mapping[str, Any]) -> int:

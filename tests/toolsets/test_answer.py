@@ -15,7 +15,7 @@ from responses_mcp.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from responses_mcp.protocol.jsonrpc import RpcError, encode
 from responses_mcp.settings.model import OpenAISettings, SearchDefaults, SearchSettings, Settings
 from responses_mcp.testing import bodies, items
-from responses_mcp.toolsets.answer import AnswerToolset, answer_failed
+from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure, ToolSuccess
 from tests.debug_lines import configured
 from tests.responses_api.stub import KEY, Play, Reply, ok, refused, stub_api
@@ -263,7 +263,7 @@ async def test_a_failure_can_be_written_whatever_characters_are_in_it() -> None:
 def test_a_failure_that_is_not_the_tools_own_is_worded_the_same_way() -> None:
     tool = Harness().tools["answer"]
     expected = ToolFailure("The server is full.", RpcError(-32001, "answer failed", {"message": "The server is full."}))
-    assert tool.failure("The server is full.") == answer_failed("The server is full.") == expected
+    assert tool.failure("The server is full.") == expected
 
 
 async def test_closing_the_toolset_closes_the_connections() -> None:

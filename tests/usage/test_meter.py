@@ -23,7 +23,7 @@ from responses_mcp.settings import (
 from responses_mcp.settings.model import RequestSettings, Settings
 from responses_mcp.testing import Error, FakeApi, Hang, as_stream, bodies, open_fake_api
 from responses_mcp.testing.client import McpClient, connected_client
-from responses_mcp.toolsets.base import USAGE
+from responses_mcp.toolsets.calls import USAGE
 from responses_mcp.under_trio import opened
 from responses_mcp.usage.caps import Amount
 from responses_mcp.usage.ledger import DAY, read_ledger

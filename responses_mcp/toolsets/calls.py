@@ -1,0 +1,99 @@
+"""What the toolsets share: the wrapper around the work of each call, and the `Asker` of those that ask with one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from responses_mcp.errors import ResponsesMcpError, UpstreamError
+from responses_mcp.json_types import JsonObject, replace_lone_surrogates
+from responses_mcp.settings.model import ServerSettings
+from responses_mcp.toolsets.base import CallContext, ToolError, ToolFailure, ToolSuccess
+from responses_mcp.toolsets.cures import for_client
+
+if TYPE_CHECKING:
+    from responses_mcp.asking import Asker
+
+log = logging.getLogger(__name__)
+
+USUAL_CHARACTERS: Final = ServerSettings().max_result_chars
+"""Characters of an answer where nobody sets `server.max_result_chars`."""
+USAGE: Final = "io.github.uchimanajet7/usage"
+"""Where in `_meta` a result says what the call used."""
+MASKED: Final = "io.github.uchimanajet7/masked"
+"""Where in `_meta` a result says what was masked in the question before it was sent."""
+
+
+def size_meta(characters: int) -> JsonObject:
+    """Return what `_meta` of a tool in the list says of long results; Claude Code puts those beyond its limit aside."""
+    return {"anthropic/maxResultSizeChars": characters}
+
+
+def outcome_meta(usage: Mapping[str, Any] | None, masked: Mapping[str, int] | None = None) -> JsonObject | None:
+    """Return the `meta` of an outcome: what the call used, and what was masked in its question; None for neither."""
+    told = {USAGE: usage, MASKED: masked}
+    return {name: dict(counts) for name, counts in told.items() if counts} or None
+
+
+class Done(NamedTuple):
+    """What a tool has done: the result, what that used, and what was masked in the question, each if there is any."""
+
+    result: JsonObject
+    usage: Mapping[str, Any] | None = None
+    masked: Mapping[str, int] | None = None
+
+
+def answered(
+    name: str,
+    work: Callable[[CallContext, Mapping[str, Any]], Awaitable[Done]],
+    failed: Callable[[ResponsesMcpError, str], ToolFailure],
+    redact: Callable[[str], str] = str,
+) -> Callable[[CallContext, Mapping[str, Any]], Awaitable[ToolSuccess]]:
+    """Return the handler of a tool: it logs the call, does the work, and words its result or its failure.
+
+    `failed` gets an error and its message for the user of the client, which `redact` has passed.
+    """
+
+    async def handle(context: CallContext, arguments: Mapping[str, Any]) -> ToolSuccess:
+        query = arguments.get("query")
+        length = len(query) if isinstance(query, str) else 0
+        log.debug("server: tools/call name=%s argsKeys=%s queryLen=%d", name, sorted(arguments), length)
+        try:
+            done = await work(context, arguments)
+        except ResponsesMcpError as error:
+            text = replace_lone_surrogates(redact(for_client(error, context.client)))
+            used = error.usage if isinstance(error, UpstreamError) else None
+            raise ToolError(replace(failed(error, text), meta=outcome_meta(used, error.masked))) from error
+        text = json.dumps(done.result, ensure_ascii=False, separators=(",", ":"))
+        return ToolSuccess(text, done.result, outcome_meta(done.usage, done.masked))
+
+    return handle
+
+
+class AskerTools:
+    """Tools over one `Asker`, which `open_asker` makes for the first call."""
+
+    def __init__(self, open_asker: Callable[[], Asker]) -> None:
+        self._open_asker: Final = open_asker
+        self._asker: Asker | None = None
+
+    def _asked(
+        self, names: Iterable[str], context: CallContext, arguments: Mapping[str, Any]
+    ) -> tuple[Asker, JsonObject]:
+        """Return whom to ask, and with what: the arguments of these names as they came, for the asker to check."""
+        from responses_mcp.responses_api.watcher import Watcher  # noqa: PLC0415  # a start should not wait for it
+
+        self._asker = self._asker or self._open_asker()
+        asked = {name: arguments.get(name) for name in names}
+        return self._asker, {**asked, "watcher": Watcher(context.report, room=context.room, client=context.client)}
+
+    def _redact(self, text: str) -> str:
+        return text if self._asker is None else self._asker.redact(text)
+
+    async def aclose(self) -> None:
+        """Close the connections to the API."""
+        if self._asker is not None:
+            await self._asker.aclose()
