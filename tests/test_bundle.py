@@ -6,7 +6,6 @@ The last needs uv and the network: `nox -s bundle` names the bundle that it has 
 import json
 import os
 import re
-import subprocess
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from responses_mcp.testing.client import McpClient
 from responses_mcp.toolsets.answer import AnswerToolset
 from tests import published
 from tests.bundle import ROOT, pack
+from tests.processes import program
 
 KEY = "sk-bundle-0123456789"
 INSTALLED_IN = 120.0  # seconds that uv is given to fetch and install; clients give one minute
@@ -156,36 +156,21 @@ async def test_the_command_in_the_manifest_installs_and_serves_with_the_key_of_t
 
     # As little as desktop programs hand on; what uv must know of certificates is for the manifest to say.
     passed_on = {name: os.environ[name] for name in os.environ if name.startswith(("PATH", "HTTPS_PROXY", "UV_"))}
-    async with open_fake_api(Hang()) as api, trio.open_nursery() as nursery:
-        process = await trio.lowlevel.open_process(
-            [config["command"], *map(filled, config["args"])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=home,
-            env={
-                **passed_on,
-                **{name: filled(value) for name, value in config["env"].items()},
-                "HOME": str(home),
-                "NO_PROXY": "127.0.0.1",
-                "OPENAI_BASE_URL": api.base_url,
-            },
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        client = McpClient(process.stdout, process.stdin)
-        nursery.start_soon(client.listen)
-        try:
+    async with open_fake_api(Hang()) as api:
+        env = passed_on | {name: filled(value) for name, value in config["env"].items()}
+        env |= {"HOME": str(home), "NO_PROXY": "127.0.0.1", "OPENAI_BASE_URL": api.base_url}
+        command = [config["command"], *map(filled, config["args"])]
+        running = program(command, grace=ANSWERS_IN, cwd=home, env=env)
+        async with running as (process, stdin, stdout), trio.open_nursery() as nursery:
+            client = McpClient(stdout, stdin)
+            nursery.start_soon(client.listen)
             with trio.fail_after(INSTALLED_IN):
                 hello = await client.initialize()
             with trio.fail_after(ANSWERS_IN):
                 tools = await client.ask("tools/list")
                 await client.start_call("answer", {"query": "Why?"})
                 await api.wait_requests(1)
-                await process.stdin.aclose()
-        finally:
             process.terminate()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + ANSWERS_IN):
-                await process.wait()
             nursery.cancel_scope.cancel()
     assert hello["result"]["serverInfo"]["version"] == __version__
     assert {"answer", "answer_detailed", "answer_quick"} <= {tool["name"] for tool in tools["result"]["tools"]}

@@ -1,10 +1,7 @@
 """A peer that does not read its output, or a byte at a time: bounded memory, honoured cancels, nothing lost."""
 
 import json
-import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,29 +10,11 @@ import trio
 from responses_mcp.protocol.framing import MessageReader, Payload
 from responses_mcp.testing import Hang, open_fake_api
 from tests.hostile.attack import resident_mib
-from tests.processes import COMMAND, environment
+from tests.processes import COMMAND, environment, program
 
 WAIT = 60
 LIMIT = 1_000_000
 REQUESTS = 20_000
-
-
-@asynccontextmanager
-async def unread_server(env: dict[str, str]) -> AsyncGenerator[trio.Process]:
-    """Start a server whose output nobody reads yet."""
-    process = await trio.lowlevel.open_process(
-        [*COMMAND, "--stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=env["HOME"]
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + 10):
-            await process.wait()
-            assert process.stdin
-            assert process.stdout
-            await process.stdin.aclose()
-            await process.stdout.aclose()
 
 
 def line(id_: object, method: str, params: object = None) -> bytes:
@@ -62,16 +41,13 @@ async def read_ids(stream: trio.abc.ReceiveStream, count: int, piece: int, begun
 async def test_a_peer_that_sends_and_does_not_read_costs_bounded_memory_and_loses_nothing(tmp_path: Path) -> None:
     env = environment(tmp_path, MCP_MAX_UNSENT_BYTES=str(LIMIT))
     with trio.fail_after(WAIT):
-        async with unread_server(env) as process:
-            assert process.stdin
-            assert process.stdout
-            await process.stdin.send_all(line(0, "initialize"))
+        async with program([*COMMAND, "--stdio"], env=env) as (process, stdin, stdout):
+            await stdin.send_all(line(0, "initialize"))
             sent = trio.Event()
 
             async def flood() -> None:
-                assert process.stdin
                 for first in range(1, REQUESTS + 1, 100):
-                    await process.stdin.send_all(b"".join(line(id_, "tools/list") for id_ in range(first, first + 100)))
+                    await stdin.send_all(b"".join(line(id_, "tools/list") for id_ in range(first, first + 100)))
                 sent.set()
 
             async with trio.open_nursery() as nursery:
@@ -81,7 +57,7 @@ async def test_a_peer_that_sends_and_does_not_read_costs_bounded_memory_and_lose
                     await sent.wait()
                 assert not sent.is_set()
                 stalled = resident_mib(process.pid)
-                ids = await read_ids(process.stdout, REQUESTS + 1, 65536)
+                ids = await read_ids(stdout, REQUESTS + 1, 65536)
             assert ids == list(range(REQUESTS + 1))
             assert stalled < 45
             assert resident_mib(process.pid) < 45
@@ -89,42 +65,40 @@ async def test_a_peer_that_sends_and_does_not_read_costs_bounded_memory_and_lose
 
 async def test_a_cancel_is_honoured_while_the_output_is_stuck(tmp_path: Path) -> None:
     with trio.fail_after(WAIT):
-        async with open_fake_api() as api, unread_server(environment(tmp_path, api.base_url)) as process:
+        async with (
+            open_fake_api() as api,
+            program([*COMMAND, "--stdio"], env=environment(tmp_path, api.base_url)) as (_, stdin, stdout),
+        ):
             api.default = Hang()
-            assert process.stdin
-            assert process.stdout
             call = line("call", "tools/call", {"name": "answer", "arguments": {"query": "x"}})
-            await process.stdin.send_all(line(0, "initialize") + call)
+            await stdin.send_all(line(0, "initialize") + call)
             await api.wait_requests(1)
             lists = b"".join(line(id_, "tools/list") for id_ in range(1, 101))
-            await process.stdin.send_all(lists + cancel_line("call"))
+            await stdin.send_all(lists + cancel_line("call"))
             await api.wait_hang_ups(1)
-            assert await read_ids(process.stdout, 101, 4096) == list(range(101))
+            assert await read_ids(stdout, 101, 4096) == list(range(101))
 
 
 async def test_a_peer_that_reads_a_byte_at_a_time_gets_everything(tmp_path: Path) -> None:
     with trio.fail_after(WAIT):
-        async with unread_server(environment(tmp_path)) as process:
-            assert process.stdin
-            assert process.stdout
-            await process.stdin.send_all(
-                line(0, "initialize") + b"".join(line(id_, "tools/list") for id_ in range(1, 9))
-            )
-            assert await read_ids(process.stdout, 9, 1) == list(range(9))
+        async with program([*COMMAND, "--stdio"], env=environment(tmp_path)) as (_, stdin, stdout):
+            await stdin.send_all(line(0, "initialize") + b"".join(line(id_, "tools/list") for id_ in range(1, 9)))
+            assert await read_ids(stdout, 9, 1) == list(range(9))
 
 
 async def test_a_flood_of_calls_that_are_cancelled_at_once_leaves_nothing_behind(tmp_path: Path) -> None:
     with trio.fail_after(WAIT):
-        async with open_fake_api() as api, unread_server(environment(tmp_path, api.base_url)) as process:
+        async with (
+            open_fake_api() as api,
+            program([*COMMAND, "--stdio"], env=environment(tmp_path, api.base_url)) as (_, stdin, stdout),
+        ):
             api.default = Hang()
-            assert process.stdin
-            assert process.stdout
-            await process.stdin.send_all(line(0, "initialize"))
+            await stdin.send_all(line(0, "initialize"))
             for number in range(3000):
                 call = line(number + 1, "tools/call", {"name": "answer", "arguments": {"query": "x"}})
-                await process.stdin.send_all(call + cancel_line(number + 1))
-            await process.stdin.send_all(line("end", "ping"))
-            assert await read_ids(process.stdout, 2, 65536) == [0, "end"]
+                await stdin.send_all(call + cancel_line(number + 1))
+            await stdin.send_all(line("end", "ping"))
+            assert await read_ids(stdout, 2, 65536) == [0, "end"]
             while api.open_connections:
                 await api.wait_hang_ups(len(api.requests))
                 await trio.lowlevel.checkpoint()

@@ -11,6 +11,7 @@ import gc
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -54,21 +55,10 @@ async def run(subjects: Sequence[Subject], measures: Sequence[str], rounds: int)
                             await MEASURES[measure](subject, upstream, partial(record, subject.key))
                     except Exception as error:  # noqa: BLE001  # one that fails must not keep the others from it
                         failed.add((measure, subject.key))
-                        print(f"{measure} of {subject.key} is given up: {told(error)}", file=sys.stderr)
+                        print(f"{measure} of {subject.key} is given up", file=sys.stderr)
+                        traceback.print_exception(error)
             print(f"round {number + 1} of {rounds}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return [Sample(*key, values) for key, values in found.items()]
-
-
-def told(error: BaseException) -> str:
-    """Return an error in one line, with the notes on it; of a group, the first."""
-    notes: list[str] = []
-    while True:
-        notes += getattr(error, "__notes__", ())
-        if not isinstance(error, BaseExceptionGroup):
-            break
-        error = error.exceptions[0]
-    said = f"it took more than {PATIENCE:g} s" if isinstance(error, trio.TooSlowError) else f"{error}"
-    return "; ".join([f"{type(error).__name__}: {said}", *notes])
 
 
 def names(text: str) -> list[str]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import trio
 
 from responses_mcp.testing import open_fake_api
-from tests.hostile.attack import Gate, attack, resident_mib
+from tests.hostile.attack import Gate, attack
 from tests.hostile.corpus import CASES
 from tests.lab.hostile import upstream_table
-from tests.processes import environment, server_process
+from tests.processes import environment, memory, server_process
 
 
 async def main() -> int:
@@ -23,14 +23,13 @@ async def main() -> int:
         async with open_fake_api() as api, server_process(environment(Path(home), api.base_url)) as server:
             gate = Gate(api)
             await attack(server.client, gate, CASES[0])
-            on_linux = sys.platform.startswith("linux")
-            before = resident_mib(server.process.pid) if on_linux else 0.0
+            before, _ = memory(server.process.pid) or (0.0, 0.0)
             survived: Counter[str] = Counter()
             for case in CASES:
                 problem = await attack(server.client, gate, case)
                 survived[case.group] += problem is None
                 print(f"{'FAIL' if problem else 'ok  '}  {case.group:<15} {case.name:<50} {problem or ''}")
-            after = resident_mib(server.process.pid) if on_linux else 0.0
+            after, _ = memory(server.process.pid) or (0.0, 0.0)
     print()
     for group, total in Counter(case.group for case in CASES).items():
         print(f"{group:<16} {survived[group]:>3} of {total}")

@@ -39,7 +39,6 @@ from tests.manuals.quality import (
     table,
 )
 
-STARTS = 5  # of the server, in every round, with and without manuals
 FINDS = 200  # at least so many before memory is read
 CHANGES = 5
 CANCELS = 15
@@ -60,8 +59,6 @@ class Figures(defaultdict[str, list[float]]):
 
 # name: (unit, what it is)
 ROWS = {
-    "initialize": ("ms", "from the start of the process to the answer to initialize"),
-    "initialize_bare": ("ms", "the same without a manuals root"),
     "first_build": ("s", "the first find of all, which builds the index"),
     "build_cpu": ("s", "processor time of the server for that"),
     "index_size": ("MB", "the index folder after that"),
@@ -146,17 +143,6 @@ def write_large_file(file: Path) -> int:
             written += len(block.encode())
             characters += len(block)
     return characters
-
-
-async def handshakes(values: Figures, **env: str) -> None:
-    seconds: dict[str, list[float]] = {"initialize": [], "initialize_bare": []}
-    for _ in range(STARTS):
-        async with watched_server(**env) as server:
-            seconds["initialize"].append(server.handshake)
-        async with watched_server() as server:
-            seconds["initialize_bare"].append(server.handshake)
-    for name, taken in seconds.items():
-        values[name].append(1000 * statistics.median(taken))
 
 
 async def build(values: Figures, gold: GoldQuery, index: Path, **env: str) -> None:
@@ -274,7 +260,6 @@ async def measure(
 ) -> list[Outcome]:
     """Measure one round, from no index to the last scan; return how the queries fared."""
     env = {"MANUALS_ROOT": str(root)}
-    await handshakes(values, **env)
     if not values["build_ping"]:
         await build_pings(values, gold[0], index.with_name("index-for-pings"), **env)
     await build(values, gold[0], index, **env)

@@ -28,10 +28,9 @@ def percentile(values: Sequence[float], part: float) -> float:
 class Watched:
     """A server and a client that takes the time of every answer."""
 
-    def __init__(self, process: trio.Process, client: McpClient, handshake: float) -> None:
+    def __init__(self, process: trio.Process, client: McpClient) -> None:
         self.client = client
         self.process = process
-        self.handshake = handshake  # seconds from before the process was made to the answer to `initialize`
         self._sending = trio.Lock()
 
     async def ask(self, method: str, params: Message | None = None) -> tuple[Message, float]:
@@ -110,6 +109,5 @@ class Watched:
 async def watched_server(**env: str) -> AsyncGenerator[Watched]:
     """Start a server and shake hands; it has no key to ask anybody with, and is killed if it outlives the block."""
     with tempfile.TemporaryDirectory() as home:
-        began = trio.current_time()
         async with server_process(environment(Path(home), **env)) as server:
-            yield Watched(server.process, server.client, trio.current_time() - began)
+            yield Watched(server.process, server.client)

@@ -14,6 +14,13 @@ from tests.lab.soak.ledger import Judge
 CORPUS: Final = Path(__file__).parents[2] / "manuals" / "corpus"
 KINDS: Final = ("candidates", "integrated_top", "gaps", "conflicts", "unscanned", "gate_runs")
 WORDINGS: Final = 4  # of a question; few, so that what the server remembers of words is complete before long
+TOOLS: Final = (
+    *("manual_ls", "manual_toc", "manual_find", "manual_find", "manual_hits", "manual_read", "manual_scan"),
+    *("manual_search", "wrong"),
+)
+FIND_OPTIONS: Final[tuple[dict[str, Any], ...]] = (
+    *({}, {"inline_hits": {"limit": 3}}, {"use_cache": False}, {"include_claim_graph": True}),
+)
 Question = tuple[str, dict[str, Any], Judge]  # tool, arguments, what the answer must be
 
 
@@ -36,71 +43,39 @@ class Library:
 
     def question(self, rng: random.Random, *, modern: bool) -> Question:
         """Return a tool, its arguments, and what its answer must be."""
-        tool = rng.choice(
-            (
-                "manual_ls",
-                "manual_toc",
-                "manual_find",
-                "manual_find",
-                "manual_hits",
-                "manual_read",
-                "manual_scan",
-                "manual_search",
-                "wrong",
-            )
-        )
+        tool, arguments, check, faults = self._choice(rng.choice(TOOLS), rng)
+        return tool, arguments, manual_with(tool, check, modern=modern, faults=faults)
+
+    def _choice(self, tool: str, rng: random.Random) -> tuple[str, dict[str, Any], Any, tuple[str, ...]]:
         gold = rng.choice(self._gold)
-        manual, path = gold["manual_id"], gold["path"]
-        if tool == "manual_ls":
-            wanted = rng.choice(("manuals", manual))
-            return self._asks(tool, {"id": wanted}, lambda found: found["id"] == wanted and found["items"], modern)
-        if tool == "manual_toc":
-            return self._asks(
-                tool, {"manual_id": manual, "max_files": 5}, lambda found: len(found["items"]) == 5, modern
-            )
-        if tool == "manual_find":
-            return self._find(rng, gold, modern)
-        if tool == "manual_hits" and self._traces:
-            trace, kind = rng.choice(self._traces), rng.choice(KINDS)
-            return self._asks(
-                tool, {"trace_id": trace, "kind": kind}, lambda found: (found["trace_id"], found["kind"]) == (trace, kind), modern,
-                ("not_found",),
-            )  # fmt: skip
-        if tool == "manual_read" and path.endswith(".md"):
-            text = self._texts[manual, path]
-            ref = {"manual_id": manual, "path": path}
-            return self._asks(tool, {"ref": ref}, lambda found: found["text"] and found["text"] in text, modern)
-        if tool == "manual_scan":
-            text = self._texts[manual, path]
-            start = rng.randrange(len(text))
-            arguments = {"manual_id": manual, "path": path, "cursor": {"char_offset": start}, "max_chars": 500}
-            return self._asks(tool, arguments, lambda found: found["text"] == text[start : start + 500], modern)
-        if tool == "manual_search":
-            return self._asks(
-                tool, {"query": gold["query"]}, lambda found: found["complete"] and found["results"], modern
-            )
+        manual, path, query = gold["manual_id"], gold["path"], gold["query"]
+        match tool:
+            case "manual_ls":
+                wanted = rng.choice(("manuals", manual))
+                return tool, {"id": wanted}, lambda found: found["id"] == wanted and found["items"], ()
+            case "manual_toc":
+                return tool, {"manual_id": manual, "max_files": 5}, lambda found: len(found["items"]) == 5, ()
+            case "manual_find":
+                self._asked = (self._asked + 1) % WORDINGS
+                arguments = {"query": f"{query} {self._asked}" if self._asked % 2 else query, "manual_id": manual}
+                arguments |= {"required_terms": gold["required_terms"][:2], **rng.choice(FIND_OPTIONS)}
+                inline = "inline_hits" in arguments
+                return tool, arguments, lambda found: found["candidates"] > 0 and ("inline_hits" in found) == inline, ()
+            case "manual_hits" if self._traces:
+                wanted = {"trace_id": rng.choice(self._traces), "kind": rng.choice(KINDS)}
+                return tool, wanted, lambda found: found | wanted == found, ("not_found",)
+            case "manual_read" if path.endswith(".md"):
+                text = self._texts[manual, path]
+                ref = {"manual_id": manual, "path": path}
+                return tool, {"ref": ref}, lambda found: found["text"] and found["text"] in text, ()
+            case "manual_scan":
+                text = self._texts[manual, path]
+                start = rng.randrange(len(text))
+                arguments = {"manual_id": manual, "path": path, "cursor": {"char_offset": start}, "max_chars": 500}
+                return tool, arguments, lambda found: found["text"] == text[start : start + 500], ()
+            case "manual_search":
+                return tool, {"query": query}, lambda found: found["complete"] and found["results"], ()
         wrong = rng.choice(
             ({"manual_id": "manuals", "path": path}, {"manual_id": "nothing", "path": path}, {"path": path})
         )
-        faults = ("invalid_parameter", "not_found")
-        return self._asks("manual_scan", wrong, lambda _: False, modern, faults)
-
-    def _find(self, rng: random.Random, gold: dict[str, Any], modern: bool) -> Question:
-        self._asked = (self._asked + 1) % WORDINGS
-        query = f"{gold['query']} {self._asked}" if self._asked % 2 else gold["query"]
-        arguments = {"query": query, "manual_id": gold["manual_id"], "required_terms": gold["required_terms"][:2]}
-        arguments |= rng.choice(
-            ({}, {"inline_hits": {"limit": 3}}, {"use_cache": False}, {"include_claim_graph": True})
-        )
-        inline = "inline_hits" in arguments
-        return self._asks(
-            "manual_find",
-            arguments,
-            lambda found: found["candidates"] > 0 and ("inline_hits" in found) == inline,
-            modern,
-        )
-
-    def _asks(
-        self, tool: str, arguments: dict[str, Any], check: Any, modern: bool, faults: tuple[str, ...] = ()
-    ) -> Question:
-        return tool, arguments, manual_with(tool, check, modern=modern, faults=faults)
+        return "manual_scan", wrong, lambda _: False, ("invalid_parameter", "not_found")

@@ -24,6 +24,8 @@ CANCELLED: Final = 0.12  # of all calls
 LASTING: Final = 3  # subscriptions at once
 PARSE, INVALID, METHOD, PARAMS = -32700, -32600, -32601, -32602
 
+PONG: Final = result_with("ping", lambda result: result == {})
+
 # What is no message, and the code of the error that it gets, which bears no id.
 JUNK: Final = (
     (b'{"jsonrpc":"2.0","id":1,"method":"pi', PARSE),
@@ -183,7 +185,7 @@ class Mix:
         data, use = self._model_call(now, (Step("ok", self.rng.randrange(40, 120)),))
         if self.rng.random() < 0.5:
             return data + self._model_call(now, (Step("ok", 20),), same=use.id)[0]
-        self.ledger.asks(use.id, result_with("ping", lambda result: result == {}), now, again=True)
+        self.ledger.asks(use.id, PONG, now, again=True)
         return data + self._request(use.id, "ping", None)
 
     def _bad_call(self, now: float) -> bytes:
@@ -196,9 +198,8 @@ class Mix:
     def _unknown_tool(self, now: float) -> bytes:
         self.calls += 1
         modern = self.rng.random() < 0.35
-        fresh = self._id()
-        self.ledger.asks_at_once(fresh, error_with("unknown tool", PARAMS if modern else METHOD), now)
-        return self._request(fresh, "tools/call", {"name": "summarise", "arguments": {}}, modern=modern)
+        judge = error_with("unknown tool", PARAMS if modern else METHOD)
+        return self._at_once(now, judge, "tools/call", {"name": "summarise", "arguments": {}}, modern=modern)
 
     def _manual(self, now: float) -> bytes:
         modern = self.rng.random() < 0.35
@@ -221,51 +222,48 @@ class Mix:
 
     # All else
 
-    def _ping(self, now: float, *, line_of: list[Use] | None = None) -> bytes:
+    def _at_once(
+        self,
+        now: float,
+        judge: Judge,
+        method: str,
+        params: Message | None = None,
+        *,
+        modern: bool = False,
+        line_of: list[Use] | None = None,
+    ) -> bytes:
+        """Ask for what is answered as it is read."""
         fresh = self._id()
-        self.ledger.asks_at_once(
-            fresh, result_with("ping", lambda result: result == {}), now, line_of=line_of, timed=True
-        )
-        return self._request(fresh, "ping", None)
+        self.ledger.asks_at_once(fresh, judge, now, line_of=line_of, timed=method == "ping")
+        return self._request(fresh, method, params, modern=modern)
+
+    def _ping(self, now: float, *, line_of: list[Use] | None = None) -> bytes:
+        return self._at_once(now, PONG, "ping", line_of=line_of)
 
     def _list(self, now: float) -> bytes:
-        fresh = self._id()
         modern = self.rng.random() < 0.5
         if modern and self.rng.random() < 0.3:
-            self.ledger.asks_at_once(
-                fresh, result_with("server/discover", lambda result: "supportedVersions" in result, modern=True), now
-            )
-            return self._request(fresh, "server/discover", {}, modern=True)
-        self.ledger.asks_at_once(
-            fresh, result_with("tools/list", lambda result: len(result["tools"]) == 11, modern=modern), now
-        )
-        return self._request(fresh, "tools/list", {}, modern=modern)
+            judge = result_with("server/discover", lambda result: "supportedVersions" in result, modern=True)
+            return self._at_once(now, judge, "server/discover", {}, modern=True)
+        judge = result_with("tools/list", lambda result: len(result["tools"]) == 11, modern=modern)
+        return self._at_once(now, judge, "tools/list", {}, modern=modern)
 
     def _greet(self, now: float) -> bytes:
-        fresh = self._id()
-        self.ledger.asks_at_once(
-            fresh, result_with("initialize", lambda result: result["protocolVersion"] == "2025-06-18"), now
-        )
+        judge = result_with("initialize", lambda result: result["protocolVersion"] == "2025-06-18")
         client = {"name": "soak", "version": "1"}
-        return self._request(
-            fresh, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-        )
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+        return self._at_once(now, judge, "initialize", params)
 
     def _bad_request(self, now: float) -> bytes:
         fresh = self._id()
+        unknown = {META + "protocolVersion": "1999-01-01", META + "clientCapabilities": {}}
         bad: list[tuple[Message, int]] = [
             ({"method": "tools/call", "params": {"name": 7}}, PARAMS),
             ({"method": "tools/call", "params": {"name": "answer", "arguments": [1]}}, PARAMS),
             ({"method": "resources/subscribe"}, METHOD),
             ({"method": "ping", "params": [1]}, INVALID),
             ({"method": "ping", "jsonrpc": "1.0"}, INVALID),
-            (
-                {
-                    "method": "tools/list",
-                    "params": {"_meta": {META + "protocolVersion": "1999-01-01", META + "clientCapabilities": {}}},
-                },
-                -32022,
-            ),
+            ({"method": "tools/list", "params": {"_meta": unknown}}, -32022),
             ({"method": "tools/list", "params": {"_meta": {META + "protocolVersion": "2026-07-28"}}}, PARAMS),
         ]
         message, code = self.rng.choice(bad)

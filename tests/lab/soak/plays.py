@@ -25,7 +25,7 @@ ARGUMENT: Final = "argument"
 # How the server words each end; one of the phrases is in the message.
 FAULTS: Final[dict[str, tuple[str, ...]]] = {
     "limited": ("The API limits the rate of requests",),
-    "failed": ("The API failed (5",),
+    "failed": ("The API failed (5", "The API is overloaded (503)"),
     "unfinished": ("The API failed (server_error)",),
     GATED: ("The API's rate limit is used up",),
     "refused": ("The API refused the request",),

@@ -184,7 +184,7 @@ class Soak:
         self.slowest_ping = max(self.slowest_ping, self.ledger.slowest_ping)
         for violation in figures["violations"]:
             self.ledger.wrong(violation)
-        if self.ledger.outcomes[COLLISION] > figures["idle_closes"]:
+        if self.ledger.outcomes[COLLISION] > figures["treated"].get("idle", 0):
             self.ledger.wrong(f"{self.ledger.outcomes[COLLISION]} connections broke that the upstream did not close")
 
     async def _end(self) -> None:

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from tests.processes import memory, processor_time
@@ -79,29 +80,20 @@ def memory_slope(samples: Sequence[Sample]) -> float:
 
 def growth(quiet: Sequence[Sample]) -> list[str]:
     """Say what must not have grown between the quiet moments of a run, and has."""
-    wrong = [
-        f"{sample.connections} upstream connections are open after {sample.calls} calls"
-        for sample in quiet
-        if sample.connections > KEPT_IDLE
-    ]
-    wrong += [
-        f"{sample.index} descriptors of the index after {sample.calls} calls"
-        for sample in quiet
-        if sample.index > MOST_INDEX
-    ]
-    wrong += [
-        f"{sample.threads} threads after {sample.calls} calls" for sample in quiet if sample.threads > MOST_THREADS
-    ]
-    kept = after_warm_up(quiet)
-    if not kept:
-        return wrong
-    first = kept[0]
-    for sample in kept[1:]:
-        after = f"after {sample.calls} calls"
+    wrong: list[str] = []
+    for sample in quiet:
+        for what, count, most in (
+            ("upstream connections", sample.connections, KEPT_IDLE),
+            ("descriptors of the index", sample.index, MOST_INDEX),
+            ("threads", sample.threads, MOST_THREADS),
+        ):
+            if count > most:
+                wrong.append(f"{count} {what} after {sample.calls} calls")
+    for first, sample in product(after_warm_up(quiet)[:1], after_warm_up(quiet)):
         if sample.sockets - first.sockets > KEPT_IDLE:
-            wrong.append(f"{first.sockets} sockets became {sample.sockets} {after}")
+            wrong.append(f"{first.sockets} sockets became {sample.sockets} after {sample.calls} calls")
         if sample.others != first.others:
-            wrong.append(f"{first.others} open files became {sample.others} {after}")
+            wrong.append(f"{first.others} open files became {sample.others} after {sample.calls} calls")
     if kept := for_memory(quiet):
         if (steepness := memory_slope(kept)) > STEEPEST:
             wrong.append(f"memory grows by {steepness:.2f} MiB per 10,000 calls")

@@ -83,7 +83,7 @@ def test_the_answer_to_another_question_is_a_violation(ledger):
         ({"descriptors": 21}, "open files became"),
         ({"index": 13, "descriptors": 31}, "descriptors of the index"),
         ({"threads": 65}, "threads after"),
-        ({"connections": 17}, "upstream connections are open"),
+        ({"connections": 17}, "upstream connections after"),
     ],
 )
 def test_what_has_grown_at_the_end_of_a_run_is_a_violation(grown, violation):

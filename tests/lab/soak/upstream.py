@@ -17,27 +17,8 @@ from typing import Any
 
 import trio
 
-from responses_mcp.testing import (
-    Closed,
-    Drip,
-    Ending,
-    Error,
-    FakeApi,
-    Garbage,
-    Hang,
-    Html,
-    Json,
-    Pause,
-    Raw,
-    RecordedRequest,
-    Reply,
-    Reset,
-    Sse,
-    Truncated,
-    as_stream,
-    bodies,
-    open_fake_api,
-)
+from responses_mcp import testing
+from responses_mcp.testing import RecordedRequest, Reply, as_stream, bodies
 from responses_mcp.testing.replies import Step as Written
 from responses_mcp.testing.replies import encode_json
 from tests.lab.soak.plays import MOST_REQUESTS, Play, Step, find_play, repeats
@@ -59,19 +40,19 @@ class ThenClosed(Reply):
     def steps(self, request_id: str) -> Iterator[Written]:
         yield from self.reply.steps(request_id)
         if self.seconds:
-            yield Pause(self.seconds)
-        yield Ending.CLOSE
+            yield testing.Pause(self.seconds)
+        yield testing.Ending.CLOSE
 
 
 class Upstream:
     """What the requests get, and what is known of them."""
 
     def __init__(self) -> None:
-        self.api: FakeApi | None = None
-        self.requests = self.under_way = self.hung_up = self.idle_closes = 0
+        self.api: testing.FakeApi | None = None
+        self.seen: Counter[str] = Counter()  # events of the fake API
         self.treated: Counter[str] = Counter()
         self.violations: list[str] = []
-        self._seen: dict[int, tuple[int, str]] = {}  # how many requests of a call, and how the last one was treated
+        self.calls: dict[int, tuple[int, str]] = {}  # how many requests of each, and how the last one was treated
 
     def reply(self, request: RecordedRequest) -> Reply:
         """Return what a request gets; note it when it should not have been made."""
@@ -80,54 +61,43 @@ class Upstream:
             self.violations.append(
                 f"a request without a play: {request.method} {request.target} {request.body[:200]!r}"
             )
-            return Error(400)
+            return testing.Error(400)
         number, play = found
         step = self._next(number, play, search=b'"tool_choice"' in request.body)
         self.treated[step.kind] += 1
         if step.kind == "idle":
-            self.idle_closes += 1
             return ThenClosed(_answer("ok", number, request), IDLE[number % len(IDLE)], latency=step.ms / 1000)
         chosen = _answer(step.kind, number, request) if step.kind in _ANSWERS else _fault(step, number, request)
         return chosen if step.kind == "limited" else replace(chosen, latency=step.ms / 1000)
 
     def _next(self, number: int, play: Play, *, search: bool) -> Step:
-        count, last = self._seen.get(number, (0, ""))
+        count, last = self.calls.get(number, (0, ""))
         if count and not repeats(last, search=search):
             self.violations.append(f"call {number} asked again after {last!r}")
         if count >= MOST_REQUESTS:
             self.violations.append(f"call {number} made request {count + 1}")
         step = play[min(count, len(play) - 1)]
-        self._seen[number] = (count + 1, step.kind)
+        self.calls[number] = (count + 1, step.kind)
         return step
 
     def observe(self, event: str, _: RecordedRequest) -> None:
         """Count; and keep the fake API from remembering every request of a long run."""
-        if event == "request":
-            self.requests += 1
-            self.under_way += 1
-            if self.api is not None and len(self.api.requests) > KEPT:
-                self.api.requests.clear()
-        else:
-            self.under_way -= 1
-            self.hung_up += event == "hung_up"
+        self.seen[event] += 1
+        if self.api is not None and len(self.api.requests) > KEPT:
+            self.api.requests.clear()
 
     def figures(self) -> dict[str, Any]:
         """Return what is known."""
         assert self.api is not None
         return {
-            "requests": self.requests,
-            "under_way": self.under_way,
+            "requests": self.seen["request"],
+            "under_way": 2 * self.seen["request"] - self.seen.total(),
             "open": self.api.open_connections,
             "connections": self.api.connections,
-            "hung_up": self.hung_up,
-            "idle_closes": self.idle_closes,
+            "hung_up": self.seen["hung_up"],
             "treated": dict(self.treated),
             "violations": self.violations[:20],
         }
-
-    def forget(self) -> None:
-        """Forget the calls, which are over."""
-        self._seen.clear()
 
 
 _ANSWERS = ("ok", "plain", "big", "zip", "drip")
@@ -144,10 +114,10 @@ def _answer(kind: str, number: int, request: RecordedRequest) -> Reply:
             else replace(stream, chunk_bytes=8192 if number % 4 else None)
         )
     if kind == "drip":
-        return Drip(body, chunk_bytes=len(encode_json(body)) // PIECES + 1, interval=0.02)
+        return testing.Drip(body, chunk_bytes=len(encode_json(body)) // PIECES + 1, interval=0.02)
     if kind == "zip":
-        return Raw(gzip.compress(encode_json(body), 1), headers={"content-encoding": "gzip"})
-    return Json(body)
+        return testing.Raw(gzip.compress(encode_json(body), 1), headers={"content-encoding": "gzip"})
+    return testing.Json(body)
 
 
 def _body(kind: str, number: int) -> bodies.Body:
@@ -171,41 +141,41 @@ def _fault(step: Step, number: int, request: RecordedRequest) -> Reply:
         whole = as_stream(_body("ok", number))
         half = whole.events[: len(whole.events) // 2]
         endings = {"cut": "cut", "short": "complete", "hangbody": "hang"}
-        return Sse(half, ending=endings[kind])  # type: ignore[arg-type]  # it is one of the three
+        return testing.Sse(half, ending=endings[kind])  # type: ignore[arg-type]  # it is one of the three
     said = f"This is for #{number}."
     failed = bodies.failed("server_error", said)
     replies: dict[str, Reply] = {
-        "limited": Error(429, said, retry_after_ms=str(step.ms)),
-        "failed": Error(500, said),
-        "busy": Error(503, said),
-        "html": Html(502),
-        "unfinished": as_stream(failed) if streamed else Json(failed),
-        "refused": Error(400, said),
-        "quota": Error(429, said, code="insufficient_quota"),
-        "notjson": Raw(b'{"id": "resp_1", "output": [{"type": "mess'),
-        "reset": Reset(),
-        "resethead": Reset("headers"),
-        "resetbody": Reset("half_body"),
-        "cut": Truncated(),
-        "short": Truncated(),
-        "closed": Closed(),
-        "garbage": Garbage(),
-        "hang": Hang(),
-        "hanghead": Hang("headers"),
-        "hangbody": Hang("half_body"),
+        "limited": testing.Error(429, said, retry_after_ms=str(step.ms)),
+        "failed": testing.Error(500, said),
+        "busy": testing.Error(503, said),
+        "html": testing.Html(502),
+        "unfinished": as_stream(failed) if streamed else testing.Json(failed),
+        "refused": testing.Error(400, said),
+        "quota": testing.Error(429, said, code="insufficient_quota"),
+        "notjson": testing.Raw(b'{"id": "resp_1", "output": [{"type": "mess'),
+        "reset": testing.Reset(),
+        "resethead": testing.Reset("headers"),
+        "resetbody": testing.Reset("half_body"),
+        "cut": testing.Truncated(),
+        "short": testing.Truncated(),
+        "closed": testing.Closed(),
+        "garbage": testing.Garbage(),
+        "hang": testing.Hang(),
+        "hanghead": testing.Hang("headers"),
+        "hangbody": testing.Hang("half_body"),
     }
     return replies[kind]
 
 
 async def main() -> None:
     upstream = Upstream()
-    async with open_fake_api(upstream.reply, observer=upstream.observe) as upstream.api:
+    async with testing.open_fake_api(upstream.reply, observer=upstream.observe) as upstream.api:
         tell(upstream.api.base_url)
         async for line in trio.wrap_file(sys.stdin):
             serial, command = json.loads(line)
             tell(serial, upstream.figures())
             if command == "forget":
-                upstream.forget()
+                upstream.calls.clear()
 
 
 if __name__ == "__main__":
