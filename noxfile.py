@@ -163,7 +163,7 @@ def programs(session: nox.Session) -> list[str]:
     folder = Path(session.create_tmp())
     for old in folder.glob("*.py"):
         old.unlink()
-    for page in Path("docs").glob("*.md"):
+    for page in Path("docs").rglob("*.md"):
         found = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         for number, text in enumerate(found, 1):
             (folder / f"{page.stem}_{number}.py").write_text(text, encoding="utf-8")
@@ -279,17 +279,18 @@ def with_clients(session: nox.Session, clients: str) -> bool:
         session.warn(f"{clients}: {' and '.join(missing)} not found; install Node.js with npm to try what needs it")
         return True
     home = session.cache_dir / "interop"
-    results, folder = home / f"{clients}.jsonl", home / f"{clients}-venv"
+    results, folder = home / f"{clients}.xml", home / f"{clients}-venv"
     home.mkdir(parents=True, exist_ok=True)
     results.unlink(missing_ok=True)
     session.run("python", "-m", "venv", str(folder))
     python = str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
     wanted = [".", *group("smoke", "interop"), *CLIENTS[clients]]
     session.run(python, "-m", "pip", "install", "--quiet", *wanted, external=True, env=dict.fromkeys(LOCKED))
-    env = {"INTEROP_RESULTS": str(results), "INTEROP_NODE": str(home / "node")}
+    env = {"INTEROP_NODE": str(home / "node")}
     tests = [f"tests/lab/interop/{file}" for file in files]
     try:
-        session.run(python, "-m", "pytest", *tests, env=env, external=True)
+        report = ["-o", "junit_family=xunit1", f"--junitxml={results}"]
+        session.run(python, "-m", "pytest", *report, *tests, env=env, external=True)
     except nox.command.CommandFailed:
         return False
     finally:

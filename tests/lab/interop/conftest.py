@@ -1,12 +1,10 @@
 """What all clients share: a fake API, a server command with a tap in it, and a record of what was found."""
 
-import json
 import os
 import select
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,8 +12,6 @@ from tests.lab.interop.fake import Fake, running_fake
 from tests.lab.interop.node import Node, install
 from tests.lab.interop.server import Server
 from tests.processes import environment
-
-CHECK = pytest.StashKey[dict[str, Any]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,17 +57,8 @@ def node(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> Node:
     return install(Path(folder), fake, home=tmp_path_factory.mktemp("home"))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note what came out of each check in the file that INTEROP_RESULTS names, for `tests.lab.interop.table`."""
-    report = yield
-    mark, file = item.get_closest_marker("check"), os.environ.get("INTEROP_RESULTS")
-    if mark is not None and file and not report.skipped:
-        row = item.stash.setdefault(CHECK, {"check": mark.args[0], "outcome": "passed"})
-        if report.failed:
-            row["outcome"] = "failed"
-        if report.when == "teardown":
-            row.update(item.user_properties)
-            with Path(file).open("a", encoding="utf-8") as results:
-                results.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return report
+@pytest.fixture(autouse=True)
+def checked(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> None:
+    """Note what a test checks in the report that `tests.lab.interop.table` reads."""
+    if mark := request.node.get_closest_marker("check"):
+        record_property("check", mark.args[0])

@@ -8,16 +8,8 @@ from dataclasses import replace
 
 import trio
 
-from responses_mcp.testing import (
-    FakeApi,
-    Hang,
-    RecordedRequest,
-    Reply,
-    answer_by_echo,
-    as_stream,
-    bodies,
-    open_fake_api,
-)
+from responses_mcp import testing
+from responses_mcp.testing import RecordedRequest, Reply
 
 WAIT = 15.0  # seconds; a bound for a stuck machine, not an expectation
 
@@ -30,16 +22,16 @@ def asks(request: RecordedRequest, words: str) -> bool:
 def reply(request: RecordedRequest) -> Reply:
     """Answer by echo, but slowly or never if the query says so."""
     if asks(request, "never"):
-        return Hang()
+        return testing.Hang()
     if asks(request, "slowly") and request.json.get("stream") is True:
-        return replace(as_stream(bodies.echo(request.json)), interval=0.05)
-    return answer_by_echo(request)
+        return replace(testing.as_stream(testing.bodies.echo(request.json)), interval=0.05)
+    return testing.answer_by_echo(request)
 
 
 class Fake:
     """The fake as its users in other threads see it. All waits are bounded, and fail when they are too long."""
 
-    def __init__(self, api: FakeApi, token: trio.lowlevel.TrioToken) -> None:
+    def __init__(self, api: testing.FakeApi, token: trio.lowlevel.TrioToken) -> None:
         self.url = api.base_url
         self._api = api
         self._token = token
@@ -74,7 +66,7 @@ def running_fake() -> Iterator[Fake]:
     leave = trio.Event()
 
     async def serve() -> None:
-        async with open_fake_api(reply) as api:
+        async with testing.open_fake_api(reply) as api:
             made.append(Fake(api, trio.lowlevel.current_trio_token()))
             ready.set()
             await leave.wait()
