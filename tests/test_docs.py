@@ -287,34 +287,6 @@ def test_every_example_in_json_and_toml_can_be_read(name: str) -> None:
         tomllib.loads(example)
 
 
-def programs() -> list[tuple[str, int, str]]:
-    return [(name, index, code) for name in NAMES for index, code in enumerate(blocks(text_of(name), "python"), 1)]
-
-
-@pytest.mark.parametrize(
-    ("name", "index", "code"), programs(), ids=[f"{name}-{index}" for name, index, _ in programs()]
-)
-async def test_every_program_in_the_pages_runs_against_the_fake_api(
-    name: str,
-    index: int,
-    code: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    program = compile(code, f"{name}, program {index}", "exec")
-    async with open_fake_api() as api:
-        for setting in SETTINGS:
-            if setting.env:
-                monkeypatch.delenv(setting.env, raising=False)
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("USERPROFILE", str(tmp_path))
-        monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", "test-key-0123456789")
-        with trio.fail_after(WAIT):
-            # In a thread, because each of them starts a run loop of its own.
-            await trio.to_thread.run_sync(exec, program, {"__name__": "__main__"}, abandon_on_cancel=True)
-
-
 async def test_the_exchange_in_the_page_on_transports_is_what_happens() -> None:
     sent: list[dict[str, Any]] = []
     expected: list[dict[str, Any]] = []

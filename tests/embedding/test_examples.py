@@ -1,4 +1,4 @@
-"""The programs of docs/embedding.md: each does what the page says."""
+"""The programs of the pages: each does what its page says."""
 
 import asyncio
 import re
@@ -21,19 +21,24 @@ from tests.embedding.hosts import settings_for
 from tests.processes import ROOT, run
 from tests.responses_api.http.network import jump_when_asked
 
-PAGE = ROOT / "docs/embedding.md"
-NAMES = (
-    *("ask", "first_answer", "phases", "web_search", "own_manuals", "own_embedder", "two_servers", "own_tool"),
-    *("test_headline", "asyncio_thread", "guest_mode"),
-)  # in the order of the page
-TEXTS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-PROGRAMS = dict(zip(NAMES, TEXTS, strict=True))
+NAMES = {
+    "embedding": (
+        *("ask", "first_answer", "phases", "web_search", "own_manuals", "own_embedder", "two_servers", "own_tool"),
+        *("test_headline", "asyncio_thread", "guest_mode"),
+    ),
+    "research": ("research",),
+    "search": ("search",),
+}  # of the programs of each page, in their order; no other page has one
+PROGRAMS: dict[str, str] = {}
+for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    texts = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    PROGRAMS |= dict(zip(NAMES.get(page.stem, ()), texts, strict=True))
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation
 
 
 def example(name: str) -> ModuleType:
     module = ModuleType(name)
-    exec(compile(PROGRAMS[name], f"{PAGE}, {name}", "exec"), vars(module))
+    exec(compile(PROGRAMS[name], name, "exec"), vars(module))
     return module
 
 
@@ -72,6 +77,8 @@ def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
         ("two_servers", ["in flight: 1", "Which Python", "And which of Trio?", "both servers have ended"]),
         ("own_tool", ["'answer', 'answer_detailed', 'answer_quick', 'timer'", "{'waited': "]),
         ("web_search", ["structured concurrency https://example.com/"]),
+        ("search", ["Trio cancel scopes https://example.com/"]),
+        ("research", ["running ", "completed ", "'answer': 'The answer to: What changed in the tax law of 2026?"]),
     ],
 )
 async def test_a_program_runs_against_the_fake_api(
