@@ -25,7 +25,7 @@ class Stuck(Exception):
 
 @dataclass
 class Outcome:
-    """How a call ended; no problems means as it must. What a process shows besides is measured by `upstream_table`."""
+    """How a call ended; no problems means as it must. What a process shows besides is measured by `tests.lab.hostile`."""
 
     requests: int = 0
     seconds: float = 0.0

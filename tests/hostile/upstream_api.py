@@ -193,7 +193,8 @@ for words, requests, numbers in (
     ("does not know", 1, (404,)),
     ("proxy", 1, (407,)),
     ("limits the rate", 2, (429,)),
-    ("failed", 2, (408, 409, 500, 502, 503, 529, 999)),
+    ("failed", 2, (408, 409, 500, 502, 999)),
+    ("is overloaded", 2, (503, 529)),
 ):
     for status, (kind, content) in product(numbers, CONTENTS.items()):
         refusal = reply(content, SOON, status=status, kind="text/html" if kind == "HTML" else "application/json")
@@ -232,7 +233,7 @@ IN_PASSING = {
     "the model": error("The model 'gpt-5.2' does not exist; its reasoning is not supported.", param="model"),
 }
 for name, said in IN_PASSING.items():
-    refusals(name, REFUSED, reply(said, status=400))
+    refusals(name, f"{REFUSED}|error: The API does not offer this model", reply(said, status=400))
 
 parameters = Group("parameters")
 UNSUPPORTED = "Unsupported parameter: '{}' is not supported with this model."
