@@ -37,10 +37,7 @@ STARTS = 3  # processes a case and round, whose median counts
 STUCK = 20.0  # seconds for one process
 
 # What is written to a server at once, and how many answers that has.
-CASES = {
-    "initialize": (INITIALIZE, 1),
-    "tools/list": (INITIALIZE + INITIALIZED + request(1, "tools/list"), 2),
-}
+CASES = {"initialize": (INITIALIZE, 1), "tools/list": (INITIALIZE + INITIALIZED + request(1, "tools/list"), 2)}
 
 
 async def start(subject: Subject, upstream: Upstream, record: Record) -> None:

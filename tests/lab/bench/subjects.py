@@ -52,13 +52,9 @@ def own() -> list[Subject]:
     trio, httpx = (f"{name} {metadata.version(name)}" for name in ("trio", "httpx"))
     path = {"PYTHONPATH": str(ROOT)}
     post = [sys.executable, "-m", "tests.lab.bench.bare_post"]
+    ours = f"openai-responses-mcp {responses_mcp.__version__} on {python}"
     return [
-        Subject(
-            "ours",
-            f"openai-responses-mcp {responses_mcp.__version__} on {python}",
-            [*COMMAND, "--stdio"],
-            env=path,
-        ),
+        Subject("ours", ours, [*COMMAND, "--stdio"], env=path),
         Subject("python", f"{python} that starts and ends", [sys.executable, "-I", "-c", "pass"], "start"),
         Subject("trio", f"{python} that imports {trio}", [sys.executable, "-I", "-c", "import trio"], "start"),
         Subject("httpx", f"{python} that posts with {httpx} on {trio}, and nothing else", post, "overhead", path),

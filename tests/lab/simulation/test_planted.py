@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.lab.simulation.__main__ import WORLDS, catch
 from tests.lab.simulation.planted import CALLS
-from tests.lab.simulation.worlds import WORLDS, catch
 from tests.simulation.model import check
 from tests.simulation.run import simulate
 from tests.simulation.transcript import Kind

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import trio
@@ -24,7 +23,7 @@ from responses_mcp.testing.replies import encode_json
 from tests.lab.soak.plays import MOST_REQUESTS, Play, Step, find_play, repeats
 from tests.lab.upstream import tell
 
-BIG = 1 << 20
+FILLING = "0123456789abcde\n" * (1 << 16)  # 1 MB
 KEPT = 500  # requests that the fake API remembers
 IDLE = (0.0, 0.0, 0.0, 0.3)  # seconds until the connection of an answer is closed
 PIECES = 6  # in which a dripping answer comes
@@ -65,10 +64,12 @@ class Upstream:
         number, play = found
         step = self._next(number, play, search=b'"tool_choice"' in request.body)
         self.treated[step.kind] += 1
+        chosen = _reply(step, number, streamed=b'"stream": true' in request.body)
+        if step.kind == "limited":
+            return chosen
         if step.kind == "idle":
-            return ThenClosed(_answer("ok", number, request), IDLE[number % len(IDLE)], latency=step.ms / 1000)
-        chosen = _answer(step.kind, number, request) if step.kind in _ANSWERS else _fault(step, number, request)
-        return chosen if step.kind == "limited" else replace(chosen, latency=step.ms / 1000)
+            chosen = ThenClosed(chosen, IDLE[number % len(IDLE)])
+        return replace(chosen, latency=step.ms / 1000)
 
     def _next(self, number: int, play: Play, *, search: bool) -> Step:
         count, last = self.calls.get(number, (0, ""))
@@ -100,71 +101,52 @@ class Upstream:
         }
 
 
-_ANSWERS = ("ok", "plain", "big", "zip", "drip")
-
-
-def _answer(kind: str, number: int, request: RecordedRequest) -> Reply:
-    streamed = b'"stream": true' in request.body
-    body = _body(kind, number)
-    if streamed:
-        stream = as_stream(body)
-        return (
-            replace(stream, interval=0.01)
-            if kind == "drip"
-            else replace(stream, chunk_bytes=8192 if number % 4 else None)
-        )
-    if kind == "drip":
-        return testing.Drip(body, chunk_bytes=len(encode_json(body)) // PIECES + 1, interval=0.02)
-    if kind == "zip":
-        return testing.Raw(gzip.compress(encode_json(body), 1), headers={"content-encoding": "gzip"})
-    return testing.Json(body)
-
-
 def _body(kind: str, number: int) -> bodies.Body:
     if kind == "plain":
         return bodies.answer(f"The answer to #{number}.")
     url = f"https://example.com/{number}"
-    text = f"The answer to #{number}: so it is ([example.com]({url})). {_filling() if kind == 'big' else ''}"
+    text = f"The answer to #{number}: so it is ([example.com]({url})). {FILLING if kind == 'big' else ''}"
     search = bodies.web_search_call([f"number {number}"], [url, "https://example.org/"])
     return bodies.answer(text, annotations=[bodies.cite(text, url, f"About {number}")], searches=[search])
 
 
-@cache
-def _filling() -> str:
-    return "0123456789abcde\n" * (BIG // 16)
-
-
-def _fault(step: Step, number: int, request: RecordedRequest) -> Reply:
-    kind = step.kind
-    streamed = b'"stream": true' in request.body
-    if streamed and kind in ("cut", "short", "hangbody"):
-        whole = as_stream(_body("ok", number))
-        half = whole.events[: len(whole.events) // 2]
-        endings = {"cut": "cut", "short": "complete", "hangbody": "hang"}
-        return testing.Sse(half, ending=endings[kind])  # type: ignore[arg-type]  # it is one of the three
-    said = f"This is for #{number}."
-    failed = bodies.failed("server_error", said)
+def _reply(step: Step, number: int, *, streamed: bool) -> Reply:
+    said, body = f"This is for #{number}.", _body(step.kind, number)
+    whole, failed = as_stream(body), bodies.failed("server_error", said)
+    half, data = whole.events[: len(whole.events) // 2], encode_json(body)
+    streams: dict[str, Reply] = {
+        **dict.fromkeys(
+            ("ok", "plain", "big", "zip", "idle"), replace(whole, chunk_bytes=8192 if number % 4 else None)
+        ),
+        "drip": replace(whole, interval=0.01),
+        "unfinished": as_stream(failed),
+        "cut": testing.Sse(half, ending="cut"),
+        "short": testing.Sse(half),
+        "hangbody": testing.Sse(half, ending="hang"),
+    }
     replies: dict[str, Reply] = {
+        **dict.fromkeys(("ok", "plain", "big", "idle"), testing.Json(body)),
+        "zip": testing.Raw(gzip.compress(data, 1), headers={"content-encoding": "gzip"}),
+        "drip": testing.Drip(body, chunk_bytes=len(data) // PIECES + 1, interval=0.02),
         "limited": testing.Error(429, said, retry_after_ms=str(step.ms)),
         "failed": testing.Error(500, said),
         "busy": testing.Error(503, said),
         "html": testing.Html(502),
-        "unfinished": as_stream(failed) if streamed else testing.Json(failed),
+        "unfinished": testing.Json(failed),
         "refused": testing.Error(400, said),
         "quota": testing.Error(429, said, code="insufficient_quota"),
         "notjson": testing.Raw(b'{"id": "resp_1", "output": [{"type": "mess'),
         "reset": testing.Reset(),
         "resethead": testing.Reset("headers"),
         "resetbody": testing.Reset("half_body"),
-        "cut": testing.Truncated(),
-        "short": testing.Truncated(),
+        **dict.fromkeys(("cut", "short"), testing.Truncated()),
         "closed": testing.Closed(),
         "garbage": testing.Garbage(),
         "hang": testing.Hang(),
         "hanghead": testing.Hang("headers"),
         "hangbody": testing.Hang("half_body"),
     }
-    return replies[kind]
+    return streams[step.kind] if streamed and step.kind in streams else replies[step.kind]
 
 
 async def main() -> None:
