@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
-from typing import cast
+from typing import Any
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
@@ -22,14 +21,12 @@ from responses_mcp.responses_api.response.web_pages import shown
 
 LONGEST_TITLE = 300  # characters
 LONGEST_SNIPPET = 1_000
-_LONGEST_TEXT = 256 * 1024  # characters of an answer that are looked at, and of all objects in it, within each other
-_LONGEST_ITEM = 16 * 1024
+_LONGEST_TEXT = 256 * 1024  # characters of an answer that are looked at
 _MOST_ITEMS = 500  # objects in it; a search is asked for 50
+_MOST_BROKEN = 50  # beginnings of objects that are none: each may be read to the end of the text
 
-# Within an object only: a quotation mark in the words around it begins no string. A string that never ends is one too.
-_MARK = re.compile(r'[{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-_REPAIRED = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})|\\')
+# Commas behind the last member, and backslashes that escape nothing.
+_BROKEN = re.compile(r',(?=\s{0,99}[}\]])|(\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))|\\')
 _EMPTY_LIST = re.compile(r"\[\s*\]")
 _LINK = re.compile(r"\[[^\[\]]*\]\((\S+)\)")
 _NUMBER = re.compile(r"[0-9]?\.?[0-9]{1,20}")
@@ -70,22 +67,21 @@ def listed_pages(text: str, *, today: str, redact: Redact) -> list[SearchResult]
     Titles and snippets may be empty. `today` is the newest date that is believed.
     The texts of the items pass `redact`: JSON may have escaped what nobody found in the answer as a whole.
     """
-    pages: list[SearchResult] = []
-    for item in map(_parsed, islice(_objects_in(text[:_LONGEST_TEXT]), _MOST_ITEMS)):
-        members = {re.sub(r"[\W_]", "", name).lower(): value for name, value in item.items()}
-        found = {field: next((members[n] for n in names if n in members), None) for field, names in _NAMES.items()}
-        url = found["url"]
-        if isinstance(url, str) and url.strip():
-            pages.append(
-                SearchResult(
-                    _shown(found["title"], LONGEST_TITLE, redact),
-                    redact(_bare(url)),
-                    _shown(found["snippet"], LONGEST_SNIPPET, redact),
-                    _date(found["date"], today),
-                    _score(found["score"]),
-                )
-            )
-    return pages
+    text = text[:_LONGEST_TEXT]
+    items, broken = _items(text)
+    if broken:
+        items = max(items, _items(_BROKEN.sub(lambda found: found[1] or "", text))[0], key=len)
+    tomorrow = date.fromisoformat(today) + timedelta(days=1)  # on some islands it has begun
+    return [
+        SearchResult(
+            _shown(item["title"], LONGEST_TITLE, redact),
+            redact(item["url"]),
+            _shown(item["snippet"], LONGEST_SNIPPET, redact),
+            read_date(item["date"], tomorrow),
+            _score(item["score"]),
+        )
+        for item in items
+    ]
 
 
 def is_empty_list(text: str) -> bool:
@@ -93,57 +89,40 @@ def is_empty_list(text: str) -> bool:
     return _EMPTY_LIST.search(text[:_LONGEST_TEXT]) is not None
 
 
-def _objects_in(text: str) -> Iterator[str]:
-    """Yield the text of each object that ends, the inner before the outer. One pass, whatever the text is."""
-    starts: list[int] = []
-    place, left = 0, _LONGEST_TEXT
-    while True:
-        if not starts:
-            place = text.find("{", place)
-            if place < 0:
-                return
-        mark = _MARK.search(text, place)
-        if mark is None:
-            return
-        place = mark.end()
-        if mark[0] == "{":
-            starts.append(mark.start())
-        elif mark[0] == "}":
-            start = starts.pop()
-            if place - start <= min(_LONGEST_ITEM, left):
-                left -= place - start
-                yield text[start:place]
+def _items(text: str) -> tuple[list[JsonObject], int]:
+    """Return the members of each object that has a URL, and how many objects did not end or were no JSON."""
+    items: list[JsonObject] = []
+    broken, at = 0, text.find("{")
+    decoder = json.JSONDecoder(strict=False)
+    while at >= 0 and broken < _MOST_BROKEN:
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            broken, at = broken + 1, at + 1
+        else:
+            items += islice(_with_url(value), _MOST_ITEMS - len(items))
+        at = text.find("{", at)
+    return items, broken
 
 
-def _parsed(text: str) -> JsonObject:
-    """Return the object that `text` is, after repairs if it needs any; the empty one if they do not help."""
-    with suppress(ValueError, RecursionError):
-        return cast(JsonObject, json.loads(text, strict=False))
-    with suppress(ValueError, RecursionError):
-        return cast(JsonObject, json.loads(_repaired(text), strict=False))
-    return {}
-
-
-def _repaired(text: str) -> str:
-    """Drop commas behind the last member, and backslashes that escape nothing."""
-    text = _REPAIRED.sub(lambda found: found[1] or "", text)
-    return _ESCAPE.sub(lambda found: "" if found[0] == "\\" else found[0], text)
-
-
-def _bare(url: str) -> str:
-    """Return a URL out of the link or the angle brackets around it."""
-    url = url.strip()
-    link = _LINK.fullmatch(url)
-    return link[1] if link else url.removeprefix("<").removesuffix(">")
+def _with_url(value: Any) -> Iterator[JsonObject]:
+    """Yield the members of the objects with a URL in a value of JSON, under our names and in order."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            members = {re.sub(r"[\W_]", "", name).lower(): value for name, value in each.items()}
+            found = {ours: next((members[n] for n in names if n in members), None) for ours, names in _NAMES.items()}
+            if isinstance(found["url"], str) and (url := found["url"].strip()):
+                link = _LINK.fullmatch(url)
+                yield {**found, "url": link[1] if link else url.removeprefix("<").removesuffix(">")}
+            each = list(each.values())
+        if isinstance(each, list):
+            left += reversed(each)
 
 
 def _shown(value: object, longest: int, redact: Redact) -> str:
     return shown(redact(value), longest, redact) if isinstance(value, str) else ""
-
-
-def _date(value: object, today: str) -> str | None:
-    # A day more: on some islands tomorrow has begun.
-    return read_date(value, date.fromisoformat(today) + timedelta(days=1))
 
 
 def _score(value: object) -> float | None:
