@@ -172,7 +172,7 @@ def on_a_terminal(text: str) -> None:
             status.show(text)
 
 
-CITED = (Citation("https://a.jp/", None, TODAY), Citation("oai-weather", None, TODAY))
+CITED = {"a.jp?": Citation("https://a.jp/", None, TODAY), "oai-weather": Citation("oai-weather", None, TODAY)}
 
 SCANS: dict[str, Callable[[str], object]] = {
     "an answer": answer,

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.response.web_pages import page_key, without_tracking
 
+_IS_URL: Final = re.compile("https?://", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One source: its URL, or the API's name for a source without one (such as `oai-weather`)."""
+    """One source: its URL, or the API's name for a source without one (such as `oai-weather`), with its kind as title.
+
+    `published_at` is "" where nothing tells it yet.
+    """
 
     url: str
-    title: str | None
-    published_at: str
+    title: str | None = None
+    published_at: str = ""
 
     def as_json(self) -> JsonObject:
         """Return the object of the output contract; an unknown title is left out."""
@@ -27,56 +33,37 @@ class Citation:
         return shown
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A page or data feed that a search consulted. `kind` is the API's word, such as `url` or `api`."""
-
-    name: str
-    kind: str
-    is_url: bool
-
-
-class Cited(NamedTuple):
-    """A page that the answer cites or a search consulted, as it is mentioned once."""
-
-    url: str
-    title: str | None = None
-    published_at: str | None = None
-
-
 def choose_citations(
-    cited: Iterable[Cited], sources: Sequence[Source], *, limit: int, date: str
-) -> tuple[Citation, ...]:
+    cited: Iterable[Citation], consulted: Iterable[Citation], *, limit: int, date: str
+) -> dict[str, Citation]:
     """Pick at most `limit` citations: cited URLs in order of appearance, else consulted URLs; then named sources.
 
     `cited` are the answer's annotations; `date` is that of what tells none. When the cut would drop every named
     source, the last of several places goes to the first of them, so that where the facts came from stays visible.
+    Keys are those of pages, and names.
     """
     limit = max(1, limit)
-    urls = _merge_pages(cited) or _merge_pages((Cited(source.name) for source in sources if source.is_url), most=limit)
-    named: dict[str, Cited] = {}
-    for source in sources:
-        if not source.is_url:
-            named.setdefault(source.name, Cited(source.name, source.kind))
-    names = list(named.values())
-    chosen = (urls + names)[:limit]
-    if names and len(urls) >= limit > 1:
-        chosen[-1] = names[0]
-    return tuple(Citation(each.url, each.title, each.published_at or date) for each in chosen)
+    consulted = list(consulted)
+    pages = _merged(cited) or _merged((each for each in consulted if _IS_URL.match(each.url)), most=limit)
+    names = _merged(each for each in consulted if not _IS_URL.match(each.url))
+    kept = [*pages, *names][:limit]
+    if names and len(pages) >= limit > 1:
+        kept[-1] = next(iter(names))
+    found = {key: {**pages, **names}[key] for key in kept}
+    return {key: each if each.published_at else replace(each, published_at=date) for key, each in found.items()}
 
 
-def _merge_pages(mentions: Iterable[Cited], *, most: int | None = None) -> list[Cited]:
+def _merged(mentions: Iterable[Citation], *, most: int | None = None) -> dict[str, Citation]:
     """Join mentions of one page: the first form of its URL, and the first title and date that say anything.
 
     With `most`, what comes after so many different pages is not looked at.
     """
-    merged: dict[str, Cited] = {}
+    merged: dict[str, Citation] = {}
     for mention in mentions:
         url = without_tracking(mention.url)
-        page = page_key(url) or url.partition("#")[0]
-        first = merged.get(page, Cited(url))
-        title, published = first.title or mention.title or None, first.published_at or mention.published_at
-        merged[page] = Cited(first.url, title, published)
+        page = page_key(url) or url
+        first = merged.get(page, Citation(url))
+        merged[page] = Citation(first.url, first.title or mention.title, first.published_at or mention.published_at)
         if len(merged) == most:
             break
-    return list(merged.values())
+    return merged

@@ -15,7 +15,7 @@ from itertools import repeat
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
 from responses_mcp.redaction import Redact, redacted_beginning
-from responses_mcp.responses_api.response.citations import Citation, Cited, Source, choose_citations
+from responses_mcp.responses_api.response.citations import Citation, choose_citations
 from responses_mcp.responses_api.response.dates import read_date
 from responses_mcp.responses_api.response.markdown import address, closing_nothing
 from responses_mcp.responses_api.response.sources import without_block, written
@@ -114,9 +114,9 @@ def read_answer(
     block = ""
     used_search = bool(searches or cited or named)
     if used_search:
-        sources = [*named, *(each for each in _sources(searches, redact) if not is_within(each.name, blocked))]
-        citations = choose_citations(cited, sources, limit=max_citations, date=date)
-        text, citations = without_block(text, citations, newest)
+        consulted = [*named, *(each for each in _sources(searches, redact) if not is_within(each.url, blocked))]
+        chosen = choose_citations(cited, consulted, limit=max_citations, date=date)
+        text, citations = without_block(text, chosen, newest)
         block = written(citations, date)
     if truncated or len(said) > LONGEST_ANSWER:
         text = "\n\n".join(filter(None, (text, _CUT_OFF if truncated else _TOO_LONG)))
@@ -140,31 +140,31 @@ def no_text(items: list[JsonObject], redact: Redact, *, truncated: bool) -> Upst
     )
 
 
-def _cited_urls(noted: Iterable[JsonObject], redact: Redact, newest: datetime.date) -> Iterator[Cited]:
+def _cited_urls(noted: Iterable[JsonObject], redact: Redact, newest: datetime.date) -> Iterator[Citation]:
     for annotation in noted:
         url = address(line_at(annotation, "url", redact))
         if annotation.get("type") == "url_citation" and url:
             dates = (read_date(annotation.get(name), newest) for name in _DATES)
             title = _name_at(annotation, "title", redact)
-            yield Cited(url, title or None, next(filter(None, dates), None))
+            yield Citation(url, title or None, next(filter(None, dates), ""))
 
 
-def _cited_files(noted: Iterable[JsonObject], redact: Redact) -> Iterator[Source]:
+def _cited_files(noted: Iterable[JsonObject], redact: Redact) -> Iterator[Citation]:
     for annotation in noted:
         name = _name_at(annotation, "filename", redact) or _name_at(annotation, "file_id", redact)
         if annotation.get("type") == "file_citation" and name:
-            yield Source(name, "file", is_url=False)
+            yield Citation(name, "file")
 
 
-def _sources(searches: list[JsonObject], redact: Redact) -> Iterator[Source]:
+def _sources(searches: list[JsonObject], redact: Redact) -> Iterator[Citation]:
     looks = repeat(None, MOST_SOURCES)
     for search in searches:
         for source in objects(as_object(search.get("action")).get("sources"), looks):
             if given := line_at(source, "url", redact):
                 if url := address(given):
-                    yield Source(url, "url", is_url=True)
+                    yield Citation(url)
             elif name := _name_at(source, "name", redact) or _name_at(source, "id", redact):
-                yield Source(name, _name_at(source, "type", redact) or "source", is_url=False)
+                yield Citation(name, _name_at(source, "type", redact) or "source")
 
 
 def _name_at(mapping: JsonObject, key: str, redact: Redact) -> str:

@@ -8,7 +8,7 @@ text up to the first that belongs to no block, so the work is linear, and a seco
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Final
@@ -59,14 +59,13 @@ def written(citations: Iterable[Citation], accessed: str) -> str:
     return "\n".join(["Sources:", *(lines or [f"- web_search ({accessed})"])])
 
 
-def without_block(text: str, citations: Sequence[Citation], newest: date) -> tuple[str, tuple[Citation, ...]]:
+def without_block(text: str, citations: Mapping[str, Citation], newest: date) -> tuple[str, tuple[Citation, ...]]:
     """Return an answer without the model's own block, and the citations with the dates that the block has.
 
     Of several dates beside one source, the first that is not one of access is taken. Dates after `newest` are none.
     """
     begin = text.find("\n", len(text) - _LOOKED_THROUGH) + 1 if len(text) > _LOOKED_THROUGH else 0
     lines = text[begin:].rstrip().split("\n")
-    known = {page_key(citation.url) or citation.url: citation.url for citation in citations}
     top, left, blank = len(lines), _MOST_HEADERS, False
     kept: list[str] = []
     dates: dict[str, str] = {}
@@ -75,7 +74,7 @@ def without_block(text: str, citations: Sequence[Citation], newest: date) -> tup
         # With a source on its line, and right below another line, it says where that is from.
         if left and may_head(line) and not (at and lines[at - 1].strip() and _BEGINS.search(line)):
             left -= 1
-            if (block := _read(line, lines[at + 1 : top], known, newest)) is not None:
+            if (block := _read(line, lines[at + 1 : top], citations, newest)) is not None:
                 top, kept, dates = at, [*block[0], *kept], block[1] | dates
                 continue
         if not may_list(line) and (blank or top < len(lines) or _NEVER_LISTED.match(line)):
@@ -84,7 +83,7 @@ def without_block(text: str, citations: Sequence[Citation], newest: date) -> tup
     while top and (drawn := _drawn(lines[top - 1])) and not drawn[1]:
         top -= 1
     body = (text[:begin] + "\n".join(lines[:top])).rstrip()
-    found = tuple(replace(each, published_at=dates.get(each.url, each.published_at)) for each in citations)
+    found = tuple(replace(each, published_at=dates[key]) if key in dates else each for key, each in citations.items())
     return "\n\n".join(filter(None, (body, "\n".join(kept).strip("\n")))), found
 
 
@@ -129,7 +128,7 @@ def _says_more(line: str) -> bool:
 
 
 def _read(
-    header: str, lines: Sequence[str], known: Mapping[str, str], newest: date
+    header: str, lines: Sequence[str], known: Collection[str], newest: date
 ) -> tuple[list[str], dict[str, str]] | None:
     """Return what stays of the lines behind a header, and the dates of the sources; None if they are no block."""
     listed, kept = _parted(lines)
@@ -186,9 +185,9 @@ def _items(lines: Iterable[str]) -> Iterator[str]:
     yield "\n".join(item)
 
 
-def _marks(item: str, known: Mapping[str, str], newest: date) -> Iterator[str | WrittenDate]:
+def _marks(item: str, known: Collection[str], newest: date) -> Iterator[str | WrittenDate]:
     """Yield the sources of an item, "" for one that is not cited, and its dates, in order."""
-    names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if name == known[name])
+    names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
     mention = re.compile("|".join([_ADDRESS, *names]), re.IGNORECASE)
     places: dict[int, str | WrittenDate] = {}
     at = 0
@@ -202,13 +201,13 @@ def _marks(item: str, known: Mapping[str, str], newest: date) -> Iterator[str | 
     return (mark for _, mark in sorted(places.items()))
 
 
-def _page(address: str, known: Mapping[str, str]) -> tuple[str, int]:
+def _page(address: str, known: Collection[str]) -> tuple[str, int]:
     """Return which of the `known` sources an address is, and its length; it ends sooner where words touch it."""
     closing = (at for at in unpaired(address, _BRACKET) if address[at] in ")]")
     address = address[: min(closing, default=len(address))]
     for candidate in (address, address.rstrip(".,;:!?'*_~&(["), _TOUCHING.split(address)[0]):
-        page = known.get(page_key(candidate) or candidate)
-        if page is not None:
+        page = page_key(candidate) or candidate
+        if page in known:
             return page, len(candidate)
     return "", len(address)
 

@@ -14,7 +14,14 @@ _LONGEST_URL = 4096
 _LONGEST_HOST = 253  # of DNS; the idna codec takes time in proportion to the square
 _DOTS = ".\u3002\uff0e\uff61"  # between the parts of a name, in any script
 _PORTS = {"http": 80, "https": 443}
-_NEVER_IN_URLS = re.compile(r'[\s<>"\\^`{}|]')
+_HIGHEST_PORT = 65535
+_PARTS = re.compile(
+    r"(https?)://([^\s/?#@:<>\"\\^`{}|\[\]]+|\[[0-9a-f:.]+\])(?::([0-9]{0,5}))?"
+    r"((?:/[^\s?#<>\"\\^`{}|]*)?)(?:\?([^\s#<>\"\\^`{}|]*))?(?:#[^\s<>\"\\^`{}|]*)?",
+    re.IGNORECASE,
+)
+_NEVER_IN_NAMES = re.compile("[/?#@:]")  # the idna codec makes "a/c" of "\u2100"
+_PLAIN = re.compile(r"[A-Za-z0-9._~/:?@!$&'*+,;=-]*")
 _TRACKING = re.compile(
     r"utm_[a-z_]+|gclid|gbraid|wbraid|dclid|fbclid|msclkid|yclid|twclid|igshid|mc_[ce]id|srsltid|_ga|_gl", re.IGNORECASE
 )
@@ -42,6 +49,8 @@ def without_markers(text: str) -> str:
 
 def without_tracking(text: str) -> str:
     """Drop `utm_source=openai` and `utm_source=chatgpt.com` from every URL in `text`, keeping the rest of the query."""
+    if "utm_source=" not in text:
+        return text
     return _URL.sub(lambda url: _UTM_AT_THE_END.sub("", _UTM_BEFORE_MORE.sub("", url[0])), text)
 
 
@@ -49,23 +58,19 @@ def page_key(url: str) -> str | None:
     """Return what tells the page of a URL from every other page; None for what is no http(s) URL of a host.
 
     Equal for URLs that differ in scheme, case or spelling of the host, default port, fragment, tracking parameters, a
-    slash at the end, or in which harmless characters are escaped.
+    slash at the end, or in which harmless characters are escaped. It has a question mark in it.
     """
-    if len(url) > _LONGEST_URL or not url.isprintable() or _NEVER_IN_URLS.search(url):
+    parts = _PARTS.fullmatch(url) if len(url) <= _LONGEST_URL and url.isprintable() else None
+    if parts is None:
         return None
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
+    scheme, host, port, path, query = parts.groups("")
+    name = _dns_name(host.lower().rstrip(_DOTS)) if len(host) <= _LONGEST_HOST else ""
+    if not name or int(port or 0) > _HIGHEST_PORT:
         return None
-    if parts.scheme not in _PORTS or not host or len(host) > _LONGEST_HOST or "@" in parts.netloc:
-        return None
-    name = _dns_name(host.rstrip(_DOTS))
-    if not name:
-        return None
-    place = name + ("" if port in (None, _PORTS[parts.scheme]) else f":{port}")
-    pairs = [_escaped(pair) for pair in parts.query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0])]
-    return f"{place}{_escaped(parts.path).rstrip('/')}?{'&'.join(filter(None, pairs))}"
+    if port and int(port) != _PORTS[scheme.lower()]:
+        name = f"{name}:{int(port)}"
+    pairs = (_escaped(pair) for pair in query.split("&") if not _TRACKING.fullmatch(pair.partition("=")[0]))
+    return f"{name}{_escaped(path).rstrip('/')}?{'&'.join(filter(None, pairs))}"
 
 
 def is_within(url: str, domains: Collection[str]) -> bool:
@@ -87,13 +92,16 @@ def host_of(url: str) -> str:
 
 def _dns_name(host: str) -> str:
     try:
-        return host if host.isascii() else host.encode("idna").decode("ascii")
+        name = host if host.isascii() else host.encode("idna").decode("ascii")
     except UnicodeError:
         return host
+    return "" if _NEVER_IN_NAMES.search(name) else name
 
 
 def _escaped(part: str) -> str:
     """Return a path or query in one spelling: what must be escaped is, and in capitals; what need not be is not."""
+    if _PLAIN.fullmatch(part):
+        return part
     return quote(_ESCAPE.sub(_spelled, part), safe="%/:?#@!$&'*+,;=~")
 
 
