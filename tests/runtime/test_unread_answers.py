@@ -21,9 +21,9 @@ from responses_mcp.testing.client import McpClient
 from responses_mcp.toolsets.answer import AnswerToolset
 from responses_mcp.toolsets.base import CallContext, Toolset, ToolSuccess
 from tests.one_tool import OneTool
-from tests.processes import environment
+from tests.processes import COMMAND, environment, program
 from tests.responses_api.stub import KEY, ok, refused, stub_api
-from tests.runtime.test_slow_peers import cancel_line, line, read_ids, unread_server
+from tests.runtime.test_slow_peers import cancel_line, line, read_ids
 
 WAIT = 60
 LIMIT = 8 << 20
@@ -165,28 +165,24 @@ async def test_a_process_asks_no_more_while_its_client_does_not_read_and_loses_n
         return Json(bodies.answer("z" * (500_000 if first else 20_000)))
 
     with trio.fail_after(WAIT):
+        limits = {"MCP_MAX_UNSENT_BYTES": "500000", "MCP_MAX_RESULT_CHARS": "500000"}
         async with (
-            open_fake_api() as api,
-            unread_server(
-                environment(tmp_path, api.base_url, MCP_MAX_UNSENT_BYTES="500000", MCP_MAX_RESULT_CHARS="500000")
-            ) as process,
+            open_fake_api(answer) as api,
+            program([*COMMAND, "--stdio"], env=environment(tmp_path, api.base_url, **limits)) as (_, stdin, stdout),
         ):
-            api.default = answer
-            assert process.stdin
-            assert process.stdout
 
             def call(id_: int) -> bytes:
                 return line(id_, "tools/call", {"name": "answer", "arguments": {"query": "x"}})
 
-            await process.stdin.send_all(line(0, "initialize") + call(1))
-            assert await read_ids(process.stdout, 1, 1) == [0]
-            begun = await process.stdout.receive_some(1)  # of the answer, so all of it has been queued
+            await stdin.send_all(line(0, "initialize") + call(1))
+            assert await read_ids(stdout, 1, 1) == [0]
+            begun = await stdout.receive_some(1)  # of the answer, so all of it has been queued
             for id_ in range(2, CALLS + 2):
-                await process.stdin.send_all(call(id_))
+                await stdin.send_all(call(id_))
             for id_ in range(2, CALLS + 2, 2):
-                await process.stdin.send_all(cancel_line(id_))
-            await process.stdin.send_all(line("end", "ping"))
-            rest = await read_ids(process.stdout, CALLS // 2 + 2, 65536, bytes(begun))
+                await stdin.send_all(cancel_line(id_))
+            await stdin.send_all(line("end", "ping"))
+            rest = await read_ids(stdout, CALLS // 2 + 2, 65536, bytes(begun))
             assert rest[:2] == [1, "end"]
             assert sorted(rest[2:], key=str) == sorted(range(3, CALLS + 2, 2), key=str)
             assert len(api.requests) == 1 + CALLS // 2
