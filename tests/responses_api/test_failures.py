@@ -17,7 +17,7 @@ from responses_mcp.errors import (
     UpstreamError,
 )
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.failures import refusal_in, response_error
+from responses_mcp.responses_api.failures import Head, refusal_in, response_error
 from tests.responses_api.response.replies import fed
 
 KEY = "canary-8f2c-not-an-openai-looking-key"
@@ -69,7 +69,7 @@ def test_a_success_that_is_no_json_object_is_unusable(body: bytes) -> None:
     (403, "invalid_request_error", None, RequestRefused, False, "model access"),
     (404, "invalid_request_error", "model_not_found", RequestRefused, False, "openai.base_url"),
     (404, None, None, RequestRefused, False, "whether openai.base_url has a Responses API"),
-    (405, None, None, RequestRefused, False, "Correct openai.base_url (OPENAI_BASE_URL)"),
+    (405, None, None, RequestRefused, False, "whether openai.base_url has a Responses API"),
     (407, None, None, RequestRefused, False, "HTTP_PROXY, or, if unset, correct openai.base_url"),
     (413, None, None, RequestRefused, False, "Ask in fewer words"),
     (408, None, None, ServiceFailed, True, "Try again later"),
@@ -254,5 +254,5 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 @given(VALUES, st.sampled_from(["", "failed", "completed", "incomplete", "queued"]))
 def test_no_value_in_any_member_raises_anything_else(value: Any, status: str) -> None:
-    errors = [response_error({"status": status, "error": value}, str), refusal_in(value, {}, b"", str)]
+    errors = [response_error({"status": status, "error": value}, str), refusal_in(value, Head(200, {}, str), b"")]
     assert all(len(str(error)) <= LONGEST for error in errors if error is not None)

@@ -17,8 +17,8 @@ from responses_mcp.json_types import JsonObject
 from responses_mcp.redaction import Redact
 from responses_mcp.responses_api.failures import (
     LONGEST_READ,
+    Head,
     http_error,
-    not_an_object,
     refusal_in,
     response_error,
 )
@@ -74,12 +74,11 @@ class ReplyReader:
         self._on_head = on_head
         self._budget = budget
         self._redact = redact
-        self._key_from = key_from
         self.status = 0
         self.progress: Progress = "refused"  # of the request, as far as the reply tells
         self.held_bytes = 0  # of the reply; they count against the budget
         self._has_enough = False
-        self._headers: Mapping[str, str] = {}
+        self._head = Head(0, {}, redact, key_from)
         self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
         self._body_bytes = 0
@@ -109,7 +108,7 @@ class ReplyReader:
         """Take the head of the reply; names of headers are lower-case."""
         if self._on_head is not None:
             self._on_head(status, headers)
-        self.status, self._headers = status, headers
+        self.status, self._head = status, self._head._replace(status=status, headers=headers)
         coding = headers.get("content-encoding", "").strip().lower()
         if coding in ("gzip", "x-gzip"):  # not asked for
             self._gzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -177,26 +176,24 @@ class ReplyReader:
         return response
 
     def _refusal(self, value: object) -> UpstreamError | None:
-        return refusal_in(value, self._headers, b"".join(self._body[:3]), self._redact, self._key_from)
+        return refusal_in(value, self._head, b"".join(self._body[:3]))
 
     def json_object(self) -> JsonObject:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
         if not self._is_success:
-            raise http_error(self.status, self._headers, b"".join(self._body), self._redact, self._key_from)
+            raise http_error(self._head, b"".join(self._body))
         if self._gzip is not None and not self._gzip.eof:
             raise self._unreadable()
         try:
             value = decode(b"".join(self._body))
-        except ValueError as error:
-            why = str(error)
-        else:
-            if (refusal := self._refusal(value)) is not None:
-                raise refusal
-            self.progress = "accepted"
-            if isinstance(value, dict):
-                return cast(JsonObject, value)
-            why = type(value).__name__
-        raise not_an_object(self.status, self._headers, b"".join(self._body[:3]), self._redact, why)
+        except ValueError:
+            value = None
+        if (refusal := self._refusal(value)) is not None:
+            raise refusal
+        if not isinstance(value, dict):
+            raise http_error(self._head, b"".join(self._body[:3]))
+        self.progress = "accepted"
+        return cast(JsonObject, value)
 
     @property
     def _is_over(self) -> bool:
@@ -247,5 +244,5 @@ class ReplyReader:
             "The API's reply is compressed in a broken or unknown way; "
             "check what lies between here and openai.base_url.",
             status=self.status,
-            retryable=not self._is_success and http_error(self.status, {}, b"", str).retryable,
+            retryable=not self._is_success and http_error(self._head, b"").retryable,
         )
