@@ -27,7 +27,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from responses_mcp.asking import Asker
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded
 from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.pool import ConnectionPool, Request, no_need
+from responses_mcp.responses_api.http.pool import ConnectionPool, Request
 from responses_mcp.settings.model import OpenAISettings, SearchSettings, ServerSettings, Settings
 from responses_mcp.testing import (
     Drip,
@@ -265,7 +265,7 @@ async def test_a_cancel_in_the_step_that_reads_a_reply_closes_the_connection(siz
     with trio.fail_after(WAIT):
         async with open_fake_api(Raw(b"x" * size)) as fake, connections(fake) as over:
             with trio.CancelScope() as scope:
-                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), Cancelling(), no_need)
+                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), Cancelling())
             await gone(fake)
             gc.collect()  # a generator of httpcore that was left unfinished warns here
 

@@ -249,7 +249,9 @@ class ResponsesApi:
             while True:
                 attempts = 0 if bill is None else bill.usage.attempts
                 content = b"" if call.body is None else _as_json(fallback.fit(body, call.fixed))
-                request = Request(bare.method, bare.url, bare.headers, content, watcher.before_sending)
+                request = Request(
+                    bare.method, bare.url, bare.headers, content, watcher.wait_for_room, watcher.before_sending
+                )
                 for news in fallback.news(_NOTHING_LEARNT):
                     log.debug("openai(client): the model %s %s", model, news)
                 number = None
@@ -259,7 +261,7 @@ class ResponsesApi:
                     # A cancel during the wait must not cost another request, even if the wait had just ended.
                     await trio.lowlevel.checkpoint_if_cancelled()
                     reader = self._reader(watcher, partial(gate.read, number))
-                    answer = await self._attempt(request, reader, read, watcher, policy)
+                    answer = await self._attempt(request, reader, read, policy)
                 except UpstreamError as error:
                     if (
                         bill is not None
@@ -355,13 +357,12 @@ class ResponsesApi:
         request: Request,
         reader: ReplyReader,
         read: Callable[[ReplyReader], T],
-        watcher: Watcher,
         policy: RetryPolicy,
     ) -> T:
         if policy.try_seconds == math.inf:
-            return await self._exchange(request, reader, read, watcher)
+            return await self._exchange(request, reader, read)
         with trio.move_on_after(policy.try_seconds):
-            return await self._exchange(request, reader, read, watcher)
+            return await self._exchange(request, reader, read)
         late = DeadlineExceeded(
             f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
         )
@@ -369,13 +370,11 @@ class ResponsesApi:
             late.advance("begun")
         raise late
 
-    async def _exchange(
-        self, request: Request, reader: ReplyReader, read: Callable[[ReplyReader], T], watcher: Watcher
-    ) -> T:
+    async def _exchange(self, request: Request, reader: ReplyReader, read: Callable[[ReplyReader], T]) -> T:
         with reader:
             connections = self._connections or await self._open()
             try:
-                await connections.send(request, reader, watcher.wait_for_room)
+                await connections.send(request, reader)
             except UpstreamError as error:
                 if reader.progress == "begun":
                     error.advance("begun")

@@ -23,7 +23,7 @@ from responses_mcp.research.runs_file import FILE, Row, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api import background
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.pool import Reader, Request
 from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, RequestSettings, UsageSettings
 from responses_mcp.testing import Error, Hang, Json, Reply, Sse, as_stream, bodies
 from responses_mcp.testing.items import message, output_text
@@ -425,9 +425,9 @@ async def test_what_is_asked_about_runs_of_others_belongs_to_no_call_s_trace(
     traces: list[object] = []
     send = upstream.send
 
-    async def noted(request: Request, reader: Reader, make_room: MakeRoom) -> None:
+    async def noted(request: Request, reader: Reader) -> None:
         traces.append(TRACE.get())
-        await send(request, reader, make_room)
+        await send(request, reader)
 
     monkeypatch.setattr(upstream, "send", noted)
     async with researching(upstream, tmp_path, settings=settings) as research, trio.open_nursery() as nursery:

@@ -33,7 +33,7 @@ from responses_mcp.errors import (
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import RunsFile
 from responses_mcp.research.service import Research, open_research
-from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.pool import Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
 from responses_mcp.testing.event_stream import stream_events
@@ -843,12 +843,12 @@ async def test_the_row_says_that_a_run_is_asked_for_before_it_is(tmp_path: Path)
     said: list[str] = []
     send = upstream.send
 
-    async def watched(request: Request, reader: Reader, make_room: MakeRoom) -> None:
+    async def watched(request: Request, reader: Reader) -> None:
         async def sent() -> None:
             await request.on_send()  # what comes next is on the wire
             said.extend(state for (state,) in in_file(tmp_path, "SELECT state FROM run"))
 
-        await send(replace(request, on_send=sent), reader, make_room)
+        await send(replace(request, on_send=sent), reader)
 
     upstream.send = watched  # type: ignore[method-assign]
     async with researching(upstream, tmp_path) as research:

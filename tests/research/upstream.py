@@ -16,7 +16,7 @@ from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.pool import Reader, Request
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ResearchSettings, Settings
 from responses_mcp.testing import Faults, Reply, StoredResponses
 from responses_mcp.testing.replies import Ending, Pause
@@ -59,8 +59,8 @@ class Upstream:
         await trio.lowlevel.checkpoint()
         return self
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
-        await make_room()
+    async def send(self, request: Request, reader: Reader) -> None:
+        await request.make_room()
         await request.on_send()
         asked = self._read(request)
         self.asked.append(asked)

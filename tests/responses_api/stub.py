@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import trio
 
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.pool import Reader, Request
 from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.testing import bodies
 
@@ -71,8 +71,8 @@ class StubConnections:
         await trio.lowlevel.checkpoint()
         return self
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
-        await make_room()
+    async def send(self, request: Request, reader: Reader) -> None:
+        await request.make_room()
         await request.on_send()
         # Recorded before the first checkpoint: a request that starts in a cancelled scope must show.
         self.sent.append(Sent(request.url, request.headers, request.body, trio.current_time()))
@@ -86,7 +86,7 @@ class StubConnections:
             await trio.lowlevel.checkpoint()
             if reader.feed(piece):
                 return
-            await make_room()
+            await request.make_room()
 
     async def aclose(self) -> None:
         self.closed += 1

@@ -32,7 +32,7 @@ from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import WITH_ANSWER
-from responses_mcp.responses_api.http.pool import MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.pool import Reader, Request
 from responses_mcp.settings.model import (
     LimitSettings,
     PolicySettings,
@@ -142,8 +142,8 @@ class _Server:
         await trio.lowlevel.checkpoint()
         return self
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
-        await make_room()
+    async def send(self, request: Request, reader: Reader) -> None:
+        await request.make_room()
         await request.on_send()
         try:
             last = self.use()

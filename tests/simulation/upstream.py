@@ -18,8 +18,8 @@ import trio
 
 from responses_mcp.errors import ConnectionFailed
 from responses_mcp.responses_api.http.client import HttpConnection
-from responses_mcp.responses_api.http.network import Route, Socket
-from responses_mcp.responses_api.http.pool import ConnectionPool, MakeRoom, Reader, Request
+from responses_mcp.responses_api.http.network import Route
+from responses_mcp.responses_api.http.pool import ConnectionPool, Reader, Request
 from tests.simulation.transcript import Kind, Transcript
 
 MARKER = re.compile(rb"q[0-9]+\b")
@@ -56,16 +56,20 @@ class SimulatedConnections(ConnectionPool):
         self._asked: Counter[str] = Counter()
         self._made = 0
 
+    @property
+    def in_use(self) -> int:
+        return self._slots.borrowed_tokens
+
     def _connection(self) -> HttpConnection:
         self._made += 1
         self.transcript.note(Kind.OPEN, self._made)
         return _Connection(self, self._made)
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
+    async def send(self, request: Request, reader: Reader) -> None:
         marker = _asked(request.body)
         self.transcript.phase(marker, "queued")
         try:
-            await super().send(request, reader, make_room)
+            await super().send(request, reader)
         finally:
             self.transcript.phase(marker, "between requests")
 
@@ -86,43 +90,31 @@ def _asked(body: bytes) -> str:
 
 
 class _Connection(HttpConnection):
-    """The product's connection over a socket that is none."""
+    """The product's connection over a socket that is none: open until it is closed."""
 
     def __init__(self, over: SimulatedConnections, number: int) -> None:
         super().__init__(Route(), over.turns)
-        self._socket = socket = _Socket(over, number)
-        self._http = cast("httpcore.AsyncHTTP11Connection", _Transport(over, socket))
-
-
-class _Socket(Socket):
-    """A socket that is none: open until it is closed."""
-
-    def __init__(self, over: SimulatedConnections, number: int) -> None:
-        super().__init__(over.turns)
-        self._transcript = over.transcript
+        self.is_open = True
         self.number = number
-        self._closed = False
-
-    @property
-    def is_open(self) -> bool:
-        return not self._closed
+        self._transcript = over.transcript
+        self._http = cast("httpcore.AsyncHTTP11Connection", _Transport(over, self))
 
     async def is_quiet(self) -> bool:
         await trio.lowlevel.checkpoint()
-        return not self._closed
+        return self.is_open
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
+        if self.is_open:
+            self.is_open = False
             self._transcript.note(Kind.CLOSE, self.number)
 
 
 class _Transport:
     """Plays instead of sending."""
 
-    def __init__(self, over: SimulatedConnections, socket: _Socket) -> None:
+    def __init__(self, over: SimulatedConnections, connection: _Connection) -> None:
         self._over = over
-        self._socket = socket
+        self._link = connection
         self._connected = False
         self._h11_state = self  # where the product looks for what h11 has behind a reply
         self.trailing_data = b"", False
@@ -130,7 +122,7 @@ class _Transport:
     async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
         content = b"".join([piece async for piece in cast(AsyncIterable[bytes], request.stream)])
         marker = _asked(content)
-        transcript, play, number = self._over.asked(marker, self._socket.number)
+        transcript, play, number = self._over.asked(marker, self._link.number)
         if not self._connected or play.kind == "refused":
             transcript.phase(marker, "connecting")
             await trio.sleep(play.connect)
@@ -143,16 +135,16 @@ class _Transport:
             raise httpcore.ReadError("lost")
         if play.kind == "hang":
             await trio.sleep_forever()
-        return cast(httpcore.Response, _Response(transcript, self._socket, marker, play, number))
+        return cast(httpcore.Response, _Response(transcript, self._link, marker, play, number))
 
 
 class _Response:
     """As much of an `httpcore.Response` as is used, and the iterator over its body."""
 
-    def __init__(self, transcript: Transcript, socket: _Socket, marker: str, play: Play, number: int) -> None:
+    def __init__(self, transcript: Transcript, connection: _Connection, marker: str, play: Play, number: int) -> None:
         self.status, headers, body = _reply(play, marker, number, events=play.kind != "plain")
         self._transcript = transcript
-        self._socket = socket
+        self._link = connection
         self._marker = marker
         self._play = play
         self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -168,7 +160,7 @@ class _Response:
         return self
 
     async def __anext__(self) -> bytes:
-        if not self._socket.is_open:
+        if not self._link.is_open:
             raise httpcore.ReadError("closed")
         if self._body:
             self._transcript.phase(self._marker, "within the stream" if self._streams else "within the body")
@@ -185,7 +177,7 @@ class _Response:
 
     async def aclose(self) -> None:
         if self._complete:
-            self._transcript.note(Kind.IDLE, self._socket.number)
+            self._transcript.note(Kind.IDLE, self._link.number)
         await trio.lowlevel.checkpoint()
 
 

@@ -21,7 +21,7 @@ from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLim
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.client import open_connections
 from responses_mcp.responses_api.http.network import certificate_cure, tls_error
-from responses_mcp.responses_api.http.pool import Request, no_need
+from responses_mcp.responses_api.http.pool import Request
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
@@ -74,7 +74,7 @@ async def _steps(
     try:
         async with aclosing(await open_connections(url, limit=1, trust_env=trust_env)) as connections:
             with trio.move_on_after(reply_within) as waiting:
-                await connections.send(Request("GET", url, wanted), reply, no_need)
+                await connections.send(Request("GET", url, wanted), reply)
     except ConnectionFailed as error:
         tell(_broken(error, way))
         return None

@@ -52,13 +52,11 @@ def check_proxy(url: str, *, trust_env: bool) -> tuple[list[Finding], Way | None
         found = f"{', '.join(named)} set, but not for {parts.scheme}://{host}" if named else "none is set"
         return [ok("proxy", found)], direct
     findings = list(_exceptions(host))
-    names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
-    variable = next((spelled(name) for name in names if _value(name)), "the system's settings")
-    if (fault := proxy_fault(proxy)) is not None:
+    if (fault := proxy_fault(proxy.url)) is not None:
         found, cure = fault
-        return [fail("proxy", f"{variable} {found}", cure), *findings], None
-    through = urlsplit(proxy)
-    where = Way(through.hostname or "", through.port or _PORTS[through.scheme], variable)
+        return [fail("proxy", f"{proxy.named_by} {found}", cure), *findings], None
+    through = urlsplit(proxy.url)
+    where = Way(through.hostname or "", through.port or _PORTS[through.scheme], proxy.named_by)
     return [ok("proxy", f"{host} is reached through {where}"), *findings], where
 
 

@@ -54,11 +54,11 @@ async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> C
     """
     # In threads: reading the certificate store takes tens of milliseconds, and pings are answered meanwhile.
     proxy = await trio.to_thread.run_sync(proxy_for, url, abandon_on_cancel=True) if trust_env else None
-    route = Route() if proxy is None else _through(proxy, _proxy_variable(urlsplit(url).scheme))
+    route = Route() if proxy is None else _through(proxy)
     file, folder = (os.environ.get(name) or None if trust_env else None for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
     named = f"SSL_CERT_FILE is {file}" if file else f"SSL_CERT_DIR is {folder}" if folder else None
     tls = None
-    if any(each is not None and not each.lower().startswith("http://") for each in (url, proxy)):
+    if any(each is not None and not each.lower().startswith("http://") for each in (url, proxy and proxy.url)):
         try:
             tls = await trio.to_thread.run_sync(_tls, file, folder, abandon_on_cancel=True)
         except OSError as error:  # ssl.SSLError is one
@@ -108,16 +108,14 @@ def _warn_of_keys(file: str | None, why: str) -> None:
 # Proxies
 
 
-def _proxy_variable(scheme: str) -> str:
-    """Return the name of the variable that names the proxy for a scheme, or what else does."""
-    for name in (f"{scheme}_proxy", "all_proxy"):
-        for variable in (name, name.upper()) if os.name != "nt" else (name.upper(),):  # there both are one
-            if os.environ.get(variable):
-                return variable
-    return "the configuration of this system"
+class Proxy(NamedTuple):
+    """The URL of a proxy, and the variable that names it, or what else does."""
+
+    url: str
+    named_by: str
 
 
-def proxy_for(url: str) -> str | None:
+def proxy_for(url: str) -> Proxy | None:
     """Return the proxy through which `url` is reached, by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
 
     This machine is reached without one: a proxy would look for the server on its own.
@@ -128,7 +126,11 @@ def proxy_for(url: str) -> str | None:
     host = parts.hostname or ""
     if not proxy or is_loopback(host) or proxy_bypass(host) or (parts.port and proxy_bypass(f"{host}:{parts.port}")):
         return None
-    return proxy if "://" in proxy else f"http://{proxy}"
+    names = [f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"]
+    if os.name == "nt":  # where both spellings are one
+        names = names[1::2]
+    named_by = next((name for name in names if os.environ.get(name)), "the configuration of this system")
+    return Proxy(proxy if "://" in proxy else f"http://{proxy}", named_by)
 
 
 def proxy_fault(proxy: str) -> tuple[str, str] | None:
@@ -140,44 +142,32 @@ def proxy_fault(proxy: str) -> tuple[str, str] | None:
         parts = urlsplit(proxy)
         if "@" in proxy.partition("://")[2].removeprefix(parts.netloc):  # what follows is a part of the password
             return "has a password with a slash, ? or # in it", "write these characters as %2F, %3F and %23"
-        _ = parts.port
-    except ValueError:
+        if parts.scheme not in {"http", "https"}:
+            kind = f"names a proxy of the kind {parts.scheme}, which cannot be used"
+            return kind, "name an http or https proxy, or unset it"
+        is_usable = httpx.URL(proxy).host and not any(character.isspace() for character in proxy)
+    except (ValueError, httpx.InvalidURL):
         return "is no URL that can be read", as_url
-    if parts.scheme not in {"http", "https"}:
-        kind = f"names a proxy of the kind {parts.scheme}, which cannot be used"
-        return kind, "name an http or https proxy, or unset it"
-    if not parts.hostname or any(character.isspace() for character in proxy):
-        return "has no usable host", as_url
-    return None
+    return None if is_usable else ("has no usable host", as_url)
 
 
-def _through(proxy: str, named: str) -> Route:
+def _through(proxy: Proxy) -> Route:
     """Return the way through a proxy. Raises `ConnectionFailed` for one that cannot be used."""
-    if (fault := proxy_fault(proxy)) is not None:
-        raise ConnectionFailed(f"The proxy cannot be used: {named} {'; '.join(fault)}.")
-    try:
-        through = httpx.Proxy(proxy)
-        headers = []
-        if through.raw_auth is not None:
-            headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(b"%b:%b" % through.raw_auth))]
-        return Route(named, proxy=_address(str(through.url)).url.origin, proxy_headers=headers)
-    except (ValueError, httpx.InvalidURL) as error:
-        raise ConnectionFailed(f"The proxy cannot be used; check {named}.") from error
+    if (fault := proxy_fault(proxy.url)) is not None:
+        raise ConnectionFailed(f"The proxy cannot be used: {proxy.named_by} {'; '.join(fault)}.")
+    through = httpx.Proxy(proxy.url)
+    headers = []
+    if through.raw_auth is not None:
+        headers = [(b"proxy-authorization", b"Basic " + base64.b64encode(b"%b:%b" % through.raw_auth))]
+    return Route(proxy.named_by, proxy=_address(str(through.url))[0].origin, proxy_headers=headers)
 
 
 # Connections
 
 
-class _Address(NamedTuple):
-    """Where a URL is: as httpcore takes it, and what names its host in a request."""
-
-    url: httpcore.URL
-    host: bytes
-
-
 @lru_cache(maxsize=8)
-def _address(url: str) -> _Address:
-    """Read a URL. Raises `ConnectionFailed` for one that cannot be used."""
+def _address(url: str) -> tuple[httpcore.URL, bytes]:
+    """Return a URL, and what names its host in a request. Raises `ConnectionFailed` for one that cannot be used."""
     try:
         parsed = httpx.URL(url)
         is_usable = parsed.scheme in ("http", "https") and parsed.host  # which is decoded, and may be no name
@@ -186,15 +176,15 @@ def _address(url: str) -> _Address:
     if not is_usable:
         raise ConnectionFailed(_UNUSABLE)
     parts = {"scheme": parsed.raw_scheme, "host": parsed.raw_host, "target": parsed.raw_path}
-    return _Address(httpcore.URL(**parts, port=parsed.port), parsed.netloc)
+    return httpcore.URL(**parts, port=parsed.port), parsed.netloc
 
 
-class HttpConnection:
-    """One connection, opened by its first request: httpcore's over a socket of ours."""
+class HttpConnection(Socket):
+    """One connection, opened by its first request: a socket, and httpcore's HTTP over it."""
 
     def __init__(self, route: Route, turns: trio.CapacityLimiter) -> None:
+        super().__init__(turns)
         self._route = route
-        self._socket = Socket(turns)
         self._http: httpcore.AsyncHTTP11Connection | None = None
 
     async def exchange(self, request: Request, reader: Reader) -> bool:
@@ -217,26 +207,25 @@ class HttpConnection:
             raise ConnectionFailed(said, maybe_paid=True) from error
 
     async def _open(self, origin: httpcore.Origin) -> httpcore.AsyncHTTP11Connection:
-        """Connect to a server or its proxy, in which case that is to connect further if TLS is wanted."""
+        """Connect to the server, or to its proxy, and through that if TLS is wanted."""
         route, first = self._route, self._route.proxy or origin
         host = first.host.decode("ascii")
         place = f"{host}:{first.port}"
         try:
-            await self._socket.connect(host, first.port)
+            await self.connect(host, first.port)
             if first.scheme == b"https":
                 place = f"{host} (TLS)"
-                await self._socket.put_tls(route.tls, host)
+                await self.put_tls(route.tls, host)
             if first is not origin and origin.scheme == b"https":
                 await self._open_tunnel(first, origin)
-                host = origin.host.decode("ascii")
+                first, host = origin, origin.host.decode("ascii")
                 place = f"{host} (TLS)"
-                await self._socket.put_tls(route.tls, host)
-                first = origin
+                await self.put_tls(route.tls, host)
         except UnicodeError as error:
             raise ConnectionFailed(_UNUSABLE) from error
         except (trio.TooSlowError, trio.BrokenResourceError, OSError, RuntimeError) as error:
             raise not_connected(error, host, place, route) from error  # RuntimeError: no thread for the look-up
-        return httpcore.AsyncHTTP11Connection(first, self._socket)
+        return httpcore.AsyncHTTP11Connection(first, self)
 
     async def _open_tunnel(self, proxy: httpcore.Origin, origin: httpcore.Origin) -> None:
         target = (b"[%b]:%d" if b":" in origin.host else b"%b:%d") % (origin.host, origin.port)
@@ -244,8 +233,7 @@ class HttpConnection:
         request = httpcore.Request("CONNECT", url, headers=[(b"host", target), *self._route.proxy_headers])
         status, said = 503, "it closed the connection"
         with suppress(*_BROKEN):
-            http = httpcore.AsyncHTTP11Connection(proxy, self._socket)
-            response: Any = await http.handle_async_request(request)
+            response: Any = await httpcore.AsyncHTTP11Connection(proxy, self).handle_async_request(request)
             status = response.status
             said = f"{status} {response.extensions['reason_phrase'].decode('ascii', 'ignore')}"
         if 200 <= status < 300:
@@ -268,36 +256,28 @@ class HttpConnection:
         return httpcore.Request(request.method, url, headers=headers, content=request.body)
 
     async def _read(self, response: httpcore.Response, reader: Reader) -> bool:
-        """Give the reply to `reader` and return whether it was read to its end, and the connection is kept."""
+        """Give the reply to `reader` and return whether it was read to its end, and the connection stays open."""
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
         chunks = aiter(cast("AsyncIterator[bytes]", response.stream))
         whole = False
         try:
             reader.begin(response.status, headers)
-            self._socket.begin_body(chunked="transfer-encoding" in headers)
+            self.begin_body(chunked="transfer-encoding" in headers and self._h11_is_empty())
             whole = await _feed(chunks, reader)
         finally:
             if not whole:
-                self._socket.close()
+                self.close()
                 await _end(chunks, response)  # noqa: ASYNC102  # shielded, and bounded, within
-        at_end = self._is_at_end()
+        at_end = self._h11_is_empty()
         await response.aclose()  # which closes the connection unless h11 has both sides at their end
-        return at_end and self._socket.is_open
+        return at_end and self.is_open
 
-    def _is_at_end(self) -> bool:
-        """Tell whether h11, which httpcore hides, has no byte behind the reply; False where it cannot be asked.
+    def _h11_is_empty(self) -> bool:
+        """Tell whether h11, which httpcore hides, holds no byte that it has not read; False where it cannot be asked.
 
         This is the only place that looks there.
         """
         return getattr(getattr(self._http, "_h11_state", None), "trailing_data", None) == (b"", False)
-
-    async def is_quiet(self) -> bool:
-        """Tell whether the connection is open, and nothing has come on it since its last reply, not even its end."""
-        return await self._socket.is_quiet()
-
-    def close(self) -> None:
-        """Close the socket, at once."""
-        self._socket.close()
 
 
 async def _feed(chunks: AsyncIterator[bytes], reader: Reader) -> bool:

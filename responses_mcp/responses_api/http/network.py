@@ -27,7 +27,6 @@ BULK_BYTES: Final = 8 * 1024  # in one read, above which it waits for its turn: 
 MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 
 _BROKEN = trio.BrokenResourceError, trio.ClosedResourceError
-_EMPTY_LINE = re.compile(rb"\n\r?\n")  # the end of a head, as h11 finds it
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
 _BEGUN = re.compile(rb"[0-9A-Fa-f]{1,8}\r?")  # what may become that
 
@@ -39,12 +38,12 @@ class Socket(httpcore.AsyncNetworkStream):
     """
 
     def __init__(self, turns: trio.CapacityLimiter) -> None:
+        self.is_open = False
         self._turns = turns
         self._socket: trio.SocketStream | None = None
         self._stream: trio.abc.Stream | None = None  # the same, or the TLS over it
         self._unsent: list[bytes] = []
         self._received: bytes = b""  # and not handed on
-        self._last: bytes = b""  # bytes handed on: an empty line may have begun with them
         self._heads = 0  # of replies since the last request
         self._hand_on: Callable[[bytes], bytes] = bytes  # takes what came, and returns what h11 is given of it
 
@@ -52,6 +51,7 @@ class Socket(httpcore.AsyncNetworkStream):
         """Look up and connect. Raises what `not_connected` explains."""
         with interrupts_alone(()), trio.fail_after(CONNECT_TIMEOUT):  # Trio connects from a nursery
             self._stream = self._socket = await trio.open_tcp_stream(host, port)
+        self.is_open = True
         # A router may drop an idle connection: so that is noticed before the next request is sent.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
@@ -63,13 +63,8 @@ class Socket(httpcore.AsyncNetworkStream):
         with trio.fail_after(CONNECT_TIMEOUT):
             await stream.do_handshake()
 
-    @property
-    def is_open(self) -> bool:
-        """Tell whether there is a connection."""
-        return self._socket is not None
-
     async def is_quiet(self) -> bool:
-        """Tell whether the connection is open and nothing has come behind the last reply, not even the end."""
+        """Tell whether it is open, and nothing has come behind the last reply, not even the end."""
         if self._stream is None or self._socket is None or self._received or self._socket.socket.is_readable():
             return False
         if self._stream is self._socket:
@@ -82,11 +77,10 @@ class Socket(httpcore.AsyncNetworkStream):
         return waiting.cancelled_caught
 
     def close(self) -> None:
-        """Close the socket now, also under TLS without a goodbye."""
+        """Close the socket now, also under TLS without a goodbye; nothing happens if there is none."""
         if self._socket is not None:
             self._socket.socket.close()
-            self._socket = self._stream = None
-            self._received = b""
+        self.is_open, self._socket, self._stream, self._received = False, None, None, b""
 
     # What httpcore calls
 
@@ -95,9 +89,14 @@ class Socket(httpcore.AsyncNetworkStream):
         self._unsent.append(buffer)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109, ARG002
-        """Return what came, of a head no more than up to its end; b"" at the end. `max_bytes` are more than that."""
-        if self._unsent:
-            await self._send()
+        """Return what came, of a head no more than up to its end; b"" at the end. `max_bytes` are no less."""
+        if self._unsent and self._stream is not None:
+            data = b"".join(self._unsent)
+            self._unsent.clear()
+            self._heads, self._hand_on = 0, self._of_head
+            # Where a server answers and closes before it has the whole request, its answer is there to be read.
+            with suppress(*_BROKEN):
+                await self._stream.send_all(data)
         data, self._received = self._received, b""
         try:
             while not (given := self._hand_on(data)):
@@ -119,34 +118,19 @@ class Socket(httpcore.AsyncNetworkStream):
         # Other tasks run now, so that of many cancelled calls all sockets close before anything else is done.
         await trio.lowlevel.cancel_shielded_checkpoint()
 
-    async def _send(self) -> None:
-        data = b"".join(self._unsent)
-        self._unsent.clear()
-        self._heads, self._last, self._hand_on = 0, b"", self._of_head
-        # Where a server answers and closes before it has the whole request, its answer is there to be read.
-        with suppress(*_BROKEN):
-            if self._stream is not None:
-                await self._stream.send_all(data)
+    def begin_body(self, *, chunked: bool) -> None:
+        """Take what follows the head of a reply for its body, and join its chunks if it has some."""
+        self._hand_on = Chunks().joined if chunked else bytes
 
     def _of_head(self, data: bytes) -> bytes:
-        known = len(self._last)
-        data = self._last + data
-        found = _EMPTY_LINE.search(data)
-        if found is None:
-            self._last = data[-2:]
-            return data[known:]
-        self._heads += 1
+        head, end, self._received = data.partition(b"\r\n\r\n")
+        self._heads += bool(end)
         if self._heads > MOST_INTERIM_REPLIES + 1:
             raise UnusableReply(
                 f"The API sent more than {MOST_INTERIM_REPLIES} replies of the status 1xx and no other; "
                 "check what lies between here and openai.base_url."
             )
-        self._last, self._received = b"", data[found.end() :]
-        return data[known : found.end()]
-
-    def begin_body(self, *, chunked: bool) -> None:
-        """Take what follows the head of a reply for its body."""
-        self._hand_on = Chunks().joined if chunked else bytes
+        return head + end
 
 
 class Chunks:

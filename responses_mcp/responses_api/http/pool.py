@@ -20,22 +20,24 @@ KEPT_IDLE: Final = 16  # connections kept open for the next call; more are left 
 IDLE_SECONDS: Final = 90.0  # that they are kept for: servers and routers forget them after 60 to 350
 
 
-async def no_need() -> None:
-    """Make room, or get ready to send, where nobody waits for it."""
+async def _no_need() -> None:
+    pass
 
 
 @dataclass(slots=True)
 class Request:
     """An HTTP request, whole. Header names are lower-case.
 
-    `on_send` is awaited when its connection is there, right before the request goes out. If it raises, nothing is sent.
+    `make_room` is awaited when it is its turn, as long as it takes. `on_send` is awaited when its connection is there,
+    right before the request goes out. If it raises, nothing is sent.
     """
 
     method: str
     url: str
     headers: Mapping[str, str] = field(repr=False)  # the key is in them, and a report of an error has what was local
     body: bytes = field(default=b"", repr=False)
-    on_send: Callable[[], Awaitable[None]] = no_need
+    make_room: Callable[[], Awaitable[None]] = _no_need
+    on_send: Callable[[], Awaitable[None]] = _no_need
 
 
 class Reader(Protocol):
@@ -50,14 +52,10 @@ class Reader(Protocol):
         ...
 
 
-MakeRoom: TypeAlias = Callable[[], Awaitable[None]]
-"""Called before a request is sent, which waits as long as it takes."""
-
-
 class Connections(Protocol):
     """Connections to one server."""
 
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
+    async def send(self, request: Request, reader: Reader) -> None:
         """Send a request and give its reply, whatever its status, to `reader`; cancelling closes the socket.
 
         Raises `UpstreamError`, retryable only if the request cannot have reached the server, and what `reader` raises.
@@ -98,19 +96,14 @@ class ConnectionPool:
         self._idle: deque[tuple[Connection, float]] = deque()  # with the time since when, the longest idle first
         self._closed = False
 
-    @property
-    def in_use(self) -> int:
-        """Return how many requests are being made."""
-        return self._slots.borrowed_tokens
-
-    async def send(self, request: Request, reader: Reader, make_room: MakeRoom) -> None:
+    async def send(self, request: Request, reader: Reader) -> None:
         """Send one request and give its reply to `reader`, see `Connections`."""
         try:
             self._slots.acquire_nowait()  # which is no step, and lets nobody overtake
         except trio.WouldBlock:
             await self._slots.acquire()
         try:
-            await make_room()
+            await request.make_room()
             # A cancel may have come since this place, or the room, was given: it must not cost a connection.
             await trio.lowlevel.checkpoint_if_cancelled()
             await self._exchange(request, reader)

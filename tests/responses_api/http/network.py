@@ -18,7 +18,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.pool import ConnectionPool, Request, no_need
+from responses_mcp.responses_api.http.pool import ConnectionPool, Request
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import FakeApi
 from tests.responses_api.stub import Reply
@@ -87,7 +87,7 @@ async def ask(over: ConnectionPool, fake: FakeApi, query: str = "hello") -> Repl
 
 async def post(over: ConnectionPool, url: str, body: bytes = b"{}") -> Reply:
     reply = Reply()
-    await over.send(Request("POST", url, {"content-type": "application/json"}, body), reply, no_need)
+    await over.send(Request("POST", url, {"content-type": "application/json"}, body), reply)
     return reply
 
 

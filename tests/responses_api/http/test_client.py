@@ -11,7 +11,7 @@ from responses_mcp.errors import ConnectionFailed, UnusableReply
 from responses_mcp.responses_api.http import network as network_module
 from responses_mcp.responses_api.http.client import READS_AT_ONCE, open_connections
 from responses_mcp.responses_api.http.network import BULK_BYTES, READ_BYTES
-from responses_mcp.responses_api.http.pool import Request, connection_limit, no_need
+from responses_mcp.responses_api.http.pool import Request, connection_limit
 from responses_mcp.testing import Closed, Garbage, Json, Raw, RecordedRequest, Reset, Truncated, bodies, open_fake_api
 from tests.processes import WAIT
 from tests.responses_api.http.network import ask, bare_environment, closed_port, connections, gone, no_names, post
@@ -155,7 +155,7 @@ async def test_a_reader_that_gives_up_closes_the_connection_and_leaves_nothing_b
     with trio.fail_after(WAIT):
         async with open_fake_api(Raw(b"x" * 300_000)) as fake, connections(fake) as over:
             with pytest.raises(UnusableReply):
-                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), _Refusing(), no_need)
+                await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), _Refusing())
             await gone(fake)
             gc.collect()
             assert (await ask(over, fake)).status == 200
@@ -218,7 +218,7 @@ async def test_of_many_large_replies_a_few_pieces_are_read_between_two_looks_at_
             return super().feed(data)
 
     async def ask_for_much() -> None:
-        await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), Noting(), no_need)
+        await over.send(Request("POST", f"{fake.base_url}/responses", {}, b"{}"), Noting())
 
     with trio.fail_after(2 * WAIT):
         async with open_fake_api() as fake, connections(fake) as over:

@@ -201,8 +201,8 @@ async def test_connections_are_kept_alive_by_the_system() -> None:
             url = f"http://127.0.0.1:{port}/v1"
             over = ConnectionPool(lambda: made, limit=1)
             await post(over, url)
-            assert made._socket._socket is not None
-            assert made._socket._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert made._socket is not None
+            assert made._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             await over.aclose()
 
 
