@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -42,12 +41,14 @@ from responses_mcp.responses_api.watcher import NOBODY, Watcher
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.trace_context import TRACE
+from responses_mcp.usage.bill import Bill
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _NOTHING_LEARNT = ParameterFallback()
+_FAILED: Final = 'openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"'
 
 
 async def connect_over_http(url: str, limit: int, *, trust_env: bool = True) -> Connections:
@@ -229,20 +230,19 @@ class ResponsesApi:
 
     async def _ask(self, call: _Call, read: Callable[[ReplyReader], T], watcher: Watcher) -> T:
         """Send a request as often as it takes."""
-        body = call.body or {}
-        policy = call.policy or self._policy
-        bare = self._bare("GET" if call.body is None else "POST", call.path)  # which may raise, before anything is sent
-        watcher, bill = self._without_secrets(watcher), watcher.bill
-
+        body, policy, bill = call.body or {}, call.policy or self._policy, watcher.bill
+        trace = dict[str, str](TRACE.get() if self._request.propagate_trace else ())
+        method = "GET" if call.body is None else "POST"
+        # Before anything is sent: it may raise. No local variable has the key, which a report of errors would show.
+        bare = Request(method, self._url + call.path, {**trace, **self._headers})
+        watcher = self._without_secrets(watcher)
+        seconds = call.seconds or self._request.timeout_ms / 1000
         model = str(body.get("model"))
+        gate = self._gates.setdefault(model, Gate()) if "model" in body else Gate()  # other requests have no limit
+        ticket = gate.ticket()
         # What a call learns is its own until it is answered: a refusal may have meant something else.
         fallback = self._fallbacks.get(model, _NOTHING_LEARNT)
         retries = 0
-        seconds = call.seconds or self._request.timeout_ms / 1000
-        gate = (self._gates.get(model) if "model" in body else None) or Gate()  # other requests have no limit
-        if "model" in body:
-            self._gates[model] = gate
-        ticket = gate.ticket()
         number: int | None = None
         limited_for: float | None = None
         with trio.move_on_after(seconds) as deadline:
@@ -260,20 +260,17 @@ class ResponsesApi:
                     number, limited_for = await gate.enter(ticket, deadline.deadline, tell), None
                     # A cancel during the wait must not cost another request, even if the wait had just ended.
                     await trio.lowlevel.checkpoint_if_cancelled()
-                    reader = self._reader(watcher, partial(gate.read, number))
-                    answer = await self._attempt(request, reader, read, policy)
+                    answer = await self._attempt(request, read, watcher, policy, partial(gate.read, number))
                 except UpstreamError as error:
-                    if (
-                        bill is not None
-                        and bill.usage.attempts > attempts
-                        and error.progress in ("refused", "doubtful")
-                    ):
+                    is_unbilled = error.progress in ("refused", "doubtful")
+                    if bill is not None and bill.usage.attempts > attempts and is_unbilled:
                         bill.not_billed()  # this one, and none before it
-                    self._log_failure(retries + 1, error)
+                    said = error.status, type(error).__name__, error.code, error.message, error.body or ""
+                    log.debug(_FAILED, retries + 1, *said)
                     learnt = fallback.after(error, body, call.fixed)
                     wait = policy.wait_before_retry(error, retries, self._rng)  # which is told of every failure
                     if learnt:
-                        wait = 0.0
+                        fallback, wait = learnt, 0.0
                     left = deadline.deadline - trio.current_time()
                     if wait is None or retries >= policy.max_retries or wait > min(LONGEST_WAIT, left):
                         last = _last_words(error, retries, repeated=wait is not None)
@@ -283,7 +280,6 @@ class ResponsesApi:
                         if "model" in body:
                             name_model(error, model, self._models, self._openai.base_url)
                         raise
-                    fallback = learnt or fallback
                     if wait and watcher.on_phase is not None:
                         watcher.on_phase(f"{_cause(error)}, retry in {wait:.0f} s ({retries + 1}/{policy.max_retries})")
                     if isinstance(error, RateLimited):
@@ -297,24 +293,26 @@ class ResponsesApi:
                 retries += 1
                 if limited_for is None:
                     await trio.sleep(wait)
-        if number is None:
-            raise DeadlineExceeded(
-                f"No answer within {seconds:g} s; that long the call was waiting for the API's rate limit for {model}. "
-                "Ask for less at once, or have the limit raised.",
+        raise self._late(call, seconds, model if number is None else None, bill)
+
+    def _late(self, call: _Call, seconds: float, waiting_for: str | None, bill: Bill | None) -> DeadlineExceeded:
+        """Return the error for a call whose time is up, perhaps while it was `waiting_for` the limit of a model."""
+        if waiting_for is not None:
+            return DeadlineExceeded(
+                f"No answer within {seconds:g} s; that long the call was waiting for the API's rate limit for "
+                f"{waiting_for}. Ask for less at once, or have the limit raised.",
                 code="timeout",
             )
         if call.path.startswith("/responses/"):  # no question, but something about one
-            raise DeadlineExceeded(f"The API said nothing for {seconds:g} s; try again later.", code="timeout")
-        raise DeadlineExceeded(
-            f"No answer within {seconds:g} s; {_more_time(self._request.timeout_ms)} "
-            "lower reasoning_effort in the profile, or ask for less.",
+            return DeadlineExceeded(f"The API said nothing for {seconds:g} s; try again later.", code="timeout")
+        longer = "raise request.timeout_ms (OPENAI_API_TIMEOUT),"
+        if (ms := self._request.timeout_ms) < 1000:  # which was meant in seconds
+            longer = f"request.timeout_ms (OPENAI_API_TIMEOUT) is in milliseconds, and is {ms}: set it higher,"
+        return DeadlineExceeded(
+            f"No answer within {seconds:g} s; {longer} lower reasoning_effort in the profile, or ask for less.",
             code="timeout",
             maybe_paid=bill is not None and bill.usage.uncounted > 0,
         )
-
-    def _bare(self, method: str, path: str) -> Request:
-        trace = dict[str, str](TRACE.get() if self._request.propagate_trace else ())
-        return Request(method, self._url + path, {**trace, **self._headers})
 
     @cached_property
     def _headers(self) -> dict[str, str]:
@@ -342,8 +340,16 @@ class ResponsesApi:
             watcher = replace(watcher, on_text=WrittenText(on_text, self.redact.known, lines=self._blanks).take)
         return watcher
 
-    def _reader(self, watcher: Watcher, on_head: Callable[[int, Mapping[str, str]], None]) -> ReplyReader:
-        return ReplyReader(
+    async def _attempt(
+        self,
+        request: Request,
+        read: Callable[[ReplyReader], T],
+        watcher: Watcher,
+        policy: RetryPolicy,
+        on_head: Callable[[int, Mapping[str, str]], None],
+    ) -> T:
+        """Send a request once and return what `read` makes of its reply."""
+        reader = ReplyReader(
             most_bytes=self._request.max_reply_bytes,
             budget=self._budget,
             redact=self.redact,
@@ -351,42 +357,25 @@ class ResponsesApi:
             watcher=watcher,
             on_head=on_head,
         )
-
-    async def _attempt(
-        self,
-        request: Request,
-        reader: ReplyReader,
-        read: Callable[[ReplyReader], T],
-        policy: RetryPolicy,
-    ) -> T:
-        if policy.try_seconds == math.inf:
-            return await self._exchange(request, reader, read)
-        with trio.move_on_after(policy.try_seconds):
-            return await self._exchange(request, reader, read)
-        late = DeadlineExceeded(
-            f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
-        )
-        if reader.progress == "begun":
-            late.advance("begun")
-        raise late
-
-    async def _exchange(self, request: Request, reader: ReplyReader, read: Callable[[ReplyReader], T]) -> T:
-        with reader:
-            connections = self._connections or await self._open()
-            try:
+        try:
+            with trio.move_on_after(policy.try_seconds), reader:
+                connections = self._connections or await self._open()
                 await connections.send(request, reader)
-            except UpstreamError as error:
-                if reader.progress == "begun":
-                    error.advance("begun")
-                raise
-            if reader.held_bytes <= LARGE_BYTES:
-                return read(reader)
-            # One after the other, and all other tasks in between.
-            async with self._decoding:
-                await trio.lowlevel.checkpoint()
-                answer = read(reader)
-                await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
-                return answer
+                if reader.held_bytes <= LARGE_BYTES:
+                    return read(reader)
+                # One after the other, and all other tasks in between.
+                async with self._decoding:
+                    await trio.lowlevel.checkpoint()
+                    answer = read(reader)
+                    await trio.lowlevel.cancel_shielded_checkpoint()  # to write it takes as long again
+                    return answer
+            raise DeadlineExceeded(
+                f"No answer within {policy.try_seconds:g} s; {policy.slow}.", code="timeout", maybe_paid=True
+            )
+        except UpstreamError as error:
+            if reader.progress == "begun":
+                error.advance("begun")
+            raise
 
     async def _open(self) -> Connections:
         async with self._connecting:
@@ -409,10 +398,6 @@ class ResponsesApi:
         for news in fallback.news(known):
             log.warning("the model %s %s", model, news)
         self._fallbacks[model] = known.joined(fallback)
-
-    def _log_failure(self, attempt: int, error: UpstreamError) -> None:
-        said = (attempt, error.status, type(error).__name__, error.code, error.message, error.body or "")
-        log.debug('openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"', *said)
 
     async def aclose(self) -> None:
         """Close all connections, and keep none open from now on."""
@@ -444,12 +429,6 @@ def _last_words(error: UpstreamError, retries: int, *, repeated: bool) -> str:
         what = "attempts" if isinstance(error, ConnectionFailed) and not error.maybe_paid else "requests"
         message += f" ({retries + 1} {what} were made.)"
     return message
-
-
-def _more_time(timeout_ms: int) -> str:
-    if timeout_ms >= 1000:  # a second
-        return "raise request.timeout_ms (OPENAI_API_TIMEOUT),"
-    return f"request.timeout_ms (OPENAI_API_TIMEOUT) is in milliseconds, and is {timeout_ms}: set it higher,"
 
 
 def _cause(error: UpstreamError) -> str:
