@@ -423,7 +423,7 @@ TITLES = {
     "a ```` b ```` c": "a ` b ` c",
     "~~~ fence": "~ fence",
     "half `code": "half code",
-    "half ``code` and `more`": "half code` and `more",
+    "half ``code` and `more`": "half code and more",
     "ends --> the comment": "ends the comment",
     "ends --!> the comment": "ends the comment",
     "begins <!-- one": "begins one",

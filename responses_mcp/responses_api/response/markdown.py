@@ -15,9 +15,9 @@ _FENCE: Final = re.compile(r"`{3}`*+|~{3}~*+")
 _COMMENT: Final = re.compile(r"<!--|--!?>")
 _TICKS: Final = re.compile(r"`++")
 _BRACKET: Final = re.compile(r"[\[\]]")
-_ADDRESS: Final = re.compile(r"(https?://[^/?#]*+)(.*)\Z", re.IGNORECASE | re.DOTALL)
-_BREAKS_OUT: Final = re.compile(r"[\s<>\"\\^`{|}]")
 _PARENTHESIS: Final = re.compile(r"[()]")
+_BEGINS: Final = re.compile("https?://", re.IGNORECASE)
+_BREAKS_OUT: Final = re.compile(r"[\s<>\"\\^`{|}]")
 _IN_MARKDOWN: Final = re.compile(r"[\s<>\"\\^`{|}()\[\]]")  # of an address
 _IN_NAMES: Final = re.compile(r"[\[\]`~<>\\]|[^\S ]|  |\A | \Z")  # changed in a text of one line
 
@@ -27,15 +27,13 @@ def closing_nothing(text: str) -> str:
     if not _IN_NAMES.search(text):
         return text
     # Marks go before what they could have kept apart is looked at; blanks, which come last, bring nothing together.
-    lost = unpaired(text, _BRACKET)
-    text = "".join(each for at, each in enumerate(text) if at not in lost) if lost else text
+    text = _changed(text, unpaired(text, _BRACKET), "")
     text = _FENCE.sub(lambda fence: fence[0][0], text)
-    runs = Counter(map(len, _TICKS.findall(text)))
-    alone = {length for length, times in runs.items() if times % 2}
-    text = _without_last_ticks(text, alone) if alone else text
-    end = text.rfind(")") + 1  # of the last link
-    text = _COMMENT.sub(" ", text[:end].replace("](", "] (") + text[end:])
-    return " ".join(text.split()).rstrip("\\ ")
+    runs = Counter(_TICKS.findall(text))
+    text = _TICKS.sub(lambda run: "" if runs[run[0]] % 2 else run[0], text)
+    if ")" in text:
+        text = text.replace("](", "] (")
+    return " ".join(_COMMENT.sub(" ", text).split()).rstrip("\\ ")
 
 
 def address(url: str) -> str | None:
@@ -43,13 +41,12 @@ def address(url: str) -> str | None:
 
     Blanks and quotation marks are escaped, and brackets that do not pair up.
     """
-    parts = _ADDRESS.match(url)
-    if parts is None or not _IN_MARKDOWN.search(url):
-        return None if parts is None else url
-    path = _BREAKS_OUT.sub(_escaped, parts[2])
-    lost = unpaired(path, _PARENTHESIS) | unpaired(path, _BRACKET)
-    path = "".join(quote(each, safe="") if at in lost else each for at, each in enumerate(path)) if lost else path
-    return _BREAKS_OUT.sub(_escaped, parts[1]) + path
+    if not _BEGINS.match(url):
+        return None
+    if not _IN_MARKDOWN.search(url):
+        return url
+    url = _BREAKS_OUT.sub(lambda found: quote(found[0], safe=""), url)
+    return _changed(url, unpaired(url, _PARENTHESIS) | unpaired(url, _BRACKET), "%{:02X}")
 
 
 def unpaired(text: str, brackets: re.Pattern[str]) -> set[int]:
@@ -66,14 +63,6 @@ def unpaired(text: str, brackets: re.Pattern[str]) -> set[int]:
     return lost | set(opened)
 
 
-def _without_last_ticks(text: str, lengths: set[int]) -> str:
-    """Drop the last run of backticks of each of the lengths: nothing pairs up with it."""
-    for run in reversed(list(_TICKS.finditer(text))):
-        if len(run[0]) in lengths:
-            lengths = lengths - {len(run[0])}
-            text = text[: run.start()] + text[run.end() :]
-    return text
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return quote(found[0], safe="")
+def _changed(text: str, places: set[int], form: str) -> str:
+    """Return a text with characters in another form, which gets their codes."""
+    return "".join(form.format(ord(each)) if at in places else each for at, each in enumerate(text)) if places else text

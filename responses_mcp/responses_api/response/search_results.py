@@ -7,9 +7,9 @@ search has not seen is invented, and dropped; what the model does not list is ad
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
@@ -65,71 +65,46 @@ def read_results(
     messages = answer_messages(items, MOST_ITEMS)
     text = joined_text(messages, "output_text", "text", redact)
     listed = listed_pages(text, today=today, redact=redact)
-    cited = _pages(_cited(items, redact, claims=not listed), redact)
     searches = [item for item in items if item.get("type") == "web_search_call"]
     worked = [search for search in searches if search.get("status") != "failed"]
-    seen = (
-        cited | _pages(_consulted(worked, redact), redact) | cited
-    )  # the cited ones come first, and as they are cited
-    if not seen:
-        _check_that_something_was_said(response, items, messages, text, redact)
-        if searches and not worked:
-            raise ServiceFailed("The API's web search failed; try again later.")
-    listed, seen = _without(listed, seen, blocked)
+    cited = list(_cited(items, redact, claims=not listed))
+    seen = _pages(chain(cited, _consulted(worked, redact)), redact)
+    if not seen and not text.strip():
+        if refusal := shown(joined_text(messages, "refusal", "refusal", redact), _LONGEST_REFUSAL, redact):
+            raise RequestRefused(f"The model declined to search: {refusal}")
+        raise no_text(items, redact, truncated=response.get("status") == "incomplete")
+    if not seen and searches and not worked:
+        raise ServiceFailed("The API's web search failed; try again later.")
+    only_these = not listed and not cited and is_empty_list(text)  # none: nothing fits
+    seen = {key: page for key, page in seen.items() if not is_within(page.url, blocked)}
     results: dict[str, SearchResult] = {}
     dropped = 0
     for page in listed:
-        key = page_key(page.url)
-        known = seen.get(key) if key is not None else None
-        if key is None or known is None:
+        key = page_key(page.url) or ""
+        if (known := seen.get(key)) is not None:
+            results.setdefault(key, replace(page, title=page.title or known.title, url=known.url))
+        elif not is_within(page.url, blocked):
             dropped += 1
-        elif key not in results:
-            results[key] = replace(page, title=page.title or known.title, url=known.url)
-    if listed or cited or not is_empty_list(text):
-        for key, known in seen.items():
-            results.setdefault(key, known)
+    for key, known in {} if only_these else seen.items():
+        results.setdefault(key, known)
     return SearchResults(tuple(islice(results.values(), limit)), len(results), dropped)
 
 
-def _check_that_something_was_said(
-    response: JsonObject, items: list[JsonObject], messages: list[list[JsonObject]], text: str, redact: Redact
-) -> None:
-    if text.strip():
-        return
-    refusal = shown(joined_text(messages, "refusal", "refusal", redact), _LONGEST_REFUSAL, redact)
-    if refusal:
-        raise RequestRefused(f"The model declined to search: {refusal}")
-    raise no_text(items, redact, truncated=response.get("status") == "incomplete")
-
-
-def _without(
-    listed: list[SearchResult], seen: dict[str, SearchResult], blocked: Collection[str]
-) -> tuple[list[SearchResult], dict[str, SearchResult]]:
-    return (
-        [page for page in listed if not is_within(page.url, blocked)],
-        {key: page for key, page in seen.items() if not is_within(page.url, blocked)},
-    )
-
-
-def _pages(mentions: Iterator[SearchResult], redact: Redact) -> dict[str, SearchResult]:
+def _pages(mentions: Iterable[SearchResult], redact: Redact) -> dict[str, SearchResult]:
     """Join mentions of one page: the first URL, and the first title and snippet that say anything."""
     pages: dict[str, SearchResult] = {}
     left = _MOST_CHARACTERS
-    for page in islice(mentions, _MOST_SEEN):
-        left -= len(page.title) + len(page.url)
+    for mention in mentions:
+        left -= len(mention.title) + len(mention.url)
+        url = without_tracking(mention.url)
+        key = page_key(url)
         if left < 0:
             break
-        url = without_tracking(page.url)
-        key = page_key(url)
-        if key is None:
-            continue
-        first = pages.get(key)
-        title = first.title if first is not None and first.title != host_of(first.url) else ""
-        title = title or shown(page.title, LONGEST_TITLE, redact)
-        snippet = (first.snippet if first is not None else "") or page.snippet
-        url = first.url if first is not None else url
-        pages[key] = SearchResult(title or host_of(url), url, snippet)
-    return pages
+        if key is not None:
+            first = pages.get(key, SearchResult("", url, ""))
+            title = first.title or shown(mention.title, LONGEST_TITLE, redact)
+            pages[key] = SearchResult(title, first.url, first.snippet or mention.snippet)
+    return {key: page if page.title else replace(page, title=host_of(page.url)) for key, page in pages.items()}
 
 
 def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator[SearchResult]:
@@ -142,16 +117,25 @@ def _cited(items: list[JsonObject], redact: Redact, *, claims: bool) -> Iterator
     claims = claims and redact(said) == said
     left = _MOST_CHARACTERS
     for part in parts:
-        text, done = text_at(part, "text"), 0
+        text, done = text_at(part, "text") if claims else "", 0
         for annotation in map(unnested, objects(part.get("annotations"), annotations)):
-            if annotation.get("type") == "url_citation":
-                start, end = _place(annotation, text)
-                covered = text[start : min(end, start + 4 * LONGEST_SNIPPET)]
-                left -= len(covered)
-                snippet = _claim(text, done, start, covered, redact) if claims and left > 0 else ""
-                done = max(done, end)
-                url = address(line_at(annotation, "url", redact)) or ""
-                yield SearchResult(line_at(annotation, "title", redact), url, snippet)
+            if annotation.get("type") != "url_citation":
+                continue
+            start, end = annotation.get("start_index"), annotation.get("end_index")
+            if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(text):
+                start = end = 0
+            covered = text[start : min(end, start + 4 * LONGEST_SNIPPET)]
+            left -= len(covered)
+            snippet = _claim(text[max(done, start - LONGEST_SNIPPET) : start], covered, redact) if left > 0 else ""
+            done = max(done, end)
+            url = address(line_at(annotation, "url", redact)) or ""
+            yield SearchResult(line_at(annotation, "title", redact), url, snippet)
+
+
+def _claim(before: str, covered: str, redact: Redact) -> str:
+    """Return the words that an annotation covers; where they are a mere link, those before it on its line."""
+    words = _BULLET.sub("", _LINK.sub("", covered)) or _BULLET.sub("", before.rpartition("\n")[2])
+    return shown(words, LONGEST_SNIPPET, redact)
 
 
 def _consulted(searches: list[JsonObject], redact: Redact) -> Iterator[SearchResult]:
@@ -161,19 +145,3 @@ def _consulted(searches: list[JsonObject], redact: Redact) -> Iterator[SearchRes
         action = as_object(search.get("action"))
         for source in (action, *objects(action.get("sources"), looks)):
             yield SearchResult("", address(line_at(source, "url", redact)) or "", "")
-
-
-def _place(annotation: JsonObject, text: str) -> tuple[int, int]:
-    start, end = annotation.get("start_index"), annotation.get("end_index")
-    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(text):
-        return 0, 0
-    return start, end
-
-
-def _claim(text: str, done: int, start: int, covered: str, redact: Redact) -> str:
-    """Return the words that an annotation covers; where they are a mere link, those before it on its line."""
-    covered = _BULLET.sub("", _LINK.sub("", covered))
-    if not covered:
-        first = min(start, max(done, start - LONGEST_SNIPPET))
-        covered = _BULLET.sub("", text[max(first, text.rfind("\n", first, start) + 1) : start])
-    return shown(covered, LONGEST_SNIPPET, redact)

@@ -26,7 +26,6 @@ _TRACKING = re.compile(
     r"utm_[a-z_]+|gclid|gbraid|wbraid|dclid|fbclid|msclkid|yclid|twclid|igshid|mc_[ce]id|srsltid|_ga|_gl", re.IGNORECASE
 )
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 MARKER = re.compile("\ue200[^\ue201\n]*\ue201?|[\ue200-\ue20f]")
 """The model's private citation marks: U+E200 kind U+E202 reference U+E201. One that never closes ends with its line."""
@@ -102,12 +101,7 @@ def _escaped(part: str) -> str:
     """Return a path or query in one spelling: what must be escaped is, and in capitals; what need not be is not."""
     if _PLAIN.fullmatch(part):
         return part
-    return quote(_ESCAPE.sub(_spelled, part), safe="%/:?#@!$&'*+,;=~")
-
-
-def _spelled(escape: re.Match[str]) -> str:
-    character = chr(int(escape[1], 16))
-    return character if character in _UNRESERVED else escape[0].upper()
+    return quote(_ESCAPE.sub(lambda found: quote(bytes.fromhex(found[1]), safe=""), part), safe="%/:?#@!$&'*+,;=~")
 
 
 def shown(text: str, longest: int, redact: Redact) -> str:
