@@ -48,6 +48,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _NOTHING_LEARNT = ParameterFallback()
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode
 _FAILED: Final = 'openai(client): error attempt=%d status=%s name=%s code=%s msg="%s" body="%s"'
 
 
@@ -107,6 +108,7 @@ class ResponsesApi:
         self._policy = RetryPolicy(max_retries=request.max_retries, wait=backoff)
         self._budget = ReplyBudget()
         self._decoding = trio.Lock()
+        self._key_from = key_from(openai)
         self._blanks = any(" " in value for value in openai.headers.values())
         self.redact = Redactor([openai.api_key, *openai.headers.values()])
         self.timeout_ms = request.timeout_ms
@@ -353,7 +355,7 @@ class ResponsesApi:
             most_bytes=self._request.max_reply_bytes,
             budget=self._budget,
             redact=self.redact,
-            key_from=key_from(self._openai),
+            key_from=self._key_from,
             watcher=watcher,
             on_head=on_head,
         )
@@ -409,7 +411,7 @@ class ResponsesApi:
 
 
 def _as_json(body: JsonObject) -> bytes:
-    text = json.dumps(body, ensure_ascii=False)
+    text = _ENCODE(body)
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate
