@@ -41,7 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "protocol": {"json_types", "trace_context"},
     "usage": {"errors", "json_types", "settings.model", "state_file"},
     "toolsets": {
-        *("errors", "json_types", "room", "sanitization", "protocol.jsonrpc", "protocol.revisions", "settings.model"),
+        *("errors", "json_types", "room", "sanitization", "settings.model"),
+        *("protocol.exchange", "protocol.jsonrpc", "protocol.revisions"),
         *("asking", "manuals", "research", "responses_api.api", "responses_api.request", "responses_api.watcher"),
     },
     "runtime": {

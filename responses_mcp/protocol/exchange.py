@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from responses_mcp.json_types import JsonObject
 from responses_mcp.protocol.jsonrpc import RequestId, RequestKey
@@ -11,25 +12,26 @@ from responses_mcp.protocol.lifecycle import State
 from responses_mcp.protocol.revisions import Revision, ToolFailure
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTool:
+class ListedTool(Protocol):
     """A tool as the wire knows it: its definition, and how it words a failure that is not of its own making."""
 
-    definition: JsonObject
-    failure: Callable[[str], ToolFailure]
+    @property
+    def definition(self) -> JsonObject: ...  # noqa: D102
+    @property
+    def failure(self) -> Callable[[str], ToolFailure]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFeature:
     """A capability beside tools, as the wire knows it.
 
-    `listings` maps methods to the results that they always have, `methods` names those that run as calls do.
+    `listings` maps methods to the results that they always have, `methods` has the names of those that run as calls do.
     `legacy` says whether the older revision offers it, too.
     """
 
     capability: str
     listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    methods: frozenset[str] = frozenset()
+    methods: Collection[str] = ()
     legacy: bool = True
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import cast
 
-from responses_mcp.protocol.exchange import Call, Event, ListedFeature, ListedTool
+from responses_mcp.protocol.exchange import Call, Event
 from responses_mcp.protocol.session import Session
 from responses_mcp.settings.model import ServerSettings
 from responses_mcp.toolsets.base import FeaturedToolset, Method, Tool, Toolset
@@ -47,24 +46,15 @@ def open_conversation(
     """
     sets = list(toolsets)
     tools = {tool.name: tool for toolset in sets for tool in toolset.tools}
-    # Most toolsets have nothing but tools.
-    features = [f for each in sets if hasattr(each, "features") for f in cast(FeaturedToolset, each).features]
+    features = [feature for each in sets if isinstance(each, FeaturedToolset) for feature in each.features]
     session = Session(
-        {name: ListedTool(tool.definition, tool.failure) for name, tool in tools.items()},
+        tools,
         version=version,
         line_mode=settings.line_mode,
         errors_as_results=None if settings.tool_errors == "auto" else settings.tool_errors == "result",
         instructions=instructions,
-        features=[
-            ListedFeature(
-                capability=each.capability,
-                listings=each.listings,
-                methods=frozenset(method.name for method in each.methods),
-                legacy=each.legacy,
-            )
-            for each in features
-        ],
+        features=features,
         max_message_bytes=settings.max_message_bytes,
         max_in_flight=settings.max_in_flight,
     )
-    return Conversation(session, sets, tools, {method.name: method for each in features for method in each.methods})
+    return Conversation(session, sets, tools, {name: each.methods[name] for each in features for name in each.methods})

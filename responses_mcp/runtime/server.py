@@ -92,14 +92,14 @@ async def serve_conversation(  # started() is called by the shell
     Closes the toolsets and both streams. Cancelling it from outside ends everything at once.
     """
     shell = _Shell(conversation, receive_stream, send_stream, settings)
-    residents = [toolset for toolset in conversation.toolsets if hasattr(toolset, "live_in")]
+    residents = [toolset for toolset in conversation.toolsets if isinstance(toolset, ResidentToolset)]
     try:
         if not residents:
             await shell.run(task_status)
             return
         async with trio.open_nursery() as nursery:
             for toolset in residents:
-                cast(ResidentToolset, toolset).live_in(nursery)
+                toolset.live_in(nursery)
             await shell.run(task_status)
             nursery.cancel_scope.cancel(reason="all calls have ended")
     finally:
@@ -245,7 +245,7 @@ class _Shell:
                     log.error(  # noqa: TRY400  # a traceback may quote the prompt, so it goes to the debug log alone
                         "server: %s crashed with %s; this is a bug in the tool, whose traceback is logged at DEBUG "
                         "(--debug)",
-                        does.name,
+                        call.tool or call.method,
                         type(_first(bugs)).__name__,
                     )
                     outcome = does.crash
@@ -263,7 +263,7 @@ class _Shell:
         try:
             self._session.finish(call, _checked(outcome, getattr(does, "output_schema", None) is not None))
         except (TypeError, ValueError, RecursionError) as bug:
-            log.error("server: %s returned what cannot be sent; this is a bug in the tool", does.name)  # noqa: TRY400
+            log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.tool or call.method)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
             self._session.finish(call, does.crash)
 

@@ -10,9 +10,10 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from responses_mcp.json_types import JsonObject, as_object
+from responses_mcp.protocol.exchange import ListedFeature
 from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, RequestId, RpcError
 from responses_mcp.protocol.revisions import Crash, Fetched, Refused, ToolFailure, ToolSuccess
 
@@ -100,14 +101,13 @@ class Tool:
         return shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Method:
     """A request of the protocol beside `tools/call`, such as `resources/read`; it runs as a call of a tool does.
 
     `handler(context, params)` gets the params as the client sent them, unchecked.
     """
 
-    name: str
     handler: Callable[[CallContext, Mapping[str, Any]], Awaitable[Fetched | Refused]]
     crash: Crash = field(default_factory=Crash)
 
@@ -117,16 +117,10 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
-    """What a server offers beside tools, under the name of a capability.
+class Feature(ListedFeature):
+    """What a server offers beside tools, with what answers its methods, by their names."""
 
-    `listings` maps methods to results that never change. `legacy` says whether the older revision offers it, too.
-    """
-
-    capability: str
-    listings: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    methods: Sequence[Method] = ()
-    legacy: bool = True
+    methods: Mapping[str, Method] = field(default_factory=dict[str, Method])
 
 
 class Toolset(Protocol):
@@ -142,7 +136,8 @@ class Toolset(Protocol):
         ...
 
 
-class FeaturedToolset(Toolset, Protocol):
+@runtime_checkable
+class FeaturedToolset(Protocol):
     """A toolset that has more to offer than tools."""
 
     @property
@@ -151,7 +146,8 @@ class FeaturedToolset(Toolset, Protocol):
         ...
 
 
-class ResidentToolset(Toolset, Protocol):
+@runtime_checkable
+class ResidentToolset(Protocol):
     """A toolset whose work may outlive its calls: a server tells it where that can go on."""
 
     def live_in(self, nursery: trio.Nursery) -> None:

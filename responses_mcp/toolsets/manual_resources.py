@@ -33,16 +33,16 @@ _Work = Callable[["Manuals", Mapping[str, Any]], Awaitable[Fetched]]
 def features(opened: Callable[[], Manuals]) -> Sequence[Feature]:
     """Return what manuals offer beside their tools; `opened` gives them, and raises ManualsError."""
 
-    def method(name: str, work: _Work) -> Method:
-        return Method(name=name, handler=partial(_answered, opened, work))
+    def methods(works: Mapping[str, _Work]) -> Mapping[str, Method]:
+        return {name: Method(partial(_answered, opened, work)) for name, work in works.items()}
 
     return (
         Feature(
             capability="resources",
             listings={"resources/templates/list": {"resourceTemplates": [_TEMPLATE]}},
-            methods=[method("resources/list", _list), method("resources/read", _read)],
+            methods=methods({"resources/list": _list, "resources/read": _read}),
         ),
-        Feature(capability="completions", methods=[method("completion/complete", _complete)]),
+        Feature(capability="completions", methods=methods({"completion/complete": _complete})),
     )
 
 

@@ -135,7 +135,7 @@ class PromptsToolset:
             Feature(
                 capability="prompts",
                 listings={"prompts/list": {"prompts": listed}},
-                methods=[Method(name="prompts/get", handler=partial(_get, self._prompts))],
+                methods={"prompts/get": Method(partial(_get, self._prompts))},
                 legacy=self._legacy,
             ),
         )

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from responses_mcp.protocol.exchange import Call, CallStarted, ListedTool
+from responses_mcp.protocol.exchange import Call, CallStarted
 from responses_mcp.protocol.jsonrpc import RpcError
 from responses_mcp.protocol.revisions import Crash, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 from tests.hostile.corpus import ENVELOPE, ILL_SHAPED_ENVELOPES, PREFIX
+from tests.protocol import Listed
 from tests.protocol.test_session import call, cancel, codes, hear, make, request, say
 
 EXAMPLES = (Path(__file__).parent / "wire_examples.txt").read_text(encoding="utf-8").splitlines()
@@ -63,7 +64,7 @@ def loosened(message: dict) -> dict:
 
 @pytest.mark.rule("spec 2.3")
 def test_the_conversation_of_examples_is_held_line_by_line() -> None:
-    session = Session({"answer": ListedTool(TOOL, ToolFailure)}, version="1.2.3")
+    session = Session({"answer": Listed(TOOL)}, version="1.2.3")
     heard: list[dict] = []
     checked = 0
     for line in EXAMPLES:

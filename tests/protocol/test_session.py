@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event, ListedTool
+from responses_mcp.protocol.exchange import Call, CallCancelled, CallStarted, Event
 from responses_mcp.protocol.framing import encode_frame, encode_line
 from responses_mcp.protocol.jsonrpc import RpcError, request_key
 from responses_mcp.protocol.revisions import PREFIX, Crash, Outcome, ToolFailure, ToolSuccess
 from responses_mcp.protocol.session import Session
 from tests.hostile.corpus import CASES, FAILED, IN_FLIGHT, OK, Case
+from tests.protocol import Listed
 
-TOOL = ListedTool(
+TOOL = Listed(
     {"name": "answer", "inputSchema": {"type": "object"}}, lambda text: ToolFailure(text, RpcError(-32001, "no"))
 )
 INITIALIZE = {"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}

@@ -14,6 +14,7 @@ from responses_mcp.testing.client import McpClient, connected_client
 from responses_mcp.toolsets.base import CallContext
 from tests.both_ways import way
 from tests.one_tool import OneTool
+from tests.protocol import Listed
 
 pytestmark = pytest.mark.clock("virtual")
 
@@ -152,11 +153,9 @@ async def test_a_message_of_many_megabytes_is_cut_before_anything_else_is_done_w
 
 
 def test_a_client_that_does_not_read_is_sent_only_the_newest_progress() -> None:
-    from responses_mcp.protocol.exchange import ListedTool
-    from responses_mcp.protocol.revisions import ToolFailure
     from responses_mcp.protocol.session import Session
 
-    session = Session({"talk": ListedTool({"name": "talk"}, ToolFailure)}, version="1", line_mode=True)
+    session = Session({"talk": Listed({"name": "talk"})}, version="1", line_mode=True)
     session.receive_data(b'{"jsonrpc":"2.0","id":1,"method":"initialize"}\n')
     session.take_output()
     session.output_written()
