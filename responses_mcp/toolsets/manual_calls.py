@@ -1,4 +1,4 @@
-"""What the manual tools do with a call: read the arguments, ask the manuals, answer in the compact form.
+"""What the manual tools and the methods of resources do: read what came, ask the manuals, answer in the compact form.
 
 Also what is remembered of a client between its calls. The first call imports this module: a start should not wait for
 Trio and for what reads arguments.
@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from responses_mcp.json_types import JsonObject
+from responses_mcp.json_types import JsonObject, as_object
+from responses_mcp.manuals.embeddings.embedder import USED
 from responses_mcp.manuals.errors import ManualsError
 from responses_mcp.manuals.requests import HitsRequest
 from responses_mcp.manuals.requests.parsing import (
@@ -24,8 +25,13 @@ from responses_mcp.manuals.requests.parsing import (
     parse_toc,
 )
 from responses_mcp.manuals.requests.paths import ROOT_ID
+from responses_mcp.manuals.requests.uris import cursor_of, parse_cursor, parse_uri
 from responses_mcp.manuals.service import Manuals
-from responses_mcp.toolsets.base import CallContext
+from responses_mcp.sanitization import sanitized_json
+from responses_mcp.toolsets.base import CallContext, Fetched
+from responses_mcp.toolsets.calls import Done
+from responses_mcp.toolsets.manual_definitions import TEMPLATE
+from responses_mcp.toolsets.prompts import ASK_MANUAL
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.files.reading import ReadEnd
@@ -42,22 +48,20 @@ class _Conversation:
     reads: OrderedDict[tuple[str, str], ReadEnd] = field(default_factory=OrderedDict[tuple[str, str], "ReadEnd"])
 
 
-def _memory(context: CallContext) -> _Conversation | None:
-    """Return what is remembered of the client, None where nothing may be."""
+def _memory(context: CallContext) -> _Conversation:
+    """Return what is remembered of the client, for this call alone where nothing may be.
+
+    Clients of a revision without state between requests, and callers without a server, need no listing.
+    """
     if context.memory is None:
-        return None
+        return _Conversation(listed=True)
     conversation: _Conversation = context.memory.setdefault("manuals", _Conversation())
     return conversation
 
 
 def _listed(context: CallContext, tool: str) -> Sequence[str]:
-    """Return the ids of manuals that the client has seen; refuse it before its first listing (M2.4).
-
-    Clients of a revision without state between requests, and callers without a server, need no listing.
-    """
+    """Return the ids of manuals that the client has seen; refuse it before its first listing (M2.4)."""
     memory = _memory(context)
-    if memory is None:
-        return ()
     if not memory.listed:
         message = f"{tool} needs a successful manual_ls earlier in the same session; call manual_ls first."
         raise ManualsError("invalid_parameter", message, required_first_call="manual_ls")
@@ -68,10 +72,9 @@ async def _ls(manuals: Manuals, context: CallContext, arguments: Mapping[str, An
     request = parse_ls(arguments)
     listing = await manuals.ls(request)
     memory = _memory(context)
-    if memory is not None:
-        memory.listed = True
-        if request.id == ROOT_ID:
-            memory.manual_ids = [item["id"] for item in listing["items"]]
+    memory.listed = True
+    if request.id == ROOT_ID:
+        memory.manual_ids = [item["id"] for item in listing["items"]]
     return listing
 
 
@@ -108,27 +111,23 @@ async def _read(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     """
     request = parse_read(arguments, candidate_ids=_listed(context, "manual_read"))
     result, end = await manuals.read(request)
-    memory = _memory(context)
-    if memory is not None:
-        file = (end.manual_id, end.path)
-        last = memory.reads.get(file)
-        # A match elsewhere in the section is another place to read.
-        elsewhere = request.match_line is not None or request.char_offset is not None
-        if last is not None and last.line == end.line and not (elsewhere and last.begun != end.begun):
-            result, end = await manuals.read(request, after=last)
-        memory.reads[file] = end
-        memory.reads.move_to_end(file)
-        if len(memory.reads) > _MOST_READS:
-            memory.reads.popitem(last=False)
+    reads, file = _memory(context).reads, (end.manual_id, end.path)
+    last = reads.get(file)
+    # A match elsewhere in the section is another place to read.
+    elsewhere = request.match_line is not None or request.char_offset is not None
+    if last is not None and last.line == end.line and not (elsewhere and last.begun != end.begun):
+        result, end = await manuals.read(request, after=last)
+    reads[file] = end
+    reads.move_to_end(file)
+    if len(reads) > _MOST_READS:
+        reads.popitem(last=False)
     return result
 
 
 async def _search(manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:
     """Search everywhere. This tool is ours: it needs no listing, and it names manuals, so it stands for one."""
     found = await manuals.search(parse_search(arguments), on_phase=context.report)
-    memory = _memory(context)
-    if memory is not None:
-        memory.listed = True
+    _memory(context).listed = True
     return found.brief()
 
 
@@ -136,7 +135,7 @@ async def _scan(manuals: Manuals, context: CallContext, arguments: Mapping[str, 
     return await manuals.scan(parse_scan(arguments, candidate_ids=_listed(context, "manual_scan")))
 
 
-CALLS: Final[Mapping[str, Callable[[Manuals, CallContext, Mapping[str, Any]], Awaitable[JsonObject]]]] = {
+_CALLS: Final[Mapping[str, Callable[[Manuals, CallContext, Mapping[str, Any]], Awaitable[JsonObject]]]] = {
     "manual_ls": _ls,
     "manual_toc": _toc,
     "manual_find": _find,
@@ -145,4 +144,58 @@ CALLS: Final[Mapping[str, Callable[[Manuals, CallContext, Mapping[str, Any]], Aw
     "manual_scan": _scan,
     "manual_search": _search,
 }
-"""The work of each tool. Each raises `ManualsError` for what the client can understand."""
+
+
+async def answer(name: str, manuals: Manuals, context: CallContext, arguments: Mapping[str, Any]) -> Done:
+    """Do the work of a tool. Raises `ManualsError` for what the client can understand."""
+    used: dict[str, int] = {}
+    USED.set(used)  # of this call's task
+    result = await _CALLS[name](manuals, context, arguments)
+    # Here and not where the text is read: places in a file count its characters, whatever they are.
+    return Done(sanitized_json(result), used)
+
+
+async def _resources(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
+    cursor = params.get("cursor")
+    rows, position = await manuals.resources(None if cursor is None else parse_cursor(_text(params, "cursor")))
+    further = {} if position is None else {"nextCursor": cursor_of(position)}
+    return Fetched(sanitized_json({"resources": rows, **further}), cacheable=True)
+
+
+async def _resource(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
+    contents = await manuals.resource(parse_uri(_text(params, "uri")))
+    return Fetched(sanitized_json({"contents": contents}), cacheable=True)
+
+
+async def _complete(manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
+    ref, argument = as_object(params.get("ref")), as_object(params.get("argument"))
+    name, typed = _text(argument, "name"), _text(argument, "value")
+    if ref.get("type") == "ref/resource":
+        known: Sequence[str] = ("manual_id", "path") if ref.get("uri") == TEMPLATE["uriTemplate"] else ()
+    else:
+        known = ("manual_id",) if (ref.get("type"), ref.get("name")) == ("ref/prompt", ASK_MANUAL.name) else ()
+    if name not in known:
+        raise ManualsError("invalid_parameter", "There is nothing to complete under that ref and name.")
+    if name == "manual_id":
+        completed = await manuals.complete(None, typed)
+    else:
+        chosen = as_object(as_object(params.get("context")).get("arguments")).get("manual_id")
+        completed = await manuals.complete(chosen if isinstance(chosen, str) else "", typed)
+    values = completed.values
+    more = {"total": completed.total, "hasMore": completed.total > len(values)}
+    return Fetched({"completion": {"values": values, **more}})
+
+
+def _text(params: Mapping[str, Any], name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str):
+        raise ManualsError("invalid_parameter", f"Invalid params: {name} must be a string.")
+    return value
+
+
+_METHODS: Final = {"resources/list": _resources, "resources/read": _resource, "completion/complete": _complete}
+
+
+async def fetch(name: str, manuals: Manuals, params: Mapping[str, Any]) -> Fetched:
+    """Do the work of a method, whose params come as the client sent them. Raises `ManualsError`."""
+    return await _METHODS[name](manuals, params)

@@ -1,4 +1,4 @@
-"""The seven manual tools as `tools/list` shows them (M2 to M7).
+"""The seven manual tools as `tools/list` shows them (M2 to M7), and the template of resources.
 
 A cursor has no type, because it may be several things (M3.8).
 """
@@ -219,3 +219,11 @@ DEFINITIONS: Final = (
         _READS,
     ),
 )
+
+TEMPLATE: Final[JsonObject] = {
+    "uriTemplate": "manual://{manual_id}/{+path}",
+    "name": "manual",
+    "title": "A file of a manual",
+    "description": "A file, or with a path that ends in / the list of a folder. #line=N at the end gives the section "
+    "whose heading is on that line, #char=N the text from that character on.",
+}

@@ -1,7 +1,7 @@
-"""The tools `manual_ls`, `manual_toc`, `manual_find`, `manual_hits`, `manual_read`, `manual_scan` and `manual_search`.
+"""The manuals as tools (`manual_ls`, `manual_search` and five more), as resources, and as what names are completed to.
 
 Their definitions are in `toolsets.manual_definitions`, their work in `toolsets.manual_calls`, which the first call
-imports. Errors are results with `{code, message, details?}` in every revision of the protocol.
+imports. Errors of tools are results with `{code, message, details?}` in every revision of the protocol.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from responses_mcp.errors import ConfigError, ResponsesMcpError
 from responses_mcp.manuals.errors import ManualsError
-from responses_mcp.toolsets.base import CallContext, Feature, Tool, ToolFailure
+from responses_mcp.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from responses_mcp.toolsets.base import CallContext, Feature, Fetched, Method, Refused, RpcError, Tool, ToolFailure
 from responses_mcp.toolsets.calls import Done, answered
-from responses_mcp.toolsets.manual_definitions import DEFINITIONS
-from responses_mcp.toolsets.manual_resources import features
+from responses_mcp.toolsets.manual_definitions import DEFINITIONS, TEMPLATE
 
 if TYPE_CHECKING:
     from responses_mcp.manuals.embeddings.embedder import Embedder
@@ -55,7 +55,18 @@ class ManualsToolset:
     @property
     def features(self) -> Sequence[Feature]:
         """Return the manuals as resources, with completion of their names."""
-        return features(self._opened)
+
+        def methods(*names: str) -> Mapping[str, Method]:
+            return {name: Method(partial(self._fetch, name)) for name in names}
+
+        return (
+            Feature(
+                capability="resources",
+                listings={"resources/templates/list": {"resourceTemplates": [TEMPLATE]}},
+                methods=methods("resources/list", "resources/read"),
+            ),
+            Feature(capability="completions", methods=methods("completion/complete")),
+        )
 
     async def aclose(self) -> None:
         """Stop what still runs and close the index, if one was opened."""
@@ -65,16 +76,24 @@ class ManualsToolset:
             await self._embedder.aclose()
 
     async def _work(self, name: str, context: CallContext, arguments: Mapping[str, Any]) -> Done:
-        manuals = self._opened()
-        # A start should not wait for these.
-        from responses_mcp.manuals.embeddings.embedder import USED  # noqa: PLC0415
-        from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415
-        from responses_mcp.toolsets.manual_calls import CALLS  # noqa: PLC0415
+        from responses_mcp.toolsets.manual_calls import answer  # noqa: PLC0415  # a start should not wait for it
 
-        # Here and not where the text is read: places in a file count its characters, whatever they are.
-        used: dict[str, int] = {}
-        USED.set(used)  # of this call's task
-        return Done(sanitized_json(await CALLS[name](manuals, context, arguments)), used)
+        return await answer(name, self._opened(), context, arguments)
+
+    async def _fetch(self, name: str, _: CallContext, params: Mapping[str, Any]) -> Fetched | Refused:
+        """Answer a method of resources.
+
+        What the client got wrong is refused with -32602, what does not exist as its revision says, what the server
+        cannot do now with -32603.
+        """
+        from responses_mcp.toolsets.manual_calls import fetch  # noqa: PLC0415  # a start should not wait for it
+
+        try:
+            return await fetch(name, self._opened(), params)
+        except ManualsError as error:
+            missing = params["uri"] if error.code == "not_found" and "uri" in params else None
+            code = INTERNAL_ERROR if error.code == "conflict" else INVALID_PARAMS
+            return Refused(RpcError(code, error.message), missing)
 
     def _opened(self) -> Manuals:
         if self._settings.problems:
