@@ -11,8 +11,8 @@ Headers count only with the time at which the limit is back (`x-ratelimit-remain
 from __future__ import annotations
 
 import math
+from bisect import bisect, insort
 from collections.abc import Callable, Mapping
-from heapq import heappop, heappush
 from http import HTTPStatus
 from typing import Final
 
@@ -36,8 +36,7 @@ class Gate:
         self._unheard = set[int]()  # requests without a reply; what replies tell may not count them
         self._scout: int | None = None  # the request that holds the others up until its reply is known
         self._calls = 0
-        self._order: list[int] = []  # a heap of tickets, with some that have left
-        self._line: dict[int, trio.lowlevel.ParkingLot] = {}
+        self._line: list[tuple[int, trio.lowlevel.ParkingLot]] = []  # by ticket
 
     def ticket(self) -> int:
         """Return the place of a call in the line."""
@@ -52,10 +51,10 @@ class Gate:
         """
         if not self._line and self._opens_at <= trio.current_time():
             return self._send()
-        lot = self._line[ticket] = trio.lowlevel.ParkingLot()
-        heappush(self._order, ticket)
+        lot = trio.lowlevel.ParkingLot()
+        insort(self._line, (ticket, lot))
         try:
-            while (wait := self._wait(ticket)) > 0:
+            while self._line[0][0] != ticket or self._opens_at > trio.current_time():
                 seconds = self._opens_at - trio.current_time()
                 if trio.current_time() + seconds >= deadline and self._scout is None:
                     raise RateLimited(
@@ -66,11 +65,11 @@ class Gate:
                 if tell is not None:
                     tell("waiting for the API's rate limit" + (f", {seconds:.0f} s or more" if seconds >= 1 else ""))
                     tell = None
-                with trio.move_on_after(wait):
+                with trio.move_on_after(seconds if self._line[0][0] == ticket else math.inf):
                     await lot.park()
             return self._send()
         finally:
-            del self._line[ticket]
+            del self._line[bisect(self._line, (ticket,))]
             self._wake()
 
     def read(self, number: int, status: int, headers: Mapping[str, str]) -> None:
@@ -104,12 +103,6 @@ class Gate:
             self._opens_at, self._scout = now, None
         self._wake()
 
-    def _wait(self, ticket: int) -> float:
-        """Return the seconds until a call may go, without end for one that is not the first."""
-        while self._order[0] not in self._line:
-            heappop(self._order)
-        return self._opens_at - trio.current_time() if self._order[0] == ticket else math.inf
-
     def _send(self) -> int:
         self._sent += 1
         self._unheard.add(self._sent)
@@ -122,10 +115,8 @@ class Gate:
         return self._sent
 
     def _wake(self) -> None:
-        while self._order and self._order[0] not in self._line:
-            heappop(self._order)
-        if self._order:
-            self._line[self._order[0]].unpark()
+        if self._line:
+            self._line[0][1].unpark()
 
 
 def _allowance(headers: Mapping[str, str]) -> tuple[float, float]:
