@@ -86,19 +86,9 @@ class Tool:
     @property
     def definition(self) -> JsonObject:
         """Return the tool as `tools/list` shows it."""
-        shown: JsonObject = {
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": self.input_schema,
-        }
-        if self.output_schema is not None:
-            shown["outputSchema"] = self.output_schema
-        if self.annotations:
-            shown["annotations"] = dict(self.annotations)
-        if self.meta:
-            shown["_meta"] = dict(self.meta)
-        return shown
+        shown = {"name": self.name, "title": self.title, "description": self.description}
+        more = {"outputSchema": self.output_schema, "annotations": dict(self.annotations), "_meta": dict(self.meta)}
+        return {**shown, "inputSchema": self.input_schema, **{name: value for name, value in more.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from responses_mcp.responses_api.request.arguments import MOST_DAYS, read_number
 from responses_mcp.toolsets.base import CallContext, Tool, ToolError, ToolFailure
 from responses_mcp.toolsets.calls import USUAL_CHARACTERS, Done, answered, size_meta
 from responses_mcp.toolsets.research_definitions import DEFINITIONS, LONGEST_WAIT, USUAL_LIST, USUAL_WAIT
+from responses_mcp.toolsets.schema import Definition
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
 _LOOK = 1.0  # seconds between two looks at the deadline of a call
 _LAST_WORDS = 0.5  # seconds in which a call is answered before its deadline
-_ASKED = (
-    *("query", "effort", "domains", "blocked_domains"),
-    *("location", "continue_from", "output_schema", "stores"),
-)
 
 
 class ResearchToolset:
@@ -53,16 +50,10 @@ class ResearchToolset:
     @property
     def tools(self) -> Sequence[Tool]:
         """Return the four tools."""
-        work = {
-            "research": self._begin,
-            "research_result": self._result,
-            "research_cancel": self._cancel,
-            "research_list": self._list,
-        }
         return [
             Tool(
                 **shown._asdict(),
-                handler=answered(shown.name, partial(self._work, work[shown.name]), _failed, self._redact),
+                handler=answered(shown.name, partial(self._work, shown), _failed, self._redact),
                 meta=size_meta(self._most) if "answer" in shown.output_schema["properties"] else {},
             )
             for shown in DEFINITIONS
@@ -86,20 +77,17 @@ class ResearchToolset:
     async def aclose(self) -> None:
         """Do nothing: all that was opened is closed by the end of the server's nursery."""
 
-    async def _work(
-        self,
-        work: Callable[[Research, CallContext, Mapping[str, Any]], Any],
-        context: CallContext,
-        arguments: Mapping[str, Any],
-    ) -> Done:
+    async def _work(self, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> Done:
         from responses_mcp.sanitization import sanitized_json  # noqa: PLC0415  # a start should not wait for it
 
         research = await self._opened()
-        found: RunView | JsonObject = await work(research, context, arguments)
-        result, used = (found, None) if isinstance(found, dict) else (found.as_json(self._most), found.usage)
+        if shown.name == "research_list":
+            runs = await research.list(arguments.get("limit", USUAL_LIST))
+            return Done(sanitized_json({"runs": list(runs)}))
+        view = await _viewed(research, shown, context, arguments)
         query = arguments.get("query")
         masked = research.outgoing.masked(query).masked if isinstance(query, str) else None
-        return Done(_within(sanitized_json(result), self._most), used, masked)
+        return Done(_within(sanitized_json(view.as_json(self._most)), self._most), view.usage, masked)
 
     def _redact(self, text: str) -> str:
         return text if self._research is None else self._research.redact(text)
@@ -123,26 +111,20 @@ class ResearchToolset:
             task_status.started(research)
             await trio.sleep_forever()
 
-    async def _begin(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
-        wait = _wait(arguments)
-        asked: dict[str, Any] = {name: arguments.get(name) for name in _ASKED}
-        run_id = await research.start(
-            **asked,
-            recency_days=read_number("recency_days", arguments.get("recency_days"), least=0, most=MOST_DAYS),
-            fresh=arguments.get("fresh", False),
-            client=context.client,
-        )
-        return await _waited_for(research, context, run_id, wait)
 
-    async def _result(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
-        wait = _wait(arguments)
-        return await _waited_for(research, context, _run_id(arguments), wait)
-
-    async def _cancel(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> RunView:  # noqa: ARG002
+async def _viewed(research: Research, shown: Definition, context: CallContext, arguments: Mapping[str, Any]) -> RunView:
+    """Begin, wait for or cancel a run, and return how far it is."""
+    if shown.name == "research_cancel":
         return await research.cancel(_run_id(arguments))
-
-    async def _list(self, research: Research, context: CallContext, arguments: Mapping[str, Any]) -> JsonObject:  # noqa: ARG002
-        return {"runs": list(await research.list(arguments.get("limit", USUAL_LIST)))}
+    wait = read_number("wait_seconds", arguments.get("wait_seconds"), least=0, most=LONGEST_WAIT)
+    if shown.name == "research":
+        asked: dict[str, Any] = {name: arguments.get(name) for name in shown.input_schema["properties"]}
+        del asked["wait_seconds"]
+        asked["recency_days"] = read_number("recency_days", asked["recency_days"], least=0, most=MOST_DAYS)
+        run_id = await research.start(**asked, client=context.client)
+    else:
+        run_id = _run_id(arguments)
+    return await _waited_for(research, context, run_id, USUAL_WAIT if wait is None else wait)
 
 
 async def _waited_for(research: Research, context: CallContext, run_id: str, seconds: int) -> RunView:
@@ -168,22 +150,17 @@ async def _waited_for(research: Research, context: CallContext, run_id: str, sec
 def _within(result: JsonObject, most: int) -> JsonObject:
     """Return a result whose `data` has `most` characters at most, or is left out."""
     size = len(json.dumps(result["data"], ensure_ascii=False)) if "data" in result else 0
-    if size > most:
-        error = (
-            f"The data has {size} characters, more than the {most} of server.max_result_chars; raise that "
-            "(MCP_MAX_RESULT_CHARS), or ask for less."
-        )
-        result = {name: value for name, value in result.items() if name != "data"} | {"error": error}
-    return result
+    if size <= most:
+        return result
+    error = (
+        f"The data has {size} characters, more than the {most} of server.max_result_chars; raise that "
+        "(MCP_MAX_RESULT_CHARS), or ask for less."
+    )
+    return {name: value for name, value in result.items() if name != "data"} | {"error": error}
 
 
 def _failed(_: ResponsesMcpError, text: str) -> ToolFailure:
     return ToolFailure(text)
-
-
-def _wait(arguments: Mapping[str, Any]) -> int:
-    wait = read_number("wait_seconds", arguments.get("wait_seconds"), least=0, most=LONGEST_WAIT)
-    return USUAL_WAIT if wait is None else wait
 
 
 def _run_id(arguments: Mapping[str, Any]) -> str:
