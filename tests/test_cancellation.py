@@ -26,8 +26,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from responses_mcp.asking import Asker
 from responses_mcp.errors import ConnectionFailed, DeadlineExceeded
-from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.pool import ConnectionPool, Request
+from responses_mcp.responses_api.http.client import ConnectionPool, open_connections
+from responses_mcp.responses_api.http.connections import Request
 from responses_mcp.settings.model import OpenAISettings, SearchSettings, ServerSettings, Settings
 from responses_mcp.testing import (
     Drip,

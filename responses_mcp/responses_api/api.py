@@ -30,7 +30,7 @@ from responses_mcp.json_types import JsonObject, replace_lone_surrogates
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import name_model
 from responses_mcp.responses_api.gate import Gate
-from responses_mcp.responses_api.http.pool import Connect, Connections, Request, connection_limit
+from responses_mcp.responses_api.http.connections import Connect, Connections, Request, connection_limit
 from responses_mcp.responses_api.parameters import ParameterFallback, refused_domains
 from responses_mcp.responses_api.request.credentials import credential_headers, key_from
 from responses_mcp.responses_api.response.reply import LARGE_BYTES, ReplyBudget, ReplyReader

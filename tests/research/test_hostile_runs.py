@@ -23,7 +23,7 @@ from responses_mcp.research.runs_file import FILE, Row, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api import background
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.pool import Reader, Request
+from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import LimitSettings, ModelPrice, Profile, RequestSettings, UsageSettings
 from responses_mcp.testing import Error, Hang, Json, Reply, Sse, as_stream, bodies
 from responses_mcp.testing.items import message, output_text

@@ -33,7 +33,7 @@ from responses_mcp.errors import (
 from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import RunsFile
 from responses_mcp.research.service import Research, open_research
-from responses_mcp.responses_api.http.pool import Reader, Request
+from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import Profile
 from responses_mcp.testing import Closed, Error, Hang, Json, Reply, Sse, as_stream, bodies, open_fake_api
 from responses_mcp.testing.event_stream import stream_events

@@ -16,7 +16,7 @@ from responses_mcp.research.outcome import RunView
 from responses_mcp.research.runs_file import FILE
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.pool import Reader, Request
+from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import OpenAISettings, PolicySettings, RequestSettings, ResearchSettings, Settings
 from responses_mcp.testing import Faults, Reply, StoredResponses
 from responses_mcp.testing.replies import Ending, Pause

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import trio
 
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.pool import Reader, Request
+from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import OpenAISettings, Profile, RequestSettings
 from responses_mcp.testing import bodies
 

@@ -32,7 +32,7 @@ from responses_mcp.research.runs_file import Row, RunsFile, RunsFileUnusable
 from responses_mcp.research.service import Research, open_research
 from responses_mcp.responses_api.api import ResponsesApi
 from responses_mcp.responses_api.background import WITH_ANSWER
-from responses_mcp.responses_api.http.pool import Reader, Request
+from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.settings.model import (
     LimitSettings,
     PolicySettings,

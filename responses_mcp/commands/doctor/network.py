@@ -20,8 +20,8 @@ from responses_mcp.commands.doctor.network_settings import CA_VARIABLES_OF_OTHER
 from responses_mcp.errors import AuthenticationFailed, ConnectionFailed, RateLimited, UpstreamError, program
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.http.client import open_connections
+from responses_mcp.responses_api.http.connections import Request
 from responses_mcp.responses_api.http.network import certificate_cure, tls_error
-from responses_mcp.responses_api.http.pool import Request
 from responses_mcp.responses_api.request.credentials import credential_headers
 from responses_mcp.responses_api.response.reply import ReplyBudget, ReplyReader
 from responses_mcp.settings.model import OpenAISettings, RequestSettings

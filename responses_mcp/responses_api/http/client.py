@@ -13,7 +13,8 @@ import os
 import ssl
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import lru_cache, partial
 from http import HTTPStatus
@@ -28,12 +29,14 @@ import httpx
 import trio
 
 from responses_mcp.errors import ConnectionFailed, exhausted
+from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.responses_api.http.network import Route, Socket, not_connected
-from responses_mcp.responses_api.http.pool import ConnectionPool, Reader, Request
 from responses_mcp.settings.address import is_loopback
 
 log = logging.getLogger(__name__)
 
+KEPT_IDLE: Final = 16  # connections kept open for the next call; more are left over only by a burst
+IDLE_SECONDS: Final = 90.0  # that they are kept for: servers and routers forget them after 60 to 350
 LAST_BYTES: Final = 0.25  # seconds for a reply to end when its reader has enough, so that its connection can be kept
 READS_AT_ONCE: Final = 4  # of much, between two looks at other tasks
 CLOSE_GRACE: Final = 1.0  # seconds for httpcore to tidy up behind a reply
@@ -44,6 +47,8 @@ _UNUSABLE: Final = "The address in openai.base_url, or that of the proxy, cannot
 # Held by a thread that loads certificates. A process should take it before it ends: OpenSSL must not be taken down
 # under such a thread, which cannot be stopped and may have been left behind.
 certificates = threading.Lock()
+
+_warn_once = lru_cache(maxsize=8)(log.warning)
 
 
 async def open_connections(url: str, *, limit: int, trust_env: bool = True) -> ConnectionPool:
@@ -95,14 +100,9 @@ def _context(file: str | None, folder: str | None, _stamp: object) -> ssl.SSLCon
         if keys:
             context.keylog_filename = keys
     except OSError as error:
-        _warn_of_keys(keys, error.strerror or type(error).__name__)
+        why = f"which cannot be written ({error.strerror or type(error).__name__})"
+        _warn_once(f"SSLKEYLOGFILE is {keys}, {why}: TLS keys are not logged; correct or unset it.")
     return context
-
-
-@lru_cache(maxsize=8)
-def _warn_of_keys(file: str | None, why: str) -> None:
-    cure = "TLS keys are not logged; correct or unset it."
-    log.warning("SSLKEYLOGFILE is %s, which cannot be written (%s): %s", file, why, cure)
 
 
 # Proxies
@@ -267,7 +267,11 @@ class HttpConnection(Socket):
         finally:
             if not whole:
                 self.close()
-                await _end(chunks, response)  # noqa: ASYNC102  # shielded, and bounded, within
+                # httpcore's generators must end before they are dropped. Without a socket they do so without a wait.
+                with trio.move_on_after(CLOSE_GRACE, shield=True), suppress(*_BROKEN):
+                    async for _ in chunks:
+                        pass
+                    await response.aclose()
         at_end = self._h11_is_empty()
         await response.aclose()  # which closes the connection unless h11 has both sides at their end
         return at_end and self.is_open
@@ -295,9 +299,58 @@ async def _feed(chunks: AsyncIterator[bytes], reader: Reader) -> bool:
     return False
 
 
-async def _end(chunks: AsyncIterator[bytes], response: httpcore.Response) -> None:
-    """Let httpcore's generators end before they are dropped, which without a socket needs no waiting."""
-    with trio.move_on_after(CLOSE_GRACE, shield=True), suppress(*_BROKEN):
-        async for _ in chunks:
-            await trio.lowlevel.checkpoint()
-        await response.aclose()
+class ConnectionPool:
+    """Connections to one server, at most `limit` at once; more requests wait in order and can be cancelled there.
+
+    httpx's own pool looks at every connection it has at each request and each release, so its cost grows with the
+    square of the calls at once. Here free connections are kept on a stack.
+    """
+
+    def __init__(self, new_connection: Callable[[], HttpConnection], *, limit: int) -> None:
+        self._new_connection = new_connection
+        self._slots = trio.CapacityLimiter(limit)
+        self._idle: deque[tuple[HttpConnection, float]] = deque()  # with the time since when, the longest idle first
+        self._closed = False
+
+    async def send(self, request: Request, reader: Reader) -> None:
+        """Send one request and give its reply to `reader`, see `Connections`."""
+        try:
+            self._slots.acquire_nowait()  # which is no step, and lets nobody overtake
+        except trio.WouldBlock:
+            await self._slots.acquire()
+        try:
+            await request.make_room()
+            # A cancel may have come since this place, or the room, was given: it must not cost a connection.
+            await trio.lowlevel.checkpoint_if_cancelled()
+            await self._exchange(request, reader)
+        finally:
+            self._slots.release()
+
+    async def _exchange(self, request: Request, reader: Reader) -> None:
+        """Send a request over the connection that was used last, if that is quiet, or over a new one."""
+        while self._idle and self._idle[0][1] + IDLE_SECONDS <= trio.current_time():
+            self._idle.popleft()[0].close()
+        is_done = False
+        while not is_done:
+            is_new = not self._idle
+            connection = self._new_connection() if is_new else self._idle.pop()[0]
+            keep = False
+            try:
+                if is_done := is_new or await connection.is_quiet():
+                    keep = await connection.exchange(request, reader)
+            finally:
+                if keep and not self._closed and self._has_use_for_more():
+                    self._idle.append((connection, trio.current_time()))
+                else:
+                    connection.close()
+
+    def _has_use_for_more(self) -> bool:
+        """Tell whether another idle connection is wanted: one for each request that waits, and a few."""
+        return len(self._idle) < KEPT_IDLE or self._slots.statistics().tasks_waiting > 0
+
+    async def aclose(self) -> None:
+        """Close the idle connections; those in use are closed when their requests end, by a cancel at the latest."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop()[0].close()
+        await trio.lowlevel.checkpoint()

@@ -28,7 +28,7 @@ MOST_INTERIM_REPLIES: Final = 16  # of the status 1xx, before the reply itself
 
 _BROKEN = trio.BrokenResourceError, trio.ClosedResourceError
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})\r\n")
-_BEGUN = re.compile(rb"[0-9A-Fa-f]{1,8}\r?")  # what may become that
+_BEGUN = re.compile(rb"[0-9A-Fa-f]{0,8}\r?")  # what may become that
 
 
 class Socket(httpcore.AsyncNetworkStream):
@@ -151,24 +151,18 @@ class Chunks:
         at = start = min(self._left, len(data))
         self._left -= start
         pieces: list[bytes] = []
-        while at < len(data):
-            size = _CHUNK.match(data, at)
-            if size is None:
-                if _BEGUN.fullmatch(data, at):
-                    data, self.held = data[:at], data[at:]
-                else:
-                    self._left = -1
+        while (size := _CHUNK.match(data, at)) and (length := int(size[1], 16)):
+            end = size.end() + length
+            if data[end : end + 2] != b"\r\n":  # it goes on, or is none
+                self._left = end + 2 - len(data) if len(data) < end + 2 else -1
                 break
-            length = int(size[1], 16)
-            end = size.end() + length + 2
-            if end > len(data):
-                self._left = end - len(data)
-                break
-            if not length or not data.startswith(b"\r\n", end - 2):
+            pieces.append(data[size.end() : end])
+            at = end + 2
+        else:
+            if _BEGUN.fullmatch(data, at):
+                data, self.held = data[:at], data[at:]
+            else:
                 self._left = -1  # the last one, or none
-                break
-            pieces.append(data[size.end() : end - 2])
-            at = end
         if len(pieces) < 2:
             return data
         whole = b"".join(pieces)

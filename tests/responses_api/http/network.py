@@ -17,8 +17,8 @@ import trustme
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from responses_mcp.responses_api.api import ResponsesApi
-from responses_mcp.responses_api.http.client import open_connections
-from responses_mcp.responses_api.http.pool import ConnectionPool, Request
+from responses_mcp.responses_api.http.client import ConnectionPool, open_connections
+from responses_mcp.responses_api.http.connections import Request
 from responses_mcp.settings.model import OpenAISettings, RequestSettings
 from responses_mcp.testing import FakeApi
 from tests.responses_api.stub import Reply

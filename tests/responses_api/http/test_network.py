@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from responses_mcp.errors import UnusableReply
-from responses_mcp.responses_api.http.client import HttpConnection, open_connections
+from responses_mcp.responses_api.http.client import ConnectionPool, HttpConnection, open_connections
+from responses_mcp.responses_api.http.connections import Request
 from responses_mcp.responses_api.http.network import Chunks, Route
-from responses_mcp.responses_api.http.pool import ConnectionPool, Request
 from tests.processes import WAIT
 from tests.responses_api.http.network import Stream, bare_environment, listening, post, server_context, trust
 from tests.responses_api.stub import Reply
