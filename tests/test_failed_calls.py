@@ -226,6 +226,9 @@ def refused(status: int, message: str, code: Any = None, **more: Any) -> Json:
     (refused(403, "It requires moderation and was flagged."), "Ask in other words", "region"),
     (refused(400, "User location is not supported for the API use.", 400), "region", "parameter"),
     (refused(403, "This model is not available in your country."), "region", "its parameters"),
+    (refused(404, "models/x is not found for API version v1.", "NOT_FOUND"), "Check the model, the key", "Responses API"),
+    (refused(400, "Content Exists Risk"), "in other words", "its parameters"),
+    (refused(422, "`inputs` must have less than 4096 tokens. Given: 5000"), "fewer words", "its parameters"),
     (
         refused(422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000."),
         *("fewer words", "its parameters"),
@@ -343,6 +346,10 @@ def quota_of_google(period: str) -> dict[str, Any]:
     (Json({"error": quota_of_google("Minute")}, 429), 2, "Wait a while"),
     (Sse([{"type": "error", "error": quota_of_google("Day")}]), 1, "when it is reset"),
     (Sse([{"type": "error", "error": quota_of_google("Minute")}]), 2, "Wait a while"),
+    (
+        refused(429, "Exhausted.", details=[{"metadata": {"quota_limit": "RequestsPerDayPerProject"}}]),
+        *(1, "when it is reset"),
+    ),
     (refused(429, "Daily quota exceeded. Try again in 0.04s."), 1, "when it is reset"),
     (refused(429, "Quota exceeded: 50 requests/day. Retry after 0.04s."), 1, "when it is reset"),
     (refused(429, "Quota exceeded: 5 requests per minute. Retry after 0.04s."), 2, "Wait a while"),
@@ -431,6 +438,9 @@ def located(*paths: list[Any], name: str = "loc") -> list[dict[str, Any]]:
     refused(400, "Bad", details=[{"fieldViolations": [{"field": "include"}, {"field": "reasoning"}]}]),
     refused(400, f"2 errors: {located(['body', 'include'], ['body', 'reasoning'])}"),
     refused(400, "Unrecognized request arguments supplied: include, reasoning"),
+    refused(400, 'Unknown name "include": Cannot find field.\nUnknown name "reasoning": Cannot find field.'),
+    Json({"message": ["property include should not exist", "property reasoning should not exist"]}, 400),
+    Json({"error": {"issues": [{"keys": ["include", "reasoning"], "path": [], "message": "Unknown"}]}}, 400),
     refused(400, "Unrecognized key(s) in object: 'include', 'reasoning'"),
     refused(400, "Provider returned error", 400, metadata={"raw": json.dumps(located(["include"], ["reasoning"]))}),
 ], ids=repr)  # fmt: skip
@@ -447,7 +457,8 @@ async def test_of_a_list_that_refuses_something_else_too_nothing_is_left_out() -
 
 @pytest.mark.parametrize("message", [
     "Unrecognized request argument supplied: include", "Unknown parameter: include. See the manual.",
-    "Unsupported field: include (request id: 20240806)",
+    "Unsupported field: include (request id: 20240806)", "The parameter include is not supported.",
+    "Unknown field: include, expected one of model, input",
 ])  # fmt: skip
 async def test_a_name_without_quotes_that_ends_a_sentence_behind_a_colon_is_left_out(message: str) -> None:
     _, fake = await tell(refused(400, message), retries=1)
@@ -456,6 +467,7 @@ async def test_a_name_without_quotes_that_ends_a_sentence_behind_a_colon_is_left
 
 @pytest.mark.parametrize("message", [
     "The request must include a question.", "Note: include a question", "Missing required parameter: metadata",
+    "The supported fields include text and more.", "Your reasoning: flawed.",
 ])  # fmt: skip
 async def test_a_name_in_prose_is_no_parameter(message: str) -> None:
     _, requests = await reason(refused(400, message))

@@ -1,9 +1,8 @@
 """What a failure of the API means: one `Failure` for every way in which it comes, and one table of kinds.
 
 A failure comes as an HTTP status, as a body with status 200, as an event of a stream, or within a Response.
-`read_failure` brings all of them into one form, `kind_of` finds the kind, and `KINDS` says for each kind what happened,
-what to do, and whether the same request may be answered later. The error that a failure becomes has all that is decided
-here: its kind, whether to repeat the request, how far the request had come, and whether it may have been paid for.
+`read_failure` brings all into one form, and `kind_of` finds the row of `KINDS`. The error that is made of them has what
+callers need: its kind, whether to repeat the request, how far the request had come, whether it may have been paid for.
 
 What the API said is redacted before it is cut: half a key is still half a key.
 """
@@ -46,15 +45,15 @@ _STATES: Final = ("completed", "failed", "incomplete", "cancelled", "queued", "i
 _UNFINISHED: Final = frozenset({"in_progress", "searching", "queued", "interpreting", "generating", "failed"})
 
 # Where servers put the parts of an error: lower-case names without underscores. What stands beside it counts last.
-_WITHIN: Final = ("error", "errors", "detail", "fault", "response")
-_BESIDE: Final = ("details", "violations", "fieldviolations", "innererror")
+_WITHIN: Final = ("error", "errors", "detail", "fault", "issues", "response")
+_BESIDE: Final = ("details", "violations", "fieldviolations", "metadata", "innererror")
 _TEXTS: Final = (
     *("message", "msg", "errordescription", "errormessage", "errormsg", "faultstring", "detail", "title", "reason"),
 )
-_CODES: Final = ("code", "errorcode", "status", "quotaid", "reason", "error")
+_CODES: Final = ("code", "errorcode", "status", "quotaid", "quotalimit", "reason", "error")
 _TEXTS_TOO: Final = ("reason", "error")  # codes only where they are single words
 _STATUSES: Final = ("statuscode", "httpstatus", "code", "errorcode", "status")
-_PARAMS: Final = ("param", "parameter", "path", "loc", "field", "property", "pointer", "instancepath")
+_PARAMS: Final = ("param", "parameter", "path", "loc", "field", "property", "pointer", "instancepath", "keys")
 _WAITS: Final = {"retryafterms": "retry-after-ms"} | dict.fromkeys(
     ("retryafter", "retryafterseconds", "retrydelay", "resetsinseconds", "resetsat", "resetat"), "x-ratelimit-reset"
 )
@@ -99,12 +98,12 @@ _REFUSED: Final = (RequestRefused, "The API refused the request")
 _FORBIDDEN: Final = (RequestRefused, "The API key may not do this")
 _FAILED: Final = (ServiceFailed, "The API failed", "Try again later, or check openai.base_url if it is not OpenAI's.")
 _GIVEN = "Check the profile's model and its parameters."
+_OF_KEY: Final = (401, 403)
 
 # In the order in which they are tried: what is exhausted or refused for good stands before what may pass.
 KINDS: Final[dict[str, Kind]] = {
     "previous": Kind(
-        *_REFUSED,
-        "It no longer has what continue_from goes on from; ask again, and say in the question what it needs.",
+        *_REFUSED, "The API no longer has what continue_from goes on from; ask again, and say there what it needs.",
         r"previous response not found|^param previous response id", (400, 404)),
     "schema": Kind(*_REFUSED, "Correct output_schema, or leave it out.", r"^param.* text format", (400, 422)),
     "location": Kind(
@@ -112,34 +111,34 @@ KINDS: Final[dict[str, Kind]] = {
     "content": Kind(
         *_REFUSED, "Ask in other words.",
         r"(content|usage|management|safety) (filter|polic|guideline|management)|moderation|flagged|policy violation"
-        r"|^cyber|safety(?![ _]identifier)|terms of (us|serv)|inappropriate|prompt (was |is )?blocked|responsible ai"
-        r"|guardrail|^bio |^invalid prompt|inspection|敏感|违规", (400, 403, 422, 424)),
+        r"|^cyber|^bio |^invalid prompt|safety(?![ _]identifier)|terms of (us|serv)|inappropriate|inspection"
+        r"|exists risk|prompt (was |is )?blocked|responsible ai|guardrail|敏感|违规", (400, 403, 422, 424)),
     "too_large": Kind(
         RequestRefused, "The request is too large there", "Ask in fewer words, or have it take larger requests.",
         r"(prompt|input|request|query|payload) (entity )?(is |was )?too (long|large)", (413, 429), (413,)),
     "too_long": Kind(
         RequestRefused, "The request is too long", "Ask in fewer words, or choose a model that takes more.",
-        r"context (length|window|size)|(string|array) above max|length exceeded|reduce the length|too many ~tokens"
-        r"|(^|prompt |input |request |query |string )(is |was )?too (long|large)|exceed.{0,60}\b(tokens|context)\b"
-        r"|\btokens?\b.{0,60} exceed|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)|超[过出长]",
-        (400, 422, 500)),
+        r"context (length|window|size)|(input|prompt) length|length exceeded|reduce the length|(string|array) above max"
+        r"|(^|(prompt|input|request|query|string) )(is |was )?too (long|large)|too many ~tokens|than \d+ ~tokens"
+        r"|超[过出长]|\btokens?\b.{0,60} exceed|exceed.{0,60}\b(tokens|context)\b"
+        r"|\b(input|prompt|message)s? tokens?\b.{0,60}\b(must|may|only|limit|max)", (400, 422, 500)),
     "usage_limit": Kind(
         RateLimited, "The API's limit for a day, or that of the plan, is used up",
         "Ask again when it is reset, or have the provider raise it.",
-        r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b|每[日天周月]|今日"
+        r"\b(per|a|each|requests|tokens) (day|week|month)\b|\b[rt]pd\b|\b24 ?h(ours)?\b|每[日天周月]|今日|使用上限"
         r"|\b(daily|weekly|monthly|plan|usage|day) ~(limit|allocation|quota)", (400, 403, 429, 500)),
     "quota": Kind(
         QuotaExhausted, "The account's quota is used up", "Check plan and billing with the provider.",
-        r"insufficient ~(quota|balance|credit|fund)|exceeded ~(quota|budget)|payment required"
-        r"|(no|any|all available|not enough|out of) credits|out of ~quota|^quota$|billing|over budget|arrear"
-        r"|(quota|balance|credits?|budget) ~(exceeded|exhausted|used up|too low|insufficient)|余额|欠费|充值|额度",
+        r"insufficient ~(quota|balance|credit|fund)|exceeded ~(quota|budget)|payment required|out of ~quota|^quota$"
+        r"|billing|(no|any|all available|not enough|out of) credits|over budget|arrear|余额|欠费|充值|额度"
+        r"|(quota|balance|credits?|budget) ~(exceeded|exhausted|used up|too low|insufficient)",
         (400, 402, 403, 429, 500), (402,)),
     "model": Kind(
         RequestRefused, "The API does not offer this model",
         "Check the model, the key's access to it, and openai.base_url.",
-        r"^param model$|^model (\w+ )?(not|access|invalid|deprecated|unsupported)|deployment not found"
-        r"|no models? loaded|\bmodel\b.{0,120}?\b(not found|not exist|no longer|deprecated|decommissioned|is unknown)"
-        r"|模型不存在|(unknown|invalid|unsupported|no such|not a valid) model|model identifier is invalid",
+        r"^param model$|^model (\w+ )?(not|access|invalid|deprecated|unsupported)|no (models? loaded|endpoints found)"
+        r"|\bmodels?\b.{0,120}?\b(not found|not exist|no longer|deprecated|decommissioned|is unknown)|模型不存在"
+        r"|(unknown|invalid|unsupported|no such|not a valid) model|model identifier is invalid|deployment not found",
         (400, 403, 404, 410, 422, 500)),
     "region": Kind(
         *_FORBIDDEN, "The provider does not serve this region: ask from another, or ask another provider.",
@@ -147,18 +146,14 @@ KINDS: Final[dict[str, Kind]] = {
         r"|\b(country|region|location) ~not (support|availab|allow)"
         r"|not (supported|available|allowed) (in|from|for) (your|this) (country|region|location)",
         (400, 401, 403), (451,)),
-    "scope": Kind(
-        *_FORBIDDEN, "Give the key the permission that is named there, or use a key that has it.",
-        r"scope", (401, 403)),
-    "ip_address": Kind(
-        *_FORBIDDEN, "Allow the address of this machine for the key's project, or change the key.",
-        r"\bip\b", (401, 403)),
+    "scope": Kind(*_FORBIDDEN, "Give the key the permission that is named there, or use another.", r"scope", _OF_KEY),
+    "ip_address": Kind(*_FORBIDDEN, "Allow the address of this machine in the key's project.", r"\bip\b", _OF_KEY),
     "organization": Kind(
         *_FORBIDDEN, "Correct the organization and project that the key belongs to.",
-        r"(member of an|no such|invalid|wrong|mismatched|unknown) organi[sz]ation|organi[sz]ation not", (401, 403)),
+        r"(member of an|no such|invalid|wrong|mismatched|unknown) organi[sz]ation|organi[sz]ation not", _OF_KEY),
     "right": Kind(
         *_FORBIDDEN, "Check the key's project, its model access and your region.",
-        r"permission|forbidden|access denied|not authori[sz]ed|not allowed to", (401, 403), (403,)),
+        r"permission|forbidden|access denied|not authori[sz]ed|not allowed to", _OF_KEY, (403,)),
     "key": Kind(
         AuthenticationFailed, "The API refused the key", "Put a valid key into {key_from}.",
         r"(invalid|incorrect|wrong|missing|expired) (api ?)?key|api ?key (is )?(not valid|invalid|expired|missing)"
@@ -173,8 +168,8 @@ KINDS: Final[dict[str, Kind]] = {
         r"overload|unavailable|slow ?down|capacity|\bbusy\b", (), (503, 529), "doubtful"),
     "conflict": Kind(*_FAILED, r"conflict", (), (409,), "refused"),
     "server": Kind(
-        *_FAILED, r"server (had an )?error|internal|^api error$|bad gateway|upstream"
-        r"|(provider|processing) (error|returned)", (), tuple(range(500, 600)), "doubtful"),
+        *_FAILED, r"server .{0,7}error|internal|^api error$|bad gateway|upstream|(provider|processing|returned) error",
+        (), tuple(range(500, 600)), "doubtful"),
     "proxy": Kind(
         RequestRefused, "The proxy wants to know who asks",
         "Put user:password@ before its host in HTTPS_PROXY or HTTP_PROXY, or, if unset, correct openai.base_url.",
@@ -188,15 +183,14 @@ KINDS: Final[dict[str, Kind]] = {
         r"unknown url|no route|unexpected endpoint|^(404 )?((page|route|path|url) )?not found( error)?$",
         usual=(404, 405)),
     "parameter": Kind(
-        *_REFUSED, _GIVEN,
-        r"(unsupported|unknown|invalid|missing|extra) (\w+ )?(parameter|value|type|field|union|enum)"
+        *_REFUSED, _GIVEN, r"(unsupported|unknown|invalid|missing|extra) (\w+ )?(parameter|value|type|field|union|enum)"
         r"|above max|below min|extra forbidden|validation|literal error|^param "),
     "request": Kind(
-        *_REFUSED, _GIVEN, r"(invalid|bad) (\w+ )?request|invalid (argument|prompt)", usual=tuple(range(400, 500))),
+        *_REFUSED, _GIVEN, r"(invalid|bad) (\w+ )?request|invalid (argument|prompt)", (), tuple(range(400, 500))),
     "reply": Kind(
         UnusableReply, "The API's answer is no finished Response",
         "Ask again, and check that openai.base_url is a Responses API and that no proxy rewrites it.",
-        r"^unfinished$", usual=tuple(range(200, 300))),
+        r"^unfinished$", (), tuple(range(200, 300))),
     "unknown": Kind(RequestRefused, "The API did not answer", "Ask again later, or change the question or the model."),
 }  # fmt: skip
 _WORDS: Final = {name: re.compile(kind.words.replace("~", r"(\w{1,30} ){0,3}")) for name, kind in KINDS.items()}
@@ -240,7 +234,7 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     message, raw = _message_of(found, redact), _message_of(behind, redact)
     types = [word for each in given if (word := _word(each.get("type"), redact))]
     codes = [word for each in given for name in _CODES if (word := _word(each.get(name), redact, name in _TEXTS_TOO))]
-    params = [word for each in given if (word := _word(_param_of(each), redact))]
+    params = [word for each in given for param in _params_of(each) if (word := _word(param, redact))]
     waits = {header: each[name] for each in given[::-1] for name, header in _WAITS.items() if name in each}
     waits.update((name.lower(), told) for each in metadata for name, told in as_object(each.get("headers")).items())
     failure = Failure(
@@ -295,21 +289,26 @@ def _message_of(found: list[list[JsonObject]], redact: Redact) -> str:
         unread = (value for each in chain(*found) for name in _TEXTS if (value := _structure(each.get(name))))
         with suppress(RecursionError):
             texts = [json.dumps(value, ensure_ascii=False) for value in islice(unread, 1)]
-    return " ".join(_sentence(_beginning(text, redact)) for text in dict.fromkeys(texts))
+    shown = (" ".join(_beginning(text, redact).split()) for text in dict.fromkeys(texts))
+    return " ".join(text if text[-1] in ".!?。" else text + "." for text in shown if text)
 
 
 def _text_of(given: JsonObject) -> str:
     """Return the text of an object, behind the path that a validator names."""
     text = next((text for name in (*_TEXTS, "error") if (text := given.get(name)) and isinstance(text, str)), "")
-    path = "" if "param" in given else _param_of(given)
+    path = "" if "param" in given else ", ".join(_params_of(given))
     return f"{path}: {text}" if text and path else text
 
 
-def _param_of(given: JsonObject) -> str:
-    """Return the part of the request that an object is about, its path joined by dots. A path in a text is a URL's."""
-    named = (given.get(name) for name in _PARAMS if name != "path" or isinstance(given.get(name), list))
-    param = next((param for param in named if param and isinstance(param, str | list)), "")
-    return ".".join(str(part)[:_LONGEST_TEXT] for part in islice(_each([param]), _MOST_READ))
+def _params_of(given: JsonObject) -> list[str]:
+    """Return the parts of the request that an object is about, a path joined by dots. In a text, it is a URL's."""
+    named = {name: given[name] for name in _PARAMS if isinstance(given.get(name), str | list) and given[name]}
+    if isinstance(named.get("path"), str):
+        del named["path"]
+    for name, param in named.items():
+        parts = [str(part)[:_LONGEST_TEXT] for part in islice(_each([param]), _MOST_READ)]
+        return parts if name == "keys" else [".".join(parts)]
+    return []
 
 
 def _status(value: object) -> str:
@@ -331,11 +330,6 @@ def _beginning(text: str, redact: Redact, cut: bool = False) -> str:
     """Return the beginning of a text as it may be shown. `cut` tells that the text is one already."""
     cut = cut or len(text) > LONGEST_READ
     return redacted_beginning(sanitized(text[:LONGEST_READ]), LONGEST_READ, redact, cut=cut)
-
-
-def _sentence(text: str) -> str:
-    text = " ".join(text.split())
-    return text if not text or text[-1] in ".!?。" else text + "."
 
 
 # Errors
@@ -401,7 +395,11 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
         failure = Failure(code="content_filter", labels=("content filter",), words=stopped)
     if failure is None:
         return None
-    error = _error(failure, "begun" if _has_output(response) else progress)
+    for item in map(as_object, islice(_each([response.get("output")]), _MOST_WALKED)):
+        is_message = item.get("type") == "message"
+        if item and (item.get("content") if is_message else item.get("status") not in _UNFINISHED):
+            progress = "begun"
+    error = _error(failure, progress)
     if _has_used(response):
         error.retryable, error.maybe_paid = False, True
     return error
@@ -410,15 +408,6 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
 def _has_used(response: JsonObject) -> bool:
     counts = as_object(response.get("usage")).values()
     return any(isinstance(count, int | float) and count > 0 for count in counts)
-
-
-def _has_output(response: JsonObject) -> bool:
-    """Tell whether a Response has a text, or something else that is finished."""
-    items = map(as_object, islice(_each([response.get("output")]), _MOST_WALKED))
-    return any(
-        item.get("content") if item.get("type") == "message" else item.get("status") not in _UNFINISHED
-        for item in filter(None, items)
-    )
 
 
 def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY") -> UpstreamError:
@@ -463,8 +452,7 @@ _VARIABLES: Final = {"answer": "ANSWER", "answer_detailed": "DETAILED", "answer_
 def name_model(error: UpstreamError, model: str, models: Mapping[str, str], base_url: str) -> None:
     """Have an error about the model, or about a path, name the settings to change and what the address may lack.
 
-    `models` are those of the profiles, or of an option (`--model`). Where a path is wrong, whatever else is there may
-    answer.
+    `models` are those of the profiles, or of an option (`--model`).
     """
     names = [name for name, other in models.items() if other == model]
     settings = [name if name.startswith("--") else f"model_profiles.{name}.model" for name in names]

@@ -72,12 +72,14 @@ _QUOTED = re.compile(rf"[{_QUOTES}]\s?{_PATH}(?=\s?\\{{0,8}}[{_QUOTES}])")
 _UNQUOTED = re.compile(rf"(?<![\w./#-]){_PATH}(?![\w-])")
 _WORD = re.compile(r"\w+")
 _PATH_LIST = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
-# A colon, and behind it nothing but names up to the end of the sentence.
+# Names that a noun announces: right behind it, or behind a colon up to the end of the sentence.
+_NOUN = r"\b(?:param|arg|field|propert|key|option|attribute|input|name)"
 _NAME = rf"[{_QUOTES}]?\w{{1,40}}[{_QUOTES}]?"
-_NAMES = re.compile(rf":\s({_NAME}(?:(?:,| and|, and) {_NAME}){{0,9}})\s?(?=$|\.\s|\.$|[;(\n])")
+_NAMES = re.compile(rf"{_NOUN}[^:.;]{{0,60}}:\s({_NAME}(?:(?:,| and|, and) {_NAME}){{0,9}})\s?(?=$|\.\s|\.$|[;(\n])")
+_NAMED = re.compile(rf"\b(?:parameter|argument|field|property|key|option|attribute|name):? (?=[{_QUOTES}]?({_PATH}))")
 _LIST = re.compile(
     r"\b(?:supported|allowed|permitted|accepted|valid|available) (?:values|options|efforts|levels)\b"
-    r"|\b(?:one of|should be|must be|did you mean)\b"
+    r"|\b(?:expected|one of|should be|must be|did you mean)\b"
 )
 _EFFORT = re.compile(r"\b(none|minimal|low|medium|high|xhigh|max)\b")
 _PARAM = re.compile(r"[#$./]*(?:body\W+)?(\w++)(?!-| \w)")
@@ -182,7 +184,7 @@ def _params(error: UpstreamError) -> list[str]:
 
 
 def _refused_members(error: UpstreamError) -> frozenset[str]:
-    """Return the members that an error refuses: all that it lists, else the only one of ours that its words name.
+    """Return the members that an error refuses: all that it lists or announces, else the one of ours that it quotes.
 
     Of a list with anything else in it none is left out: the request would be refused again.
     """
@@ -191,9 +193,10 @@ def _refused_members(error: UpstreamError) -> frozenset[str]:
     said, _ = _divided(_LINK.sub(" ", error.words.lower()))
     if listed := _params(error) or [".".join(_WORD.findall(path[1])) for path in _PATH_LIST.finditer(said)]:
         return _optional_all(listed)
-    for names in _NAMES.finditer(said):
-        if members := _optional_all([name for name in _WORD.findall(names[1]) if name != "and"]):
-            return members
+    announced = [name for names in _NAMES.finditer(said) for name in _WORD.findall(names[1]) if name != "and"]
+    announced = announced or [path[1] for path in _NAMED.finditer(said)]
+    if members := _optional_all(announced):
+        return members
     paths = [
         *_QUOTED.finditer(said),
         *(path for path in _UNQUOTED.finditer(said) if path[1] not in _ENGLISH or "." in path[0]),
