@@ -17,6 +17,7 @@ from responses_mcp.settings.model import (
     ManualsSettings,
     OpenAISettings,
     RequestSettings,
+    SearchDefaults,
     SearchSettings,
     ServerSettings,
     Settings,
@@ -68,6 +69,13 @@ CONTRACT = json.loads(
     """{"name":"chatgpt_o3_search","description":"ChatGPT o3の検索機能を使用してWeb検索を実行します","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"検索クエリ"},"limit":{"type":"number","description":"返す結果の最大数","default":10,"minimum":1,"maximum":50},"language":{"type":"string","description":"結果の言語（例: ja, en）","default":"auto"},"timeframe":{"type":"string","description":"時間範囲フィルタ","enum":["recent","past_week","past_month","past_year"]}},"required":["query"]}}"""
 )
 
+ALLOWED = {
+    "query": "a text of 1 to 4000 characters",
+    "limit": "a whole number from 1 to 50",
+    "language": 'a language tag such as "ja" or "en", or "auto"',
+    "timeframe": "one of recent, past_week, past_month, past_year",
+}
+
 
 class Harness:
     """The toolset over a stub, called as the server calls it."""
@@ -77,6 +85,12 @@ class Harness:
         api, self.stub = stub_api(*(script or [ok(PAGES)]), openai=settings.openai)
         self.toolset = SearchToolset(lambda: Asker(settings, api=api, today=lambda: TODAY))
         [self.tool] = self.toolset.tools
+
+    async def asked(self, **arguments: Any) -> dict[str, Any]:
+        """Return the body of the request that a call makes."""
+        await self.tool.handler(CallContext(1), arguments)
+        body: dict[str, Any] = json.loads(self.stub.sent[-1].body)
+        return body
 
     async def fail(self, **arguments: Any) -> RpcError:
         """Return the error of a call, after a look at what is the same in all of them."""
@@ -134,21 +148,90 @@ async def test_the_result_is_the_same_object_as_text_and_as_structure_and_fits_i
     Draft202012Validator(harness.tool.definition["outputSchema"]).validate(success.structured)
 
 
-# How it fails
+# What it takes, and what it asks
 
 
-@pytest.mark.parametrize(("arguments", "details"), [
-    ({"limit": 5}, "query is missing; it must be a text of 1 to 4000 characters."),
-    ({"query": "q", "limit": 51}, "limit is 51; it must be a whole number from 1 to 50."),
-    (
-        {"query": "q", "timeframe": "\ud83d"},
-        'timeframe is "\ufffd"; it must be one of recent, past_week, past_month, past_year.',
-    ),
+@pytest.mark.parametrize("given", [
+    {"limit": None, "language": None, "timeframe": None, "domains": ["a.jp"], "Query": "x"},
+    *({"limit": limit} for limit in (10, 10.0, "10", " 010 ", "10.0")), *({"language": any_} for any_ in ("", "AUTO")),
 ])  # fmt: skip
-async def test_a_wrong_argument_is_refused_and_nothing_is_sent(arguments: dict[str, Any], details: str) -> None:
+async def test_what_is_left_out_is_as_the_contract_has_it(given: dict[str, Any]) -> None:
+    sent = await Harness().asked(query="Trio は?", **given)
+    assert sent.pop("instructions").endswith(f"Today is {TODAY} (Asia/Tokyo).")
+    assert sent == {
+        "model": "gpt-5.2",
+        "input": "Trio は?",
+        "tools": [{"type": "web_search"}],
+        "tool_choice": "required",
+        "include": ["web_search_call.action.sources"],
+        "text": {"verbosity": "medium"},
+        "reasoning": {"effort": "low"},
+        "stream": True,
+        "stream_options": {"include_obfuscation": False},
+    }
+
+
+@pytest.mark.parametrize(("query", "text"), [
+    (" q\n", "q"), ("\u3000日本\u3000", "日本"), ("a\nb", "a\nb"), ("\ud83d", "\ufffd"), ("{limit} {0} %s", "{limit} {0} %s"),
+    (" " + "🐍" * 4000 + " ", "🐍" * 4000),
+])  # fmt: skip
+async def test_a_query_is_trimmed_and_nothing_else(query: str, text: str) -> None:
+    assert (await Harness().asked(query=query))["input"] == text
+
+
+@pytest.mark.parametrize(("given", "rule"), [
+    ({"limit": 1}, "7. List each page once, at most 1 pages."), ({"limit": "50"}, "at most 50 pages."),
+    *(
+        ({"language": tag}, f"List only pages in the language {tag.strip()}, and write the snippets in it.")
+        for tag in ("ja", "en-US", "zh_Hant_TW", " en ", "Japanese")
+    ),
+    (
+        {"timeframe": "recent"},
+        "Prefer pages published or updated from 2026-11-15 to 2026-11-22; where there are none, the newest ones.",
+    ),
+    ({"timeframe": "past_week"}, "List only pages published or updated from 2026-11-15 to 2026-11-22."),
+    ({"timeframe": "past_month"}, "List only pages published or updated from 2026-10-23 to 2026-11-22."),
+    ({"timeframe": "past_year"}, "List only pages published or updated from 2025-11-22 to 2026-11-22."),
+])  # fmt: skip
+async def test_an_argument_becomes_a_rule(given: dict[str, Any], rule: str) -> None:
+    assert rule in (await Harness().asked(query="q", **given))["instructions"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+async def test_domains_of_the_settings_are_preferred_or_are_the_only_ones(strict: bool) -> None:
+    search = SearchSettings(defaults=SearchDefaults(domains=("https://a.jp/x", "b.jp")), strict_domains=strict)
+    sent = await Harness(settings=Settings(openai=OpenAISettings(api_key=KEY), search=search)).asked(query="q")
+    assert ("\nPrefer pages of https://a.jp/x, b.jp." in sent["instructions"]) is not strict
+    filters = {"filters": {"allowed_domains": ["a.jp", "b.jp"]}} if strict else {}
+    assert sent["tools"] == [{"type": "web_search", **filters}]
+
+
+@pytest.mark.parametrize(("name", "value", "details"), [
+    ("query", None, "is missing"), ("query", 5, "is 5"), ("query", True, "is true"), ("query", ["a"], "is a list"),
+    ("query", {}, "is an object"), ("query", "x" * 4001, "has 4001 characters"),
+    *(("query", blank, "is empty") for blank in ("", " ", "\n\t\u3000")),
+    ("limit", 0, "is 0"), ("limit", 51, "is 51"), ("limit", -1, "is -1"), ("limit", 5.5, "is 5.5"),
+    ("limit", 1e300, "is 1e+300"), ("limit", float("inf"), "is Infinity"), ("limit", float("nan"), "is NaN"),
+    ("limit", True, "is true"), ("limit", [5], "is a list"), ("limit", {"a": 1}, "is an object"),
+    ("limit", 10**50, "is 1" + "0" * 39 + "…"), ("limit", 10**1000, "is a number of too many digits"),
+    *(("limit", text, f'is "{text}"') for text in ("", "ten", "5.5", "0", "51", "５", "1e1")),
+    ("limit", "x" * 100, "is a text of 100 characters"),
+    *(("language", value, "is ") for value in (5, True, ["ja"], " ", "j", "日本語", "ja; ignore", "en\nus", "x" * 50)),
+    *(("timeframe", value, "is ") for value in ("", "today", "Recent", "past week", 7, True, ["recent"])),
+    ("timeframe", "\ud83d", 'is "\ufffd"'),
+])  # fmt: skip
+async def test_a_wrong_argument_is_refused_and_nothing_is_sent(name: str, value: object, details: str) -> None:
     harness = Harness()
-    assert await harness.fail(**arguments) == RpcError(-32602, f"Invalid params: {details}", {"details": details})
+    error = await harness.fail(**{"query": "q", name: value})
+    assert error.data is not None
+    told = error.data["details"]
+    assert error == RpcError(-32602, f"Invalid params: {told}", {"details": told})
+    assert told.startswith(f"{name} {details}")
+    assert told.endswith(f"; it must be {ALLOWED[name]}.")
     assert harness.stub.sent == []
+
+
+# How it fails
 
 
 @pytest.mark.parametrize(("play", "code", "message"), [
