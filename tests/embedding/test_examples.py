@@ -7,11 +7,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import assert_type
 
 import pytest
 import trio
 
-from responses_mcp.asking import Watcher, open_answers
+from responses_mcp.asking import Asker, Watcher, open_answers
 from responses_mcp.errors import KeyUnusable
 from responses_mcp.settings import Settings
 from responses_mcp.settings.schema import SETTINGS
@@ -249,7 +250,8 @@ async def test_what_the_examples_say_of_a_callback_that_raises_is_so() -> None:
 
     async def ask(api: FakeApi) -> None:
         async with open_answers(settings_for(api)) as answers:
-            await answers.answer("Why?", watcher=Watcher(stop_listening))
+            result = await assert_type(answers, Asker).answer("Why?", watcher=Watcher(stop_listening))
+            assert_type(result.text, str)
 
     async with open_fake_api() as api:
         with pytest.raises(Unwatched):

@@ -22,7 +22,6 @@ from responses_mcp.responses_api.http.connections import Reader, Request
 from responses_mcp.responses_api.http.network import Route
 from tests.simulation.transcript import Kind, Transcript
 
-MARKER = re.compile(rb"q[0-9]+\b")
 ASKED = re.compile(rb'"input": "(q[0-9]+)')
 
 # What may be followed by another request: what passes, and what was never sent.

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import trio
 
-from tests.lab.bench import page
+from tests.lab.bench import page, peers
 from tests.lab.bench.measures import MEASURES
 from tests.lab.bench.results import Results, Sample, load, machine
-from tests.lab.bench.subjects import Subject, before, original, own, peers, raise_file_limit
+from tests.lab.bench.subjects import Subject, before, original, own, raise_file_limit
 from tests.lab.upstream import open_upstream
 
 PATIENCE = 60.0  # seconds for one measure of one subject in one round
@@ -96,7 +96,7 @@ def measured(options: argparse.Namespace, folder: Path) -> Results:
             except (OSError, ValueError) as error:
                 sys.exit(f"the {name} is not there: {error}")
     if options.peers or options.peers_folder is not None:
-        subjects += peers(options.peers_folder or folder)
+        subjects += peers.install(options.peers_folder or folder)
     if options.subjects is not None:
         keys = {subject.key for subject in subjects}
         if unknown := set(options.subjects) - keys:

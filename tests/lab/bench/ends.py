@@ -6,7 +6,6 @@ from the act to the end of the process; the API must have seen every connection 
 
 from __future__ import annotations
 
-import os
 import signal
 import statistics
 import sys
@@ -18,7 +17,7 @@ import trio
 
 from responses_mcp.testing import FakeApi, Hang, open_fake_api
 from tests.lab.bench.results import load, machine
-from tests.processes import COMMAND, environment, program
+from tests.processes import COMMAND, environment, memory, program
 
 CALLS = 50
 ROUNDS = 5
@@ -41,14 +40,7 @@ def handshake_and_calls(calls: int) -> bytes:
 
 async def gone(pid: int) -> None:
     """Wait until a process that is not our child has ended."""
-    while True:
-        try:
-            os.kill(pid, 0)
-            state = (await trio.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")).rpartition(")")[2].split()[0]
-            if state == "Z":
-                return
-        except (ProcessLookupError, FileNotFoundError):
-            return
+    while memory(pid) is not None:  # noqa: ASYNC110  # nobody tells of it
         await trio.sleep(0.002)
 
 

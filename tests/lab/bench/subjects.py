@@ -89,13 +89,6 @@ def before(folder: Path) -> Subject:
     return Subject("before", f"this server at {state}", command, env={"PYTHONPATH": str(folder)})
 
 
-def peers(folder: Path) -> list[Subject]:
-    """Return servers with the same tools on the official SDKs, installed below `folder`."""
-    from tests.lab.bench.peers import install
-
-    return [Subject(key, peer.description, peer.command) for key, peer in install(folder).items()]
-
-
 def raise_file_limit() -> None:
     """Let this process and its children have as many open files as the system allows."""
     if os.name != "posix":

@@ -167,12 +167,9 @@ class Connection(asyncio.Protocol):
             self._transport.write(reply)
 
     def eof_received(self) -> None:
-        self._hung_up()
+        self.connection_lost(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._hung_up()
-
-    def _hung_up(self) -> None:
         hanging, self._hanging = self._hanging, []
         for counts in hanging:
             counts.add("hung", 1)

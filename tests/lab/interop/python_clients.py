@@ -144,42 +144,46 @@ class Checks:
 Open = Callable[[Server], AbstractAsyncContextManager[Connection]]
 
 
+async def conduct(
+    opened: AbstractAsyncContextManager[Connection], fake: Fake, cancels: bool, names: Sequence[str]
+) -> Line:
+    """Let a client do some checks in one connection; return its line for each."""
+    found: Line = {}
+    async with asyncio.timeout(WAIT), opened as connection:
+        checks = Checks(connection, fake, cancels)
+        for check in names:
+            try:
+                found[check] = await getattr(checks, check.replace(" ", "_"))()
+            except Exception:  # noqa: BLE001  # told of its own check
+                found[check] = {"failed": traceback.format_exc()}
+    for query in checks.left:
+        fake.wait_hang_up(query)
+    return found
+
+
 def clients() -> list[Client]:
     """Return what is installed here. FastMCP brings the SDK with it, and is then the one to be tried."""
+
+    def made(name: str, opened: Open, modern: bool, probes: bool, cancels: bool = True) -> Client:
+        def run(server: Server, request: pytest.FixtureRequest) -> Line:
+            fake: Fake = request.getfixturevalue("fake")
+            found: Line = {"close": {}}
+            # What is not cancelled is still in flight when the client leaves: it gets a connection of its own.
+            for names in [[*GIVEN_UP, *OTHERS]] if cancels else [GIVEN_UP, OTHERS]:
+                found |= asyncio.run(conduct(opened(server), fake, cancels, names))
+            return found
+
+        return Client(name, run, modern, probes, cancels)
+
     release = ".".join(map(str, FASTMCP or SDK))
     modes = [("auto", True, True), ("legacy", False, False), (MODERN, True, False)]
     if FASTMCP:
-        return [_made(f"FastMCP {release}, {mode}", _fastmcp(mode), *revision) for mode, *revision in modes]
+        return [made(f"FastMCP {release}, {mode}", _fastmcp(mode), *revision) for mode, *revision in modes]
     if not SDK:
         return []
-    session = _made(f"mcp {release} ClientSession", _session, modern=False, probes=False, cancels=SDK >= (2,))
-    others = [_made(f"mcp {release} Client, {mode}", _client(mode), *revision) for mode, *revision in modes]
+    session = made(f"mcp {release} ClientSession", _session, False, False, cancels=SDK >= (2,))
+    others = [made(f"mcp {release} Client, {mode}", _client(mode), *revision) for mode, *revision in modes]
     return [session, *(others if SDK >= (2,) else ())]
-
-
-def _made(name: str, opened: Open, modern: bool, probes: bool, cancels: bool = True) -> Client:
-    async def conduct(server: Server, fake: Fake, names: Sequence[str]) -> dict[str, Line]:
-        found: dict[str, Line] = {}
-        async with asyncio.timeout(WAIT), opened(server) as connection:
-            checks = Checks(connection, fake, cancels)
-            for check in names:
-                try:
-                    found[check] = await getattr(checks, check.replace(" ", "_"))()
-                except Exception:  # noqa: BLE001  # told of its own check
-                    found[check] = {"failed": traceback.format_exc()}
-        for query in checks.left:
-            fake.wait_hang_up(query)
-        return found
-
-    def run(server: Server, request: pytest.FixtureRequest) -> dict[str, Line]:
-        fake: Fake = request.getfixturevalue("fake")
-        found: dict[str, Line] = {"close": {}}
-        # What is not cancelled is still in flight when the client leaves: it gets a connection of its own.
-        for names in [[*GIVEN_UP, *OTHERS]] if cancels else [GIVEN_UP, OTHERS]:
-            found |= asyncio.run(conduct(server, fake, names))
-        return found
-
-    return Client(name, run, modern, probes, cancels)
 
 
 def _parameters(server: Server) -> Any:

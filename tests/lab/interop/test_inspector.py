@@ -32,22 +32,25 @@ class Inspector:
     def modern(self) -> bool:
         return self.revision != "legacy"
 
-    def started(self, method: str, *options: str, format: str = "json") -> subprocess.Popen[str]:  # noqa: A002
+    def started(self, method: str, *options: str) -> subprocess.Popen[str]:
         program = self.node.program("@modelcontextprotocol/inspector", "mcp-inspector")
         chosen = ["--config", str(self.config), "--server", "answers", "--protocol-era", self.revision]
-        shown = ["--quiet", "--format", format, "--method", method]
+        shown = ["--quiet", "--format", "json", "--method", method]
         # Without a choice it looks for a keychain, and says at length where else it keeps secrets.
         return self.node.started(program, "--cli", *chosen, *shown, *options, MCP_INSPECTOR_SECRET_STORE="memory")
-
-    def call(self, query: str, *options: str) -> tuple[int, Any]:
-        arguments = ["--tool-name", "answer", "--tool-args-json", json.dumps({"query": query})]
-        return self.run("tools/call", *arguments, *options)
 
     def run(self, method: str, *options: str) -> tuple[int, Any]:
         """Return the exit code, and the result or None."""
         with self.started(method, *options) as process:
             text, _ = process.communicate(timeout=WAIT)
         return process.returncode, json.loads(text)["result"] if text else None
+
+    def call(self, query: str, *options: str) -> tuple[int, Any]:
+        return self.run("tools/call", *asking(query), *options)
+
+
+def asking(query: str) -> list[str]:
+    return ["--tool-name", "answer", "--tool-args-json", json.dumps({"query": query})]
 
 
 @pytest.fixture(params=["legacy", "auto", "modern"])
@@ -98,8 +101,7 @@ def test_progress_that_it_does_not_show_does_no_harm(inspector: Inspector, recor
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot send the Ctrl-C of one process alone")
 def test_ctrl_c_hangs_up_upstream_and_leaves_no_server_behind(inspector: Inspector, record_property: Note) -> None:
     query = f"Inspector, {inspector.revision}: never answered."
-    arguments = ["--tool-name", "answer", "--tool-args-json", json.dumps({"query": query})]
-    with inspector.started("tools/call", *arguments) as process:
+    with inspector.started("tools/call", *asking(query)) as process:
         inspector.node.fake.wait_request(query)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=WAIT)
@@ -110,18 +112,15 @@ def test_ctrl_c_hangs_up_upstream_and_leaves_no_server_behind(inspector: Inspect
 
 @pytest.mark.check("tool error")
 def test_the_user_of_a_failing_call_learns_that_it_failed(inspector: Inspector, record_property: Note) -> None:
-    arguments = ["--tool-name", "answer", "--tool-args-json", '{"query": ""}']
-    with inspector.started("tools/call", *arguments) as process:
-        text, _ = process.communicate(timeout=WAIT)
+    code, result = inspector.call("")
     (server,) = inspector.server.recorded()
     if inspector.modern:
-        (content,) = json.loads(text)["result"]["content"]
+        (content,) = result["content"]
         assert EMPTY_QUERY in content["text"]
-        record_property("shown", f"result with isError, exit code {process.returncode}: {content['text']}")
-        assert process.returncode == 5
+        record_property("shown", f"result with isError, exit code {code}: {content['text']}")
+        assert code == 5
     else:
-        assert text == ""
-        assert process.returncode == 1
+        assert (code, result) == (1, None)
         message = server.written[-1]["error"]
         assert EMPTY_QUERY in message["data"]["message"]
         record_property("shown", f"exit code 1, on stderr: {message['message']}")

@@ -151,26 +151,32 @@ class Terms:
 Ask = Callable[[Question], Awaitable[tuple[list[str], float]]]  # the ranked paths, and the seconds
 
 
-def row(ranks: Sequence[Sequence[str]], questions: Sequence[Question], seconds: Sequence[float]) -> Row:
-    """Return the means, the 50th and 95th percentile of the times in milliseconds."""
-    each = [quality(ranked, question.relevant) for ranked, question in zip(ranks, questions, strict=True)]
-    figures = {name: statistics.fmean(one[name] for one in each) for name in each[0]}
-    warm = [1000 * taken for taken in seconds[1:] or seconds]
-    return figures | {"p50": statistics.median(warm), "p95": percentile(warm, 0.95)}
+async def asked(collection: Collection, ask: Ask) -> Row:
+    """Ask every question; return the means, and the 50th and 95th percentile of the times in milliseconds."""
+    each: list[Row] = []
+    times: list[float] = []
+    for question in collection.questions:
+        paths, seconds = await ask(question)
+        each.append(quality(list(dict.fromkeys(paths)), question.relevant))
+        times.append(1000 * seconds)
+    warm = times[1:] or times
+    means = {name: statistics.fmean(one[name] for one in each) for name in each[0]}
+    return means | {"p50": statistics.median(warm), "p95": percentile(warm, 0.95)}
 
 
-def plain(collection: Collection) -> Row:
+async def ask_plain(collection: Collection) -> Row:
     """Ask plain BM25, in this process; its memory is not told."""
     bm25 = PlainBM25({path: f"{re.sub('[/_.-]', ' ', path)}\n{text}" for path, text in collection.files.items()})
-    ranks: list[list[str]] = []
-    seconds: list[float] = []
-    for question in collection.questions:
+
+    async def ask(question: Question) -> tuple[list[str], float]:
         began = trio.current_time()
         ranked = bm25.ranked(question.text)
-        seconds.append(trio.current_time() - began)
+        seconds = trio.current_time() - began
+        await trio.lowlevel.checkpoint()
         inside = collection.path(question.manual_id, "")
-        ranks.append([path for path in ranked if path.startswith(inside)])
-    return row(ranks, collection.questions, seconds)
+        return [path for path in ranked if path.startswith(inside)], seconds
+
+    return await asked(collection, ask)
 
 
 async def ask_find(server: Watched, collection: Collection, terms: Terms, choice: str) -> Row:
@@ -190,7 +196,7 @@ async def ask_find(server: Watched, collection: Collection, terms: Terms, choice
         hits, _ = await server.call("manual_hits", page)
         return [collection.path(question.manual_id, item["ref"]["path"]) for item in hits["items"]], seconds
 
-    return await asked_all(server, collection, ask)
+    return await asked(collection, ask) | {"MiB": server.memory()[0] or math.nan}
 
 
 async def ask_search(server: Watched, collection: Collection) -> Row:
@@ -201,18 +207,7 @@ async def ask_search(server: Watched, collection: Collection) -> Row:
         found, seconds = await server.call("manual_search", asked)
         return [collection.path(each["manual_id"], each["path"]) for each in found["results"]], seconds
 
-    return await asked_all(server, collection, ask)
-
-
-async def asked_all(server: Watched, collection: Collection, ask: Ask) -> Row:
-    ranks: list[list[str]] = []
-    seconds: list[float] = []
-    for question in collection.questions:
-        paths, taken = await ask(question)
-        ranks.append(list(dict.fromkeys(paths)))
-        seconds.append(taken)
-    memory, _ = server.memory()
-    return row(ranks, collection.questions, seconds) | ({} if memory is None else {"MiB": memory})
+    return await asked(collection, ask) | {"MiB": server.memory()[0] or math.nan}
 
 
 @asynccontextmanager
@@ -289,7 +284,7 @@ def measure(folder: Path, names: Sequence[str], providers: Sequence[str], limit:
 
 async def ask_everything(collection: Collection, providers: Sequence[str], rows: dict[str, Row]) -> None:
     """Put the rows of every way into `rows`, and print each as soon as it is there."""
-    rows["plain BM25"] = plain(collection)
+    rows["plain BM25"] = await ask_plain(collection)
     print(" " * 24 + "".join(f"{key:>9}" for key in [*rows["plain BM25"], "MiB"]))
     print(line("plain BM25", rows["plain BM25"]), flush=True)
     for provider in dict.fromkeys(["none", *providers]):

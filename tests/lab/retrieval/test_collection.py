@@ -54,19 +54,8 @@ def test_a_run_asks_in_every_way_and_writes_the_figures(tmp_path: Path) -> None:
     ]
     (tmp_path / "both/queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
     report = tmp_path / "report.json"
-    options = [
-        "--collection",
-        os.path.relpath(tmp_path, ROOT),
-        "--set",
-        "both",
-        "--provider",
-        "none",
-        "--limit",
-        "2",
-        "--json",
-        str(report),
-    ]
-    command = [sys.executable, "-m", "tests.lab.retrieval", *options]
+    options = f"--collection {os.path.relpath(tmp_path, ROOT)} --set both --provider none --limit 2 --json {report}"
+    command = [sys.executable, "-m", "tests.lab.retrieval", *options.split()]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT, check=True)
     assert "both: 3 files, 2 questions" in ran.stdout
     rows = json.loads(report.read_text(encoding="utf-8"))["both"]

@@ -33,14 +33,8 @@ FAULTS: Final[dict[str, tuple[str, ...]]] = {
     "unusable": ("The API's answer is no finished Response (200): It is not a JSON object",),
     BROKEN: ("The connection broke before", "The API's stream ended before"),
     DEADLINE: ("No answer within",),
-    ARGUMENT: (
-        "query is",
-        "recency_days is",
-        "max_results is",
-        "domains is",
-        "limit is",
-        "language is",
-        "timeframe is",
+    ARGUMENT: tuple(
+        f"{name} is" for name in ("query", "recency_days", "max_results", "domains", "limit", "language", "timeframe")
     ),
 }
 

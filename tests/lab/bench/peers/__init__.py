@@ -13,30 +13,22 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from responses_mcp.asking import Asker
 from responses_mcp.settings.model import Settings
 from responses_mcp.settings.system_policy import SYSTEM_POLICY
 from responses_mcp.toolsets.answer import INSTRUCTIONS, AnswerToolset
+from tests.lab.bench.subjects import Subject
 from tests.lab.node import INSTALL_WAIT, npm_install
 
 HERE = Path(__file__).parent
 PACKAGES = ["mcp==2.3.*", "openai==3.54.*"]
 
 
-@dataclass(frozen=True)
-class Peer:
-    """A server that speaks MCP on stdio: the command that starts it, and a line with the versions in it."""
-
-    command: list[str]
-    description: str
-
-
-def install(folder: Path) -> dict[str, Peer]:
-    """Install the peers into `folder`, unless they are there already, and return them by the key of their subject.
+def install(folder: Path) -> list[Subject]:
+    """Install the peers into `folder`, unless they are there already, and return them.
 
     This blocks, for a minute or so the first time. One that cannot be installed is left out, with a line on stderr.
     """
@@ -44,13 +36,14 @@ def install(folder: Path) -> dict[str, Peer]:
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "settings.json"
     settings.write_text(json.dumps(_settings(), ensure_ascii=False, indent=1), encoding="utf-8")
-    installers: dict[str, Callable[[Path, Path], Peer]] = {"python-sdk": _python, "typescript-sdk": _typescript}
-    peers: dict[str, Peer] = {}
-    for key, installer in installers.items():
+    peers: list[Subject] = []
+    for key, installer in {"python-sdk": _python, "typescript-sdk": _typescript}.items():
         try:
-            peers[key] = installer(folder / key, settings)
+            description, command = installer(folder / key)
         except (OSError, subprocess.SubprocessError) as error:
             print(f"{key} is left out: {error}", file=sys.stderr)
+        else:
+            peers.append(Subject(key, description, [*command, str(settings)]))
     return peers
 
 
@@ -70,7 +63,7 @@ def _settings() -> dict[str, object]:
     }
 
 
-def _python(folder: Path, settings: Path) -> Peer:
+def _python(folder: Path) -> tuple[str, list[str]]:
     python = str(folder.joinpath(*(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python"))))
     done, wanted = folder / "installed.txt", " ".join([sys.version, *PACKAGES])
     if not done.exists() or done.read_text(encoding="utf-8") != wanted:
@@ -81,10 +74,10 @@ def _python(folder: Path, settings: Path) -> Peer:
     mcp, openai = _said(python, "-I", "-c", report).split()
     description = f"mcp {mcp} with openai {openai} on Python {platform.python_version()}"
     # Isolated: neither PYTHONPATH nor a user's packages may come before what is installed here.
-    return Peer([python, "-I", str(HERE / "python_sdk_server.py"), str(settings)], description)
+    return description, [python, "-I", str(HERE / "python_sdk_server.py")]
 
 
-def _typescript(folder: Path, settings: Path) -> Peer:
+def _typescript(folder: Path) -> tuple[str, list[str]]:
     manifest = HERE / "typescript" / "package.json"
     npm_install(folder, manifest)
     # Modules are looked for beside the script that imports them.
@@ -94,7 +87,7 @@ def _typescript(folder: Path, settings: Path) -> Peer:
     wanted = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"]
     named = " with ".join(f"{package} {wanted[package]}" for package in ("@modelcontextprotocol/sdk", "openai"))
     description = f"{named} on Node {_said(node, '--version').removeprefix('v')}"
-    return Peer([node, str(folder / "server.mjs"), str(settings)], description)
+    return description, [node, str(folder / "server.mjs")]
 
 
 def _said(*command: str) -> str:
