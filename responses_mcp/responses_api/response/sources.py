@@ -8,10 +8,10 @@ text up to the first that belongs to no block, so the work is linear, and a seco
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
-from typing import Final
+from typing import Final, Literal
 
 from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.dates import WrittenDate, dates_in
@@ -21,34 +21,28 @@ from responses_mcp.responses_api.response.web_pages import page_key
 LONGEST_HEADER: Final = 80  # characters
 _LOOKED_THROUGH: Final = 64 * 1024  # characters at the end of an answer
 _MOST_HEADERS: Final = 10
-_LONGEST_NAME: Final = 200  # characters of a line that names a source without an address
 _LONGEST_ITEM: Final = 4 * 1024
 _FEWEST_WORDS: Final = 4  # of a sentence; "Published 2026-11-20." is none
 
-_BEGINS: Final = re.compile("https?://", re.IGNORECASE)
 _ADDRESS: Final = r"https?://[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
 _BRACKET: Final = re.compile(r"[()\[\]]")
 _TOUCHING: Final = re.compile(r"[(\[]|[^\x00-\x7f]")
-_MARK: Final = re.compile(
+_NAMES_ONE: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)  # an address, or a date
+_DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_]{3,99}|)")
+_FENCE: Final = re.compile(r"[ \t>]*(?:`{3}|~{3})")
+_ITEM: Final = re.compile(  # it has a mark, or belongs to one that has
     r"([ \t\u3000>]*)(?:[-*+](?=[ \t])|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?[0-9A-Za-z]{1,4}\])"
+    r"|[ \t\u3000]"
 )
-_DRAWN: Final = re.compile("<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_]{3,99}|")  # or blank
-
-_NEVER_LISTED: Final = re.compile(r"[ \t>]*(?:#|`{3}|~{3})")
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
 _NO_LETTERS: Final = re.compile(r"<[^<>]*>|[\W\d_]+")
-_HEADER: Final = re.compile(  # its letters
-    "sources?|sourcesused|keysources|references?|citations?|bibliography|workscited|quellen?|fuentes?|références?"
-    "|referencias?|fonti|fontes|bronnen|источники|来源|來源|参考资料|參考資料|출처|出典|出典一覧|出所|情報源|主な情報源"
-    "|参考|参考文献|参考資料|参考情報|参考リンク|参考サイト|引用|引用元|引用文献|参照|参照元|参照先|ソース",
+_WORD_FOR_SOURCES: Final = re.compile(
+    r"(?<![^\W_])(?:sources?|references?|citations?|bibliography|works cited|quellen|fuentes|références|referencias"
+    r"|fonti|источники)(?![^\W_])|参考资料|來源|来源|출처|(?:主な)?(?:出典|出所|情報源|参考|引用|参照|(?<!リ)ソース)"
+    r"(?:文献|資料|情報|リンク|サイト|元|先|一覧)?",
     re.IGNORECASE,
 )
-_AMONG_OTHERS: Final = re.compile(
-    r"\b(?:sources|references|citations)\b|出典|出所|情報源|参考|引用|参照|ソース", re.IGNORECASE
-)
-_TITLE: Final = re.compile(
-    rf"{_ADDRESS}|\[[^\[\]]*\]|\*[^*]+\*|\"[^\"]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』", re.IGNORECASE
-)
+_TITLE: Final = re.compile(rf"{_ADDRESS}|\[[^\[\]]*\]|\*[^*]+\*|\"[^\"]*\"|「[^「」]*」", re.IGNORECASE)
 _SENTENCE_ENDS: Final = re.compile(r"[.!?](?=[\s)\"'”*_]|\Z)|[。！？…]")
 _WORD: Final = re.compile(r"[\u3041-\u309f]|[\u30a0-\u30ff\u3400-\u9fff]{2}|[^\W\d_\u3041-\u30ff\u3400-\u9fff]+")
 
@@ -66,55 +60,66 @@ def without_block(text: str, citations: Mapping[str, Citation], newest: date) ->
     """
     begin = text.find("\n", len(text) - _LOOKED_THROUGH) + 1 if len(text) > _LOOKED_THROUGH else 0
     lines = text[begin:].rstrip().split("\n")
-    top, left, blank = len(lines), _MOST_HEADERS, False
-    kept: list[str] = []
+    top = behind = len(lines)  # of the block, and of the paragraph behind it
+    left, blank = _MOST_HEADERS, False
+    listed: list[str] = []
+    kept: list[str] = []  # both from the last line to the first
     dates: dict[str, str] = {}
     for at in range(top - 1, -1, -1):
-        line = lines[at]
-        # With a source on its line, and right below another line, it says where that is from.
-        if left and may_head(line) and not (at and lines[at - 1].strip() and _BEGINS.search(line)):
+        line, kind = lines[at], kind_of(lines[at])
+        # With a source on its line, and right below another line, a header says where that is from.
+        if kind == "header" and left and not (at and lines[at - 1].strip() and _NAMES_ONE.search(line)):
             left -= 1
-            if (block := _read(line, lines[at + 1 : top], citations, newest)) is not None:
-                top, kept, dates = at, [*block[0], *kept], block[1] | dates
+            found = _dates(line, listed[::-1], bool(kept) or behind < len(lines), citations, newest)
+            if found is not None:
+                top, listed, dates = at, [], found | dates
                 continue
-        if not may_list(line) and (blank or top < len(lines) or _NEVER_LISTED.match(line)):
+        elif kind == "header" and _NAMES_ONE.search(line):
+            kind = "source"
+        if kind == "source":
+            listed.append(line)
+        elif kind == "blank":
+            blank = True
+        elif top < len(lines) or kind == "code" or (blank and kind != "words"):
             break
-        blank = blank or not line.strip()
-    while top and (drawn := _drawn(lines[top - 1])) and not drawn[1]:
+        elif kind == "words":
+            kept.append(line)
+        else:
+            behind, listed, kept = at, [], []
+    while top and (drawn := _DRAWN.fullmatch(lines[top - 1].rstrip())) and not drawn[1]:
         top -= 1
+    stays = [*kept[::-1], *lines[behind:]] if top < behind else []
     body = (text[:begin] + "\n".join(lines[:top])).rstrip()
-    found = tuple(replace(each, published_at=dates[key]) if key in dates else each for key, each in citations.items())
-    return "\n\n".join(filter(None, (body, "\n".join(kept).strip("\n")))), found
+    cited = (replace(each, published_at=dates[key]) if key in dates else each for key, each in citations.items())
+    return "\n\n".join(filter(None, (body, "\n".join(stays)))), tuple(cited)
 
 
 # Where the block is
 
 
-def may_head(line: str) -> bool:
-    """Tell whether a line may be the header of a block, perhaps with a source behind its colon."""
-    if _NEVER_HEADER.match(line):
-        return False
-    if _HEADER.fullmatch(_label(line)):
-        return True
-    return (
-        len(line) <= LONGEST_HEADER and bool(_AMONG_OTHERS.search(line)) and not (_stops(line) or _BEGINS.search(line))
-    )
+def kind_of(line: str) -> Literal["blank", "header", "source", "words", "prose", "code"]:
+    """Return what a line is where it is one of a block; "words" is an item that says more than its source."""
+    if _DRAWN.fullmatch(line.rstrip()):
+        return "blank"
+    if _FENCE.match(line):
+        return "code"
+    if _header(line) is not None:
+        return "header"
+    item, names_one = _ITEM.match(line), _NAMES_ONE.search(line)
+    if _says_more(line) or not (item or names_one) or not (names_one or not _stops(line)):
+        return "words" if item else "prose"
+    return "source"
 
 
-def may_list(line: str) -> bool:
-    """Tell whether a line may be one of a block."""
-    if _NEVER_LISTED.match(line):
-        return False
-    return bool(_MARK.match(line) or _BEGINS.search(line)) or (len(line) <= _LONGEST_NAME and not _stops(line))
-
-
-def _label(line: str) -> str:
-    """Return the letters in front of the colon of a line."""
-    return _NO_LETTERS.sub("", line[:LONGEST_HEADER].replace("：", ":").partition(":")[0])
-
-
-def _drawn(line: str) -> re.Match[str] | None:
-    return _DRAWN.fullmatch(line.lstrip(" \t\u3000>").rstrip())
+def _header(line: str) -> tuple[bool, str] | None:
+    """Return whether a header has no other words, and what is behind its colon; None for a line that is no header."""
+    label, _, source = line.replace("：", ":").partition(":")
+    word = _WORD_FOR_SOURCES.search(label[:LONGEST_HEADER])
+    if word is None or len(label) > LONGEST_HEADER or _NEVER_HEADER.match(line):
+        return None
+    if _NO_LETTERS.sub("", label) == _NO_LETTERS.sub("", word[0]):
+        return True, source if _NO_LETTERS.sub("", source) else ""
+    return None if len(line) > LONGEST_HEADER or "://" in line or _stops(line) else (False, "")
 
 
 def _stops(line: str) -> bool:
@@ -127,49 +132,22 @@ def _says_more(line: str) -> bool:
     return any(len(_WORD.findall(each)) >= _FEWEST_WORDS for each in sentences)
 
 
-def _read(
-    header: str, lines: Sequence[str], known: Collection[str], newest: date
-) -> tuple[list[str], dict[str, str]] | None:
-    """Return what stays of the lines behind a header, and the dates of the sources; None if they are no block."""
-    listed, kept = _parted(lines)
-    alone = bool(_HEADER.fullmatch(_label(header)))
-    source = header.replace("：", ":").partition(":")[2] if alone else ""
-    inline = bool(_NO_LETTERS.sub("", source))
-    found = [list(_marks(item[:_LONGEST_ITEM], known, newest)) for item in _items([source, *listed])]
-    pages = [mark for marks in found for mark in marks if isinstance(mark, str)]
-    dated = any(isinstance(mark, WrittenDate) for marks in found for mark in marks)
-    if inline:
+# Which dates are in it
+
+
+def _dates(header: str, listed: list[str], more: bool, known: Collection[str], newest: date) -> dict[str, str] | None:
+    """Return the dates of the sources below a header; None if that is no block. `more` tells that some text stays."""
+    alone, source = _header(header) or (False, "")
+    items = [list(_marks(item[:_LONGEST_ITEM], known, newest)) for item in _items([source, *listed])]
+    pages = [mark for marks in items for mark in marks if isinstance(mark, str)]
+    dated = any(isinstance(mark, WrittenDate) for marks in items for mark in marks)
+    if source:
         is_block = bool(pages) and not _says_more(source)
     elif alone:
-        is_block = bool(pages) or dated or not (listed or kept)
+        is_block = bool(pages) or dated or not (listed or more)
     else:  # a line about sources is a header only above dated ones that are all cited
-        is_block = bool(pages) and all(pages) and dated and not kept
-    if not is_block or not all(map(str.strip, kept)):
-        return None
-    return kept, {page: iso for marks in reversed(found) for page, iso in _beside(marks)}
-
-
-def _parted(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part the lines behind a header: those that name sources and say no more, and what stays of the text."""
-    listed: list[str] = []
-    kept: list[str] = []
-    marked, below = False, True  # an item with a mark; or directly below the header, or a source
-    for at, line in enumerate(lines):
-        mark, address, more = _MARK.match(line), _BEGINS.search(line), _says_more(line)
-        if _drawn(line):
-            below = not listed
-        elif mark and (more or not (address or not _stops(line))):
-            kept.append(line)
-        elif not more and (mark or address or (below and may_list(line) and not (marked and line[:1].strip()))):
-            listed.append(line)
-            below = True
-        else:
-            return listed, [*kept, *lines[at:]]
-        marked = marked or bool(mark)
-    return listed, kept
-
-
-# Which dates are in it
+        is_block = bool(pages) and all(pages) and dated and not more
+    return {page: iso for marks in reversed(items) for page, iso in _beside(marks)} if is_block else None
 
 
 def _items(lines: Iterable[str]) -> Iterator[str]:
@@ -177,8 +155,8 @@ def _items(lines: Iterable[str]) -> Iterator[str]:
     item: list[str] = []
     depth = -1
     for line in lines:
-        mark = _MARK.match(line)
-        if mark and (depth < 0 or len(mark[1]) <= depth):
+        mark = _ITEM.match(line)
+        if mark and mark[1] is not None and (depth < 0 or len(mark[1]) <= depth):
             yield "\n".join(item)
             item, depth = [], len(mark[1])
         item.append(line)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from responses_mcp.redaction import Redact
-from responses_mcp.responses_api.response.sources import LONGEST_HEADER, may_head, may_list
+from responses_mcp.responses_api.response.sources import LONGEST_HEADER, kind_of
 from responses_mcp.responses_api.response.web_pages import MARKER, without_markers, without_tracking
 from responses_mcp.sanitization import open_sequence, sanitized
 
@@ -95,14 +95,15 @@ class WrittenText:
 
     def _may_be_last(self, line: str) -> bool:
         """Tell whether with this line a block may still be the last one."""
-        if may_head(line):
+        kind = kind_of(line)
+        if kind == "header":
             self._behind = "nothing"
             return True
-        if not self._block or (line.strip() and self._behind == "paragraph"):
+        if not self._block or kind == "code" or (kind != "blank" and self._behind == "paragraph"):
             return False
-        if line.strip() and not may_list(line):
+        if kind == "prose":
             self._behind = "words"
-        elif not line.strip() and self._behind == "words":
+        elif kind == "blank" and self._behind == "words":
             self._behind = "paragraph"
         return True
 

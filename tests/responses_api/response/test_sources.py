@@ -75,6 +75,7 @@ WHOLE = {
         (web_pages, "_CITED"),
         (web_pages, "_LINK"),
         (web_pages, "_PARTS"),
+        (sources, "_WORD_FOR_SOURCES"),
     }  # of one value each
 }
 
