@@ -49,6 +49,7 @@ _ITEM, _TEXT, _ANNOTATION = _KEPT = (
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
 _USUAL = re.compile(rb'\n*+(?:event: [^\n]*+\n)?data: (\{"type":"(response\.[a-z_.]++)"[^\n]*+)\n?')
 _FIELD = re.compile(rb"^(data|event)(?:: ?([^\n]*)|$)", re.MULTILINE)
+_COMMENTS = re.compile(rb"(?::[^\n]*+\n)++")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -83,6 +84,10 @@ class EventStream:
         buffer += chunk
         if self._at_start and not self._skip_byte_order_mark():
             return []
+        if comments := _COMMENTS.match(buffer):  # of which some servers send megabytes without an empty line
+            end = comments.end()
+            del comments, buffer[:end]
+            self._searched = 0
         end = buffer.rfind(b"\n\n", max(0, self._searched - 1))
         if end < 0:
             self._searched = len(buffer)

@@ -166,6 +166,13 @@ def test_a_reply_above_the_bound_is_given_up(data: bytes, headers: dict[str, str
     assert not caught.value.retryable
 
 
+def test_of_comments_without_an_empty_line_nothing_is_kept() -> None:
+    stream = fed(b": ping\r\n" * (ROOM // 4) + b": pi", 999, headers=EVENTS, most_bytes=ROOM)
+    assert stream.held_bytes < 1_000
+    stream.feed(b"ng\n\n" + as_events(*stream_events(ANSWER)))
+    assert stream.finish() == ANSWER
+
+
 def test_a_reply_of_exactly_the_bound_is_read() -> None:
     data = b'{"a": "' + b"x" * (ROOM - 9) + b'"}'
     assert len(data) == ROOM
