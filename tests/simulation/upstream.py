@@ -103,8 +103,9 @@ class _Connection(HttpConnection):
         return self.is_open
 
     def close(self) -> None:
-        if self.is_open:
-            self.is_open = False
+        was_open = self.is_open
+        super().close()
+        if was_open and not self.is_open:
             self._transcript.note(Kind.CLOSE, self.number)
 
 
