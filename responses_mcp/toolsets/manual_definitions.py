@@ -5,6 +5,7 @@ A cursor has no type, because it may be several things (M3.8).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from responses_mcp.json_types import JsonObject
@@ -29,7 +30,9 @@ INSTRUCTIONS: Final = (
 )
 """For the client's model, behind those of the answer tools."""
 
-_READS: Final = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+_definition: Final = partial(
+    Definition, annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+)
 
 
 def _text(description: str) -> JsonObject:
@@ -49,7 +52,7 @@ _MANUAL: Final = _text("a manual's id, from manual_ls")
 _HEADING: Final = object_of("title line_start", title=STRING, line_start=INTEGER)
 
 DEFINITIONS: Final = (
-    Definition(
+    _definition(
         "manual_ls",
         "List manuals",
         "List the local manuals. manual_toc, manual_find, manual_read and manual_scan take an id from it. With an id "
@@ -69,9 +72,8 @@ DEFINITIONS: Final = (
             ),
             **members(STRING, "next_id note"),
         ),
-        _READS,
     ),
-    Definition(
+    _definition(
         "manual_toc",
         "Contents of a manual",
         "List a manual's files, with depth deep also their headings. For an overview or a file known by name; to look "
@@ -92,9 +94,8 @@ DEFINITIONS: Final = (
             next_cursor={"type": ["object", "null"], "properties": {"offset": INTEGER}},
             items=list_of(object_of("path headings", path=STRING, headings=list_of(_HEADING))),
         ),
-        _READS,
     ),
-    Definition(
+    _definition(
         "manual_find",
         "Search a manual",
         "Search one manual for the sections that answer a question. Next read the best with manual_read. inline_hits "
@@ -122,9 +123,8 @@ DEFINITIONS: Final = (
             inline_hits=OBJECT,
             next_actions=list_of(OBJECT),
         ),
-        _READS,
     ),
-    Definition(
+    _definition(
         "manual_hits",
         "Hits of a search",
         "Page through what a manual_find found, by its trace_id. Pass a hit's ref to manual_read, with manual_id. "
@@ -143,9 +143,8 @@ DEFINITIONS: Final = (
             items=list_of(OBJECT),
             note=STRING,
         ),
-        _READS,
     ),
-    Definition(
+    _definition(
         "manual_read",
         "Read a section",
         "Read one section of a Markdown file, by a hit's ref. The same section asked for again goes on after it. "
@@ -160,9 +159,8 @@ DEFINITIONS: Final = (
             max_chars=_CHARS,
         ),
         object_of("text truncated applied", text=STRING, truncated=BOOLEAN, applied=OBJECT, note=STRING),
-        _READS,
     ),
-    Definition(
+    _definition(
         "manual_scan",
         "Read a file",
         "Read a Markdown or JSON file page by page, from any line: around a hit, or whole. Pass next_cursor back "
@@ -184,9 +182,8 @@ DEFINITIONS: Final = (
             truncated_reason=STRING,
             applied=OBJECT,
         ),
-        _READS,
     ),
-    Definition(
+    _definition(
         "manual_search",
         # Codex searches for tools by the words of titles, too, Claude Code by those of the description, but whole words
         # only: these are what people call manuals.
@@ -216,7 +213,6 @@ DEFINITIONS: Final = (
             complete=BOOLEAN,
             **members(STRING, "reason note"),
         ),
-        _READS,
     ),
 )
 
