@@ -36,31 +36,27 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
 
     Only errors about the key have a cure that depends on it; of all others the message is for everybody.
     """
-    known = _PASS_IT_ON.get(client or "")
-    title = None if known is None else known.title
-    if isinstance(error, AuthenticationFailed) and not isinstance(error, KeyUnusable):
-        where = (
-            "in this server's entry, or where the client is started"
-            if title is None
-            else f"where {title} is started, or in this server's entry if it stands there"
-        )
-        request_id = str(error)[len(error.message) :]
-        return f"{error.message} Change it {where}, and restart {title or 'the client'}.{request_id}"
-    if not isinstance(error, KeyUnusable):
+    if not isinstance(error, AuthenticationFailed):
         return str(error)
+    known = _PASS_IT_ON.get(client or "")
+    title = "the client" if known is None else known.title
+    again = "" if known is None else f"run `{program('install', known.name, '--write')}`"
+    if not isinstance(error, KeyUnusable):
+        where = "in this server's entry, or where the client is started"
+        if known is not None:
+            where = f"where {title} is started, or in this server's entry if it stands there"
+        return f"{error.message} Change it {where}, and restart {title}.{str(error).removeprefix(error.message)}"
     if error.remedy is not None:
-        told = f"{error.cause} {error.remedy} Then restart {title or 'the client'}."
-        if known is None:
-            return told
-        again = program("install", known.name, "--write")
-        return f"{told} If it is right where {title} was started, this server's entry has another: run `{again}`."
+        told = f"{error.cause} {error.remedy} Then restart {title}."
+        other = f" If it is right where {title} was started, this server's entry has another: {again}."
+        return told if known is None else told + other
     if known is not None:
         # Whether it is not set there or the entry does not pass it on cannot be told here where not all is passed on.
         cause = f"is not set where {title} was started" if known.inherits else "does not reach this server"
         return (
             f"There is no API key: {error.variable} {cause}. Set it where {title} is started (`{error.command}`), then "
-            f"restart {title}. If it is set there, this server's entry does not pass it on: run "
-            f"`{program('install', known.name, '--write')}` and restart {title}."
+            f"restart {title}. If it is set there, this server's entry does not pass it on: {again} and restart "
+            f"{title}."
         )
     if error.unfilled and client in _FILL_IN_NOTHING:
         title = _FILL_IN_NOTHING[client]
@@ -73,7 +69,5 @@ def for_client(error: ResponsesMcpError, client: str | None) -> str:
             f"{error.cause} Set the variable where the client is started (`{error.command}`), then restart the client. "
             "If it is set there, this client has another form of placeholder, or none; the command `install` knows."
         )
-    return (
-        f"{error.cause} Set it in the `env` of this server's entry in your MCP client's configuration, then restart "
-        "the client."
-    )
+    entry = "in the `env` of this server's entry in your MCP client's configuration"
+    return f"{error.cause} Set it {entry}, then restart the client."
