@@ -33,7 +33,7 @@ from responses_mcp.room import Room
 from responses_mcp.runtime.conversation import Conversation
 from responses_mcp.runtime.progress import ProgressReporter
 from responses_mcp.settings.model import ServerSettings
-from responses_mcp.toolsets.base import CallContext, ResidentToolset, ToolError, Toolset
+from responses_mcp.toolsets.base import CallContext, ResidentToolset, Tool, ToolError, Toolset
 from responses_mcp.trace_context import TRACE
 
 log = logging.getLogger(__name__)
@@ -261,7 +261,7 @@ class _Shell:
     def _finish(self, call: Call, outcome: Outcome | None) -> None:
         does = self._conversation.does(call)
         try:
-            self._session.finish(call, _checked(outcome, getattr(does, "output_schema", None) is not None))
+            self._session.finish(call, _checked(outcome, isinstance(does, Tool) and does.output_schema is not None))
         except (TypeError, ValueError, RecursionError) as bug:
             log.error("server: %s returned what cannot be sent; this is a bug in the tool", call.tool or call.method)  # noqa: TRY400
             log.debug("server: traceback of the failure", exc_info=bug)
