@@ -1,1 +1,1 @@
-"""What a request is made of: body, search instructions, credentials."""
+"""What a request is made of: arguments, body, credentials."""
