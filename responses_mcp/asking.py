@@ -20,10 +20,9 @@ from responses_mcp.responses_api.background import create_in_background
 from responses_mcp.responses_api.parameters import model_traits
 from responses_mcp.responses_api.request.arguments import ANY_LANGUAGE, USUAL_LIMIT, read_question, read_search_query
 from responses_mcp.responses_api.request.payload import bare_hosts, request_body, require_domains, search_body
-from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import Answer, read_answer
-from responses_mcp.responses_api.response.search_list import SearchResult
-from responses_mcp.responses_api.response.search_results import SearchResults, read_results
+from responses_mcp.responses_api.response.search_results import SearchResult, SearchResults, read_results
+from responses_mcp.responses_api.response.sources import Citation
 from responses_mcp.responses_api.retry import RetryPolicy, is_searched_again
 from responses_mcp.responses_api.watcher import NOBODY, Watcher
 from responses_mcp.settings.model import SEARCH_EFFORT, Profile, SearchSettings, Settings

@@ -40,12 +40,10 @@ from responses_mcp.protocol.framing import MessageReader
 from responses_mcp.protocol.jsonrpc import decode, encode
 from responses_mcp.redaction import Redactor
 from responses_mcp.responses_api.failures import response_error
-from responses_mcp.responses_api.response.citations import Citation
 from responses_mcp.responses_api.response.parser import read_answer
-from responses_mcp.responses_api.response.search_list import is_empty_list, listed_pages
-from responses_mcp.responses_api.response.search_results import read_results
+from responses_mcp.responses_api.response.search_results import is_empty_list, listed_pages, read_results
 from responses_mcp.responses_api.response.shortened_answer import shortened
-from responses_mcp.responses_api.response.sources import without_block
+from responses_mcp.responses_api.response.sources import Citation, without_block
 from responses_mcp.responses_api.response.web_pages import page_key, shown, without_markers, without_tracking
 from responses_mcp.settings.files import read_config
 from responses_mcp.settings.findings import Findings, looks_like_key, masked, printable

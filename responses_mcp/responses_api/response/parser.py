@@ -15,11 +15,15 @@ from itertools import repeat
 from responses_mcp.errors import UnusableReply, UpstreamError
 from responses_mcp.json_types import JsonObject, as_object, objects, replace_lone_surrogates, text_at
 from responses_mcp.redaction import Redact, redacted_beginning
-from responses_mcp.responses_api.response.citations import Citation, choose_citations
 from responses_mcp.responses_api.response.dates import read_date
-from responses_mcp.responses_api.response.markdown import address, closing_nothing
-from responses_mcp.responses_api.response.sources import without_block, written
-from responses_mcp.responses_api.response.web_pages import is_within, without_markers, without_tracking
+from responses_mcp.responses_api.response.sources import Citation, choose_citations, without_block, written
+from responses_mcp.responses_api.response.web_pages import (
+    address,
+    closing_nothing,
+    is_within,
+    without_markers,
+    without_tracking,
+)
 from responses_mcp.sanitization import line_at, sanitized
 from responses_mcp.usage.bill import Usage
 

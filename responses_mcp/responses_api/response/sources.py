@@ -9,31 +9,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import islice, pairwise
 from typing import Final, Literal
 
-from responses_mcp.responses_api.response.citations import Citation
+from responses_mcp.json_types import JsonObject
 from responses_mcp.responses_api.response.dates import WrittenDate, dates_in
-from responses_mcp.responses_api.response.markdown import unpaired
-from responses_mcp.responses_api.response.web_pages import page_key
+from responses_mcp.responses_api.response.web_pages import page_key, without_tracking
 
 LONGEST_HEADER: Final = 80  # characters
 _LOOKED_THROUGH: Final = 64 * 1024  # characters at the end of an answer
 _MOST_HEADERS: Final = 10
 _LONGEST_ITEM: Final = 4 * 1024
+_MOST_ENDS: Final = 5  # of an address
 _FEWEST_WORDS: Final = 4  # of a sentence; "Published 2026-11-20." is none
 
+_IS_URL: Final = re.compile("https?://", re.IGNORECASE)
 _ADDRESS: Final = r"https?://[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
-_BRACKET: Final = re.compile(r"[()\[\]]")
-_TOUCHING: Final = re.compile(r"[(\[]|[^\x00-\x7f]")
+_TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _NAMES_ONE: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)  # an address, or a date
 _DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_]{3,99}|)")
 _FENCE: Final = re.compile(r"[ \t>]*(?:`{3}|~{3})")
-_ITEM: Final = re.compile(  # it has a mark, or belongs to one that has
-    r"([ \t\u3000>]*)(?:[-*+](?=[ \t])|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?[0-9A-Za-z]{1,4}\])"
-    r"|[ \t\u3000]"
-)
+_MARK: Final = r"(?:[-*+](?=[ \t])|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])"
+_MARKED: Final = re.compile(rf"^([ \t\u3000>]*){_MARK}", re.MULTILINE)
+_ITEM: Final = re.compile(rf"[ \t\u3000>]*{_MARK}|[ \t\u3000]")  # or what belongs to one
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
 _NO_LETTERS: Final = re.compile(r"<[^<>]*>|[\W\d_]+")
 _WORD_FOR_SOURCES: Final = re.compile(
@@ -45,6 +45,62 @@ _WORD_FOR_SOURCES: Final = re.compile(
 _TITLE: Final = re.compile(rf"{_ADDRESS}|\[[^\[\]]*\]|\*[^*]+\*|\"[^\"]*\"|「[^「」]*」", re.IGNORECASE)
 _SENTENCE_ENDS: Final = re.compile(r"[.!?](?=[\s)\"'”*_]|\Z)|[。！？…]")
 _WORD: Final = re.compile(r"[\u3041-\u309f]|[\u30a0-\u30ff\u3400-\u9fff]{2}|[^\W\d_\u3041-\u30ff\u3400-\u9fff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One source: its URL, or the API's name for a source without one (such as `oai-weather`), with its kind as title.
+
+    `published_at` is "" where nothing tells it yet.
+    """
+
+    url: str
+    title: str | None = None
+    published_at: str = ""
+
+    def as_json(self) -> JsonObject:
+        """Return the object of the output contract; an unknown title is left out."""
+        shown: JsonObject = {"url": self.url}
+        if self.title:
+            shown["title"] = self.title
+        shown["published_at"] = self.published_at
+        return shown
+
+
+def choose_citations(
+    cited: Iterable[Citation], consulted: Iterable[Citation], *, limit: int, date: str
+) -> dict[str, Citation]:
+    """Pick at most `limit` citations: cited URLs in order of appearance, else consulted URLs; then named sources.
+
+    `cited` are the answer's annotations; `date` is that of what tells none. When the cut would drop every named
+    source, the last of several places goes to the first of them, so that where the facts came from stays visible.
+    Keys are those of pages, and names.
+    """
+    limit = max(1, limit)
+    consulted = list(consulted)
+    pages = _merged(cited) or _merged((each for each in consulted if _IS_URL.match(each.url)), most=limit)
+    names = _merged(each for each in consulted if not _IS_URL.match(each.url))
+    kept = [*pages, *names][:limit]
+    if names and len(pages) >= limit > 1:
+        kept[-1] = next(iter(names))
+    found = {key: {**pages, **names}[key] for key in kept}
+    return {key: each if each.published_at else replace(each, published_at=date) for key, each in found.items()}
+
+
+def _merged(mentions: Iterable[Citation], *, most: int | None = None) -> dict[str, Citation]:
+    """Join mentions of one page: the first form of its URL, and the first title and date that say anything.
+
+    With `most`, what comes after so many different pages is not looked at.
+    """
+    merged: dict[str, Citation] = {}
+    for mention in mentions:
+        url = without_tracking(mention.url)
+        page = page_key(url) or url
+        first = merged.get(page, Citation(url))
+        merged[page] = Citation(first.url, first.title or mention.title, first.published_at or mention.published_at)
+        if len(merged) == most:
+            break
+    return merged
 
 
 def written(citations: Iterable[Citation], accessed: str) -> str:
@@ -106,7 +162,7 @@ def kind_of(line: str) -> Literal["blank", "header", "source", "words", "prose",
     if _header(line) is not None:
         return "header"
     item, names_one = _ITEM.match(line), _NAMES_ONE.search(line)
-    if _says_more(line) or not (item or names_one) or not (names_one or not _stops(line)):
+    if _says_more(line) or not (names_one or (item and not _stops(line))):
         return "words" if item else "prose"
     return "source"
 
@@ -138,7 +194,11 @@ def _says_more(line: str) -> bool:
 def _dates(header: str, listed: list[str], more: bool, known: Collection[str], newest: date) -> dict[str, str] | None:
     """Return the dates of the sources below a header; None if that is no block. `more` tells that some text stays."""
     alone, source = _header(header) or (False, "")
-    items = [list(_marks(item[:_LONGEST_ITEM], known, newest)) for item in _items([source, *listed])]
+    block = "\n".join([source, *listed])
+    marked = list(_MARKED.finditer(block))
+    begins = [mark.start() for mark in marked if len(mark[1]) <= len(marked[0][1])]  # what is deeper belongs to it
+    parts = pairwise([0, *begins, len(block)])
+    items = [list(_marks(block[start:end][:_LONGEST_ITEM], known, newest)) for start, end in parts]
     pages = [mark for marks in items for mark in marks if isinstance(mark, str)]
     dated = any(isinstance(mark, WrittenDate) for marks in items for mark in marks)
     if source:
@@ -148,19 +208,6 @@ def _dates(header: str, listed: list[str], more: bool, known: Collection[str], n
     else:  # a line about sources is a header only above dated ones that are all cited
         is_block = bool(pages) and all(pages) and dated and not more
     return {page: iso for marks in reversed(items) for page, iso in _beside(marks)} if is_block else None
-
-
-def _items(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the items of a list, each with all below it; lines without marks are one."""
-    item: list[str] = []
-    depth = -1
-    for line in lines:
-        mark = _ITEM.match(line)
-        if mark and mark[1] is not None and (depth < 0 or len(mark[1]) <= depth):
-            yield "\n".join(item)
-            item, depth = [], len(mark[1])
-        item.append(line)
-    yield "\n".join(item)
 
 
 def _marks(item: str, known: Collection[str], newest: date) -> Iterator[str | WrittenDate]:
@@ -181,13 +228,13 @@ def _marks(item: str, known: Collection[str], newest: date) -> Iterator[str | Wr
 
 def _page(address: str, known: Collection[str]) -> tuple[str, int]:
     """Return which of the `known` sources an address is, and its length; it ends sooner where words touch it."""
-    closing = (at for at in unpaired(address, _BRACKET) if address[at] in ")]")
-    address = address[: min(closing, default=len(address))]
-    for candidate in (address, address.rstrip(".,;:!?'*_~&(["), _TOUCHING.split(address)[0]):
+    ends = [found.start() for found in islice(_TOUCHING.finditer(address), _MOST_ENDS)]
+    for end in (len(address), *reversed(ends)):
+        candidate = address[:end].rstrip(".,;:!?'*_~&")
         page = page_key(candidate) or candidate
         if page in known:
             return page, len(candidate)
-    return "", len(address)
+    return "", min(ends, default=len(address))
 
 
 def _beside(marks: list[str | WrittenDate]) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from responses_mcp.responses_api.response.citations import Citation, choose_citations
+from responses_mcp.responses_api.response.sources import Citation, choose_citations
 from responses_mcp.responses_api.response.web_pages import (
     host_of,
     page_key,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.redaction import Redactor
-from responses_mcp.responses_api.response.search_list import SearchResult, is_empty_list, listed_pages
+from responses_mcp.responses_api.response.search_results import SearchResult, is_empty_list, listed_pages
 
 TODAY = "2026-11-22"
 A = {"title": "A", "url": "https://a.jp/", "snippet": "About a.", "publishedDate": "2026-01-02", "relevanceScore": 0.9}

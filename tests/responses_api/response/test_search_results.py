@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from responses_mcp.errors import RequestRefused, ServiceFailed, UnusableReply
-from responses_mcp.responses_api.response.search_list import SearchResult
-from responses_mcp.responses_api.response.search_results import SearchResults, read_results
+from responses_mcp.responses_api.response.search_results import SearchResult, SearchResults, read_results
 from responses_mcp.testing import bodies, items
 from tests.responses_api.response.search_bodies import NEWS, PEP, found
 

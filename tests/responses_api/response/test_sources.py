@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from responses_mcp.responses_api.response import dates, shortened_answer, sources, web_pages
-from responses_mcp.responses_api.response.citations import Citation, choose_citations
-from responses_mcp.responses_api.response.sources import without_block, written
+from responses_mcp.responses_api.response.sources import Citation, choose_citations, without_block, written
 
 DATE = "2026-11-22"
 A = "https://a.jp/"
