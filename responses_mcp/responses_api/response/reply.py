@@ -29,10 +29,11 @@ BUDGET_BYTES: Final = 256 * 1024 * 1024  # of all replies that are being read
 LARGE_BYTES: Final = 32 * 1024  # of a reply, above which other tasks run before it is decoded
 _WHOLE_STREAM: Final = 16  # times the bound of an event: no stream of an answer is so long
 # An event stream, whatever its name: no JSON text begins so.
-_EVENTS = re.compile(rb"(?:\xef\xbb\xbf)?(?:event|data|id|retry)?:")
+_EVENTS = re.compile(rb"(?:event|data|id|retry)?:")
+_MARK: Final = b"\xef\xbb\xbf"  # of byte order
 TOO_LONG: Final = "reply_too_long"
 """The `code` of the error for a reply that is longer than may be read, whenever it is asked for."""
-_LONGEST_FIELD: Final = len(b"\xef\xbb\xbfevent:")
+_LONGEST_FIELD: Final = len(_MARK + b"event:")
 
 
 class ReplyBudget:
@@ -212,7 +213,7 @@ class ReplyReader:
 
     def _find_kind(self, data: bytes) -> bytes:
         """Return what is to be read, once its first bytes tell what it is; blanks before it say nothing."""
-        data = b"".join([*self._body, data]).lstrip()
+        data = b"".join([*self._body, data]).lstrip().removeprefix(_MARK)
         self._body.clear()
         self._body_bytes = 0
         if len(data) < _LONGEST_FIELD:

@@ -30,7 +30,6 @@ _MOST_KEPT = 10_000  # events that may have to replace the output of the termina
 _LONGEST_URL = 8 * 1024  # characters, in which its host is looked for
 _LONGEST_NUMBER: Final = 40  # digits; reading one takes time in proportion to their square
 _MOST_NUMBER: Final = 10**15  # of events
-_TYPE = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"([^"\\]*+)"')
 _NUMBERED = re.compile(rb'\s*+\{\s*+"type"\s*+:\s*+"[^"\\]*+"\s*+,\s*+"sequence_number"\s*+:\s*+([0-9]{1,15}+)\s*+[,}]')
 _WRITTEN = re.compile(rb'"delta"\s*+:\s*+"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _TERMINAL: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
@@ -47,10 +46,9 @@ _ITEM, _TEXT, _ANNOTATION = _KEPT = (
 )
 # What can stand in an address, and is no step within one. Those of proxies are long.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:~=+@|-]{0,1023}")
-_USUAL = re.compile(rb'\n*+(?:event: [^\n]*+\n)?data: (\{"type":"(response\.[a-z_.]++)"[^\n]*+)\n?')
+_USUAL = re.compile(rb'\n*+(?:event: [^\n]*+\n)?data: (\s*+\{\s*+"type"\s*+:\s*+"(response\.[a-z_.]++)"[^\n]*+)\n?')
 _FIELD = re.compile(rb"^(data|event)(?:: ?([^\n]*)|$)", re.MULTILINE)
 _COMMENTS = re.compile(rb"(?::[^\n]*+\n)++")
-_BOM = b"\xef\xbb\xbf"
 
 
 Event: TypeAlias = tuple[str, bytes]
@@ -63,7 +61,6 @@ class EventStream:
     def __init__(self) -> None:
         self._buffer = bytearray()  # from the beginning of an event, with LF for each line end
         self._searched = 0
-        self._at_start = True
         self._after_cr = False
 
     @property
@@ -82,8 +79,6 @@ class EventStream:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         buffer = self._buffer
         buffer += chunk
-        if self._at_start and not self._skip_byte_order_mark():
-            return []
         if comments := _COMMENTS.match(buffer):  # of which some servers send megabytes without an empty line
             end = comments.end()
             del comments, buffer[:end]
@@ -97,15 +92,6 @@ class EventStream:
         del buffer[: end + 2]
         self._searched = len(buffer)
         return [event for lines in whole.split(b"\n\n") if lines and (event := _event(lines))]
-
-    def _skip_byte_order_mark(self) -> bool:
-        """Drop a byte order mark at the very beginning; False while it cannot be told yet."""
-        if len(self._buffer) < len(_BOM) and _BOM.startswith(self._buffer):
-            return False
-        if self._buffer.startswith(_BOM):
-            del self._buffer[: len(_BOM)]
-        self._at_start = False
-        return True
 
 
 def _event(lines: bytes) -> Event | None:
@@ -121,7 +107,15 @@ def _event(lines: bytes) -> Event | None:
     if not data:
         return None
     del data[:1]
-    return _kind(name, bytes(data)), bytes(data)
+    members = _object(bytes(data))
+    kind = members.get("type") or name.decode("utf-8", "replace")
+    if not isinstance(kind, str):
+        kind = ""
+    if not kind.startswith("response."):
+        says_error = b"error" in name or members.get("object") == "error" or kind.lower().endswith("error")
+        if says_error or ("error" in members and kind in ("", "message")):
+            kind = "error"
+    return kind, bytes(data)
 
 
 def decode(data: bytes) -> object:
@@ -322,23 +316,6 @@ class ResponseStream:
 
     def _events(self, kind: str) -> list[JsonObject]:
         return [_object(data) for each, data in self._kept if each == kind]
-
-
-def _kind(name: bytes, data: bytes) -> str:
-    """Return the type of an event, from the beginning of its data, or else its name."""
-    found = _TYPE.match(data)
-    word = (found[1] if found else name).decode("utf-8", "replace")
-    if word.startswith("response."):
-        return word
-    if name.decode("utf-8", "replace") in _ERRORS or word.lower().endswith("error"):
-        return "error"
-    if word not in ("", "message"):
-        return word
-    members = _object(data)
-    if members.get("object") == "error":
-        return "error"
-    kind = members.get("type", "error" if "error" in members else "")
-    return kind if isinstance(kind, str) else ""
 
 
 def usable_id(value: object, redact: Redact) -> str | None:

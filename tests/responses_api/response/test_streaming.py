@@ -146,7 +146,6 @@ STREAMS = {
     "no blank after the colon": (b"data:a\n\n", ["a"]),
     "a data field without a colon": (b"data\n\n", [""]),
     "a field that only begins like data": (b"database: x\n\ndata : y\n\n", []),
-    "a byte order mark": (b"\xef\xbb\xbfdata: a\n\n", ["a"]),
     "a byte order mark later on": (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", ["a"]),
     "text outside ASCII": ("data: 東京☔𠮷\n\n".encode(), ["東京☔𠮷"]),
     "line separators of Unicode inside data": ("data: a\u2028b\u0085c\n\n".encode(), ["a\u2028b\u0085c"]),
