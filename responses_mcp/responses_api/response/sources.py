@@ -23,26 +23,28 @@ _LOOKED_THROUGH: Final = 64 * 1024  # characters at the end of an answer
 _MOST_HEADERS: Final = 10
 _LONGEST_ITEM: Final = 4 * 1024
 _MOST_ENDS: Final = 5  # of an address
-_FEWEST_WORDS: Final = 4  # of a sentence; "Published 2026-11-20." is none
+_FEWEST_WORDS: Final = 3  # of a sentence; "JMA, published 2026-11-20." is none
 
 _IS_URL: Final = re.compile("https?://", re.IGNORECASE)
 _ADDRESS: Final = r"https?://[^\s<>\"\\^`{}|、。，．！？：；「」『』（）【】〔〕〈〉《》［］“”…]{1,1000}"
 _TOUCHING: Final = re.compile(r"[()\[\]]|[^\x00-\x7f]")
 _NAMES_ONE: Final = re.compile("https?://|[0-9]{4} ?[-/.年]", re.IGNORECASE)  # an address, or a date
-_DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_]{3,99}|)")
+_DRAWN: Final = re.compile(r"[ \t\u3000>]*(?:<(/?)(?:details|summary|div|ul|ol|p|hr)[^<>]{0,80}>|[-=*_][-=*_ ]{2,99}|)")
 _FENCE: Final = re.compile(r"[ \t>]*(?:`{3}|~{3})")
 _MARK: Final = r"(?:[-*+](?=[ \t])|[•・‣◦●○■□◆◇①-⑳|]|[0-9０-９]{1,3}[.)．）](?![0-9０-９])|\[\^?\w{1,4}\])"
 _MARKED: Final = re.compile(rf"^([ \t\u3000>]*){_MARK}", re.MULTILINE)
 _ITEM: Final = re.compile(rf"[ \t\u3000>]*{_MARK}|[ \t\u3000]")  # or what belongs to one
 _NEVER_HEADER: Final = re.compile(r"[ \t>]*(?:[-*+][ \t]+[^*]|[0-9|`])")
-_NO_LETTERS: Final = re.compile(r"<[^<>]*>|[\W\d_]+")
+_NO_LETTERS: Final = re.compile(r"<[^<>]*>|[(（][^()（）]*[)）]|[\W\d_]+")
 _WORD_FOR_SOURCES: Final = re.compile(
     r"(?<![^\W_])(?:sources?|references?|citations?|bibliography|works cited|quellen|fuentes|références|referencias"
     r"|fonti|источники)(?![^\W_])|参考资料|來源|来源|출처|(?:主な)?(?:出典|出所|情報源|参考|引用|参照|(?<!リ)ソース)"
     r"(?:文献|資料|情報|リンク|サイト|元|先|一覧)?",
     re.IGNORECASE,
 )
-_TITLE: Final = re.compile(rf"{_ADDRESS}|\[[^\[\]]*\]|\*[^*]+\*|\"[^\"]*\"|「[^「」]*」", re.IGNORECASE)
+_TITLE: Final = re.compile(  # of a source; or words in front of a date
+    rf"{_ADDRESS}|\[[^\[\]]*\]|\*[^*]+\*|\"[^\"]*\"|「[^「」]*」|published|accessed|updated|retrieved", re.IGNORECASE
+)
 _SENTENCE_ENDS: Final = re.compile(r"[.!?](?=[\s)\"'”*_]|\Z)|[。！？…]")
 _WORD: Final = re.compile(r"[\u3041-\u309f]|[\u30a0-\u30ff\u3400-\u9fff]{2}|[^\W\d_\u3041-\u30ff\u3400-\u9fff]+")
 
@@ -126,7 +128,7 @@ def without_block(text: str, citations: Mapping[str, Citation], newest: date) ->
         # With a source on its line, and right below another line, a header says where that is from.
         if kind == "header" and left and not (at and lines[at - 1].strip() and _NAMES_ONE.search(line)):
             left -= 1
-            found = _dates(line, listed[::-1], bool(kept) or behind < len(lines), citations, newest)
+            found = _dates(line, listed[::-1], [*kept, *lines[behind:]], citations, newest)
             if found is not None:
                 top, listed, dates = at, [], found | dates
                 continue
@@ -191,8 +193,10 @@ def _says_more(line: str) -> bool:
 # Which dates are in it
 
 
-def _dates(header: str, listed: list[str], more: bool, known: Collection[str], newest: date) -> dict[str, str] | None:
-    """Return the dates of the sources below a header; None if that is no block. `more` tells that some text stays."""
+def _dates(
+    header: str, listed: list[str], stays: list[str], known: Collection[str], newest: date
+) -> dict[str, str] | None:
+    """Return the dates of sources in the lines below a header, those that only name some first; None if no block."""
     alone, source = _header(header) or (False, "")
     block = "\n".join([source, *listed])
     marked = list(_MARKED.finditer(block))
@@ -204,10 +208,13 @@ def _dates(header: str, listed: list[str], more: bool, known: Collection[str], n
     if source:
         is_block = bool(pages) and not _says_more(source)
     elif alone:
-        is_block = bool(pages) or dated or not (listed or more)
+        is_block = bool(pages) or dated or not (listed or stays)
     else:  # a line about sources is a header only above dated ones that are all cited
-        is_block = bool(pages) and all(pages) and dated and not more
-    return {page: iso for marks in reversed(items) for page, iso in _beside(marks)} if is_block else None
+        is_block = bool(pages) and all(pages) and dated and not stays
+    if not is_block:
+        return None
+    items += [list(_marks(line[:_LONGEST_ITEM], known, newest)) for line in stays]
+    return {page: iso for marks in reversed(items) for page, iso in _beside(marks)}
 
 
 def _marks(item: str, known: Collection[str], newest: date) -> Iterator[str | WrittenDate]:
