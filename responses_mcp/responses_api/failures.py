@@ -103,7 +103,7 @@ _OF_KEY: Final = (401, 403)
 # In the order in which they are tried: what is exhausted or refused for good stands before what may pass.
 KINDS: Final[dict[str, Kind]] = {
     "previous": Kind(
-        *_REFUSED, "The API no longer has what continue_from goes on from; ask again, and say there what it needs.",
+        *_REFUSED, "It lost what continue_from goes on from: ask again, and say in the question what it needs.",
         r"previous response not found|^param previous response id", (400, 404)),
     "schema": Kind(*_REFUSED, "Correct output_schema, or leave it out.", r"^param.* text format", (400, 422)),
     "location": Kind(
@@ -239,8 +239,8 @@ def read_failure(value: object, redact: Redact) -> Failure | None:
     waits.update((name.lower(), told) for each in metadata for name, told in as_object(each.get("headers")).items())
     failure = Failure(
         next((int(told) for each in given for name in _STATUSES if (told := _status(each.get(name)))), None),
-        next(iter(types), None),
-        next((code for code in codes if not _status(code)), None),
+        next(iter(types), "")[:_LONGEST_WORD] or None,
+        next((code for code in codes if _NAME.fullmatch(code) and not _status(code)), "")[:_LONGEST_WORD] or None,
         tuple(dict.fromkeys(params)),
         tuple(_HUMP.sub(" ", each).lower() for each in (*codes, *types, *map("param {}".format, params))),
         message if raw in message else f"{message} The provider says: {raw}".lstrip(),
@@ -284,7 +284,7 @@ def _structure(value: object) -> object:
 
 def _message_of(found: list[list[JsonObject]], redact: Redact) -> str:
     """Return the texts of the innermost objects that have any, or else what stands in the place of a text."""
-    texts = next(filter(None, (list(filter(None, map(_text_of, level))) for level in found)), [])
+    texts = next(filter(None, ([text for text in map(_text_of, level) if text] for level in found)), list[str]())
     if not texts:
         unread = (value for each in chain(*found) for name in _TEXTS if (value := _structure(each.get(name))))
         with suppress(RecursionError):
@@ -322,7 +322,7 @@ def _word(value: object, redact: Redact, is_name: bool = False) -> str:
     text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
     if len(text) > _LONGEST_TEXT or (is_name and not _NAME.fullmatch(text)):
         return ""
-    word = redact(sanitized(text))[:_LONGEST_WORD]
+    word = redact(sanitized(text))[:_LONGEST_TEXT]
     return "" if word.lower().removeprefix("response.") in _NOTHING else word
 
 
@@ -359,9 +359,9 @@ def refusal_in(value: object, head: Head, beginning: bytes) -> UpstreamError | N
     is_response = given.get("object") in ("response", "list") or isinstance(given.get("output"), list)
     if is_response or _has_used(given) or (given.get("status") in _STATES and "id" in given):
         return None
-    given = next(chain(*_objects([given], ())), {})
-    is_error = any(map(given.get, _WITHIN[:4])) or given.get("success") is False
-    is_coded = any(map(given.get, _STATUSES)) and any(isinstance(given.get(name), str) for name in _TEXTS)
+    given = next(chain(*_objects([given], ())), given)
+    is_error = any(given.get(name) for name in _WITHIN[:4]) or given.get("success") is False
+    is_coded = any(given.get(name) for name in _STATUSES) and any(isinstance(given.get(name), str) for name in _TEXTS)
     failure = None
     if is_error or is_coded or "error" in (given.get("object"), given.get("type")):
         failure = read_failure(given, head.redact)
@@ -437,8 +437,6 @@ def _error(failure: Failure, progress: Progress, key_from: str = "OPENAI_API_KEY
         error.advance(progress)
     elif name != "reply":  # which is a success
         error.advance(kind.again or "refused")
-    if failure.code and not _NAME.fullmatch(failure.code):  # free text, which may repeat the question
-        before = before.replace(failure.code, "…")
     error.unquoted = f"{before}. {cure}"
     return error
 

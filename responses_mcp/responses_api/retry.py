@@ -26,9 +26,11 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _DIGITS = re.compile(r"[0-9]{1,15}")
 LONGEST_DURATION = 86_400.0  # seconds
 _MOMENTS = 1e9  # seconds since 1970: no limit is back only in 30 years
-_LIMITS = {f"{name}-reset": "requests" for name in ("x-ratelimit", "ratelimit", "x-rate-limit")} | {
-    f"x-ratelimit-reset-{kind}": kind for kind in ("requests", "tokens")
-}
+_LIMITS = (  # kinds, and where a reply tells what is left and when all of it is back
+    ("requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    *(("requests", f"{name}-remaining", f"{name}-reset") for name in ("x-ratelimit", "ratelimit", "x-rate-limit")),
+)
 _UNITS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "millisecond": 0.001}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(millisecond|ms|d|h|m|s)[a-z]{0,9}(?:, | and )?", re.ASCII)
 _AGAIN = re.compile(r"\b(?:(?:again|retry|resets?) (?:in|after)|wait(?: for)?) (?=[0-9])")
@@ -99,10 +101,10 @@ def limits_in(headers: Mapping[str, str], unsaid: str = "") -> Iterator[tuple[st
 
     A limit that is told without the time at which it is back says nothing. `unsaid` is left of one that does not say.
     """
-    for name, kind in _LIMITS.items():
-        if (told := headers.get(name)) is None:
+    for kind, remaining, back in _LIMITS:
+        if (told := headers.get(back)) is None:
             continue
-        left = headers.get(name.replace("reset", "remaining"), unsaid).strip()
+        left = headers.get(remaining, unsaid).strip()
         if _DIGITS.fullmatch(left) and (reset := seconds_until(told)) is not None:
             yield kind, float(left), reset
 

@@ -83,6 +83,14 @@ async def test_behind_an_empty_limit_nobody_sends_before_the_time_that_the_reply
     assert phases.count("waiting for the API's rate limit, 30 s or more") == 3
 
 
+@pytest.mark.parametrize("name", ["x-ratelimit", "ratelimit"])
+async def test_an_empty_limit_is_kept_also_where_its_headers_name_no_kind(name: str, autojump_clock: MockClock) -> None:
+    api, stub = stub_api(Reply(200, {f"{name}-remaining": "0", f"{name}-reset": "30"}, ok().pieces), ok())
+    await ask(api)
+    await ask(api)
+    assert 30 <= stub.times[1] < 30.1
+
+
 @pytest.mark.parametrize("refusal", [
     limited("6"), limited(said="Rate limit reached for gpt-5.2. Please try again in 6s. Visit the page of limits."),
     limited(said="Please try again in 5 seconds, 1000ms."), Reply(429, limits(0, "6s"), limited().pieces),
