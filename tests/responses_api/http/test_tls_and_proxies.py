@@ -114,13 +114,13 @@ async def test_certificates_are_read_again_only_where_their_file_has_changed(
     monkeypatch: pytest.MonkeyPatch, ca: trustme.CA, tmp_path: Path
 ) -> None:
     read: list[object] = []
+    load = ssl.SSLContext.load_verify_locations
 
-    class Reading(ssl.SSLContext):
-        def load_verify_locations(self, *given: Any) -> None:
-            read.append(given)
-            super().load_verify_locations(*given)
+    def reading(context: ssl.SSLContext, *given: Any) -> None:
+        read.append(given)
+        load(context, *given)
 
-    monkeypatch.setattr(ssl, "SSLContext", Reading)
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", reading)
     trust(monkeypatch, trustme.CA(), tmp_path / "ca.pem")
     with trio.fail_after(WAIT):
         async with open_fake_api() as fake, tls_front(fake.base_url, ca) as url:
@@ -271,7 +271,7 @@ async def test_the_certificate_store_is_read_once_for_all_connections_also_those
         ):
             monkeypatch.setenv("HTTPS_PROXY", f"https://localhost:{proxy.port}")
             over = await open_connections(url, limit=2)
-            monkeypatch.setattr(ssl, "SSLContext", None)
+            monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", None)
             assert (await post(over, f"{url}/responses", b'{"input": "x"}')).status == 200
             await over.aclose()
 
