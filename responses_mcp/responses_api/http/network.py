@@ -99,7 +99,8 @@ class Socket(httpcore.AsyncNetworkStream):
                 await self._stream.send_all(data)
         data, self._received = self._received, b""
         try:
-            while not (given := self._hand_on(data)):
+            given = data and self._hand_on(data)
+            while not given:
                 if self._stream is None:
                     raise httpcore.ReadError("the connection is closed")
                 data = bytes(await self._stream.receive_some(READ_BYTES))
@@ -108,6 +109,7 @@ class Socket(httpcore.AsyncNetworkStream):
                 if len(data) > BULK_BYTES:
                     async with self._turns:  # which is got in a step of its own
                         pass
+                given = self._hand_on(data)
         except _BROKEN as error:
             raise httpcore.ReadError(str(error)) from error
         return given
