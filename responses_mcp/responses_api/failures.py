@@ -188,8 +188,8 @@ KINDS: Final[dict[str, Kind]] = {
     "request": Kind(
         *_REFUSED, _GIVEN, r"(invalid|bad) (\w+ )?request|invalid (argument|prompt)", (), tuple(range(400, 500))),
     "reply": Kind(
-        UnusableReply, "The API's answer is no finished Response",
-        "Ask again, and check that openai.base_url is a Responses API and that no proxy rewrites it.",
+        UnusableReply, "The API's answer cannot be used",
+        "Check that openai.base_url is a Responses API and that no proxy rewrites it.",
         r"^unfinished$", (), tuple(range(200, 300))),
     "unknown": Kind(RequestRefused, "The API did not answer", "Ask again later, or change the question or the model."),
 }  # fmt: skip
@@ -387,7 +387,8 @@ def response_error(response: JsonObject, redact: Redact, progress: Progress = "a
     details = as_object(response.get("incomplete_details"))
     failure = read_failure({"error": given}, redact) if given else None
     if failure is None and status not in (None, "completed", "failed", "incomplete"):
-        failure = Failure(labels=("unfinished",), words=f"{status} status." if status in _STATES else "unknown status.")
+        known = f"status {status}" if status in _STATES else "an unknown status"
+        failure = Failure(labels=("unfinished",), words=f"It is not finished ({known}).")
     elif failure is None and status == "failed":
         failure = Failure()
     elif failure is None and details.get("reason") == "content_filter":

@@ -30,7 +30,7 @@ FAULTS: Final[dict[str, tuple[str, ...]]] = {
     GATED: ("The API's rate limit is used up",),
     "refused": ("The API refused the request",),
     "quota": ("The account's quota is used up",),
-    "unusable": ("The API's answer is no finished Response (200): It is not a JSON object",),
+    "unusable": ("The API's answer cannot be used (200): It is not a JSON object",),
     BROKEN: ("The connection broke before", "The API's stream ended before"),
     DEADLINE: ("No answer within",),
     ARGUMENT: tuple(
