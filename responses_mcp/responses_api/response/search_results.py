@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import chain, islice, repeat
-from typing import Any
+from typing import Any, cast
 
 from responses_mcp.errors import RequestRefused, ServiceFailed
 from responses_mcp.json_types import JsonObject, as_object, objects, text_at
@@ -126,8 +126,8 @@ def read_results(
             results.setdefault(key, replace(page, title=page.title or known.title, url=known.url))
         elif not is_within(page.url, blocked):
             dropped += 1
-    for key, known in {} if only_these else seen.items():
-        results.setdefault(key, known)
+    if not only_these:
+        results |= {key: known for key, known in seen.items() if key not in results}
     return SearchResults(tuple(islice(results.values(), limit)), len(results), dropped)
 
 
@@ -235,20 +235,21 @@ def _items(text: str) -> tuple[list[JsonObject], int]:
     return items, broken
 
 
-def _with_url(value: Any) -> Iterator[JsonObject]:
+def _with_url(value: JsonObject) -> Iterator[JsonObject]:
     """Yield the members of the objects with a URL in a value of JSON, under our names and in order."""
-    left = [value]
+    left: list[Any] = [value]
     while left:
         each = left.pop()
         if isinstance(each, dict):
+            each = cast(JsonObject, each)
             members = {re.sub(r"[\W_]", "", name).lower(): value for name, value in each.items()}
             found = {ours: next((members[n] for n in names if n in members), None) for ours, names in _NAMES.items()}
             if isinstance(found["url"], str) and (url := found["url"].strip()):
                 link = _WRITTEN_LINK.fullmatch(url)
                 yield {**found, "url": link[1] if link else url.removeprefix("<").removesuffix(">")}
-            each = list(each.values())
-        if isinstance(each, list):
-            left += reversed(each)
+            left += reversed(each.values())
+        elif isinstance(each, list):
+            left += reversed(cast(list[object], each))
 
 
 def _shown(value: object, longest: int, redact: Redact) -> str:
