@@ -14,6 +14,7 @@ from responses_mcp.toolsets.base import CallContext
 from tests.responses_api.stub import Reply, ok, stub_api
 
 TODAY = "2026-11-22"
+SAID = "Note that this only holds for 3.12."
 A, B = "https://a.jp/x", "https://b.jp/y"
 OURS = f"Sources:\n- {A} (2026-11-20)"
 
@@ -63,7 +64,7 @@ async def test_a_source_of_the_model_without_a_date_stands_once(header: str) -> 
     "A pipeline has\n\n## Sinks\n- S3\n\n## Sources\n- Kafka\n- Kinesis", "It has\n- Sinks\n- Sources", "Sources of the Nile",
     f"```yaml\nSources:\n- {A} (2026-11-20)\n```", f"Sources: the report at {A} says so.", f"出典：{A} の報告です。", "参考までに\n- 昨日は晴れ",
     f"Sources:\n- {A} (2026-11-20)\n\nAsk me for more.\n\nOr do not.", f"## Sources\n- {A} (2026-11-20)\n\n## Answer\n\nIt rains.",
-    f"Sources:\n- {A} says it rains, https://z.jp/ says it does not.", "Sources:\n- Fish\n- Eggs", "Sources:\n- x\n- y\n\nSee you on 2026-11-23.",
+    f"Sources:\n- {A} says it rains, https://z.jp/ says it does not.", "Sources:\n- Fish\n- Eggs", f"Sources\n- {A} {SAID}", "Sources:\n- x\n- y\n\nSee you on 2026-11-23.",
     f"Data sources that you can use:\n- {A} (2026-11-20)\n- https://z.jp/ (2026-11-21)", f"自由に使えるデータソース：\n- {A}", f"The sources agree.\n- {A}",
     "It draws on three sources of income:\n- rent\n- wages (2026-11-20)", "1. Sources", "| Sources |\n| --- |\n| Kafka |",
     f"Sources:\n```\n{A} (2026-11-20)\n```",
@@ -72,6 +73,7 @@ async def test_prose_stays_whatever_it_looks_like(text: str) -> None:
     answer = await answered(f"Rain.\n\n{text}", A)
     assert answer.startswith(f"Rain.\n\n{text}\n\nSources:\n- {A} (")
     assert len(answer) == len(f"Rain.\n\n{text}\n\n{OURS}")
+    assert await answered(f"Rain.\n\n{text}\n\n---", A) == answer
 
 
 @pytest.mark.rule("spec 6")
@@ -84,9 +86,6 @@ async def test_an_answer_that_is_too_long_is_cut_before_its_sources_are_added(he
     assert found["answer"].endswith(f", or for a part of it.]\n\n{OURS}")
     assert "[Cut here: the first " in found["answer"]
     assert found["citations"] == [{"url": A, "published_at": "2026-11-20"}]
-
-
-SAID = "Note that this only holds for 3.12."
 
 
 @pytest.mark.rule("spec 6")

@@ -144,12 +144,12 @@ def without_block(text: str, citations: Mapping[str, Citation], newest: date) ->
             kept.append(line)
         else:
             behind, listed, kept = at, [], []
+    stays = "\n".join([*kept[::-1], *lines[behind:]]) if top < len(lines) else ""
     while top and (drawn := _DRAWN.fullmatch(lines[top - 1].rstrip())) and not drawn[1]:
         top -= 1
-    stays = [*kept[::-1], *lines[behind:]] if top < behind else []
     body = (text[:begin] + "\n".join(lines[:top])).rstrip()
     cited = (replace(each, published_at=dates[key]) if key in dates else each for key, each in citations.items())
-    return "\n\n".join(filter(None, (body, "\n".join(stays)))), tuple(cited)
+    return "\n\n".join(filter(None, (body, stays.rstrip()))), tuple(cited)
 
 
 # Where the block is
