@@ -555,7 +555,7 @@ class Run:
     async def _close(self, action: Action | None) -> None:
         """End it: here what it used is known."""
         row = self.row
-        if self._bill is not None and self._bill.usage.attempts:
+        if self._bill is not None and self._bill.attempts:
             row = replace(row, usage=self._bill.usage.as_json())
         elif not self.is_begun_here and action not in (Action.CLOSE, Action.CLOSE_UNASKED, Action.CLOSE_UNPAID):
             self._terms.settle_left(row, Usage(attempts=1, uncounted=1))

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
@@ -249,7 +249,7 @@ class ResponsesApi:
         limited_for: float | None = None
         with trio.move_on_after(seconds) as deadline:
             while True:
-                attempts = 0 if bill is None else bill.usage.attempts
+                attempts = 0 if bill is None else bill.attempts
                 content = b"" if call.body is None else _as_json(fallback.fit(body, call.fixed))
                 request = Request(
                     bare.method, bare.url, bare.headers, content, watcher.wait_for_room, watcher.before_sending
@@ -265,7 +265,7 @@ class ResponsesApi:
                     answer = await self._attempt(request, read, watcher, policy, partial(gate.read, number))
                 except UpstreamError as error:
                     is_unbilled = error.progress in ("refused", "doubtful")
-                    if bill is not None and bill.usage.attempts > attempts and is_unbilled:
+                    if bill is not None and bill.attempts > attempts and is_unbilled:
                         bill.not_billed()  # this one, and none before it
                     said = error.status, type(error).__name__, error.code, error.message, error.body or ""
                     log.debug(_FAILED, retries + 1, *said)
@@ -313,7 +313,7 @@ class ResponsesApi:
         return DeadlineExceeded(
             f"No answer within {seconds:g} s; {longer} lower reasoning_effort in the profile, or ask for less.",
             code="timeout",
-            maybe_paid=bill is not None and bill.usage.uncounted > 0,
+            maybe_paid=bill is not None and bill.uncounted > 0,
         )
 
     @cached_property
@@ -410,8 +410,18 @@ class ResponsesApi:
             await self._connections.aclose()
 
 
+@lru_cache(maxsize=8)
+def _instructions_as_json(text: str) -> str:
+    """Return the longest text of a request, which those of one profile share."""
+    return _ENCODE(text)
+
+
 def _as_json(body: JsonObject) -> bytes:
-    text = _ENCODE(body)
+    if isinstance(instructions := body.get("instructions"), str):
+        rest = _ENCODE({name: value for name, value in body.items() if name != "instructions"})
+        text = f'{{"instructions": {_instructions_as_json(instructions)}, {rest[1:]}'
+    else:
+        text = _ENCODE(body)
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate

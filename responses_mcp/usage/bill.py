@@ -72,6 +72,13 @@ class Usage(NamedTuple):
                 shown["prices_as_of"] = self.prices_as_of
         return shown
 
+    def plus(self, other: Usage) -> Usage:
+        """Return what both used; a sum with an unknown cost is unknown."""
+        counts = {name: getattr(self, name) + getattr(other, name) for name in self._fields[:8]}
+        known = self.cost_usd is not None and other.cost_usd is not None
+        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        return other._replace(**counts, cost_usd=cost, prices_as_of=other.prices_as_of if known else None)
+
 
 def usage_from(told: JsonObject) -> Usage:
     """Return what `Usage.as_json` has told."""
@@ -84,31 +91,39 @@ class Bill:
     """The bill of one call, which whoever makes its requests writes.
 
     `sending()` before each request goes out, then `take(response)` for what came back or `not_billed()`; neither means
-    that it may have been billed. `usage` is what is known so far.
+    that it may have been billed. `attempts` are the requests, of which `uncounted` may be billed without a word.
     """
 
     def __init__(self, model: str, prices: PriceList, *, service_tier: str | None = None) -> None:
-        self.usage = Usage()
+        self.attempts = 0
+        self.uncounted = 0
+        self._used = Usage()
         self._model = model
         self._prices = prices
         self._asked_tier = service_tier
         self._pending = False
 
+    @property
+    def usage(self) -> Usage:
+        """Return what is known so far."""
+        return self._used._replace(attempts=self.attempts, uncounted=self.uncounted)
+
     def sending(self) -> None:
         """Count an attempt, which from now on may be billed."""
-        self.usage = self.usage._replace(attempts=self.usage.attempts + 1, uncounted=self.usage.uncounted + 1)
+        self.attempts += 1
+        self.uncounted += 1
         self._pending = True
 
     def not_billed(self) -> None:
         """Say that the last request was refused, or did not arrive."""
         if self._pending:
-            self.usage = self.usage._replace(uncounted=self.usage.uncounted - 1)
+            self.uncounted -= 1
             self._pending = False
 
     def maybe_billed(self) -> None:
         """Say that the last request may be worked on all the same, behind who refused it."""
-        if not self._pending and self.usage.attempts:
-            self.usage = self.usage._replace(uncounted=self.usage.uncounted + 1)
+        if not self._pending and self.attempts:
+            self.uncounted += 1
             self._pending = True
 
     def take(self, response: JsonObject) -> None:
@@ -128,51 +143,42 @@ class Bill:
         self._add(response, told)
 
     def _add(self, response: JsonObject, told: JsonObject) -> None:
-        before = self.usage
-        read = _count(told, "input_tokens"), _count(told, "output_tokens")
-        inputs, outputs = as_object(told.get("input_tokens_details")), as_object(told.get("output_tokens_details"))
+        inputs, outputs = _count(told, "input_tokens"), _count(told, "output_tokens")
+        of_input, of_output = as_object(told.get("input_tokens_details")), as_object(told.get("output_tokens_details"))
+        cached = min(_count(of_input, "cached_tokens"), inputs)
+        written = min(_count(of_input, "cache_write_tokens"), inputs)
+        web_searches, file_searches = _web_searches(response), _ran(response, "file_search_call")
         tier = response.get("service_tier")
         tier = tier.strip().lower() if isinstance(tier, str) else ""
         if not tier:
             tier = self._asked_tier
         elif tier not in SERVICE_TIERS:
             tier = _OTHER_TIER
-        one = Usage(
-            input_tokens=read[0],
-            cached_tokens=min(_count(inputs, "cached_tokens"), read[0]),
-            cache_write_tokens=min(_count(inputs, "cache_write_tokens"), read[0]),
-            output_tokens=read[1],
-            reasoning_tokens=min(_count(outputs, "reasoning_tokens"), read[1]),
-            total_tokens=sum(read) or _count(told, "total_tokens"),
-            web_searches=_web_searches(response),
-            file_searches=_ran(response, "file_search_call"),
-        )
         cost = self._prices.cost(
             self._model,
-            input_tokens=one.input_tokens,
-            cached_tokens=one.cached_tokens,
-            cache_write_tokens=one.cache_write_tokens,
-            output_tokens=one.output_tokens,
-            web_searches=one.web_searches,
-            file_searches=one.file_searches,
+            input_tokens=inputs,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=outputs,
+            web_searches=web_searches,
+            file_searches=file_searches,
             service_tier=tier,
         )
-        # A sum with an unknown part is unknown.
-        known = cost is not None and (before.cost_usd is not None or not before.counted)
-        self.usage = before._replace(
-            input_tokens=before.input_tokens + one.input_tokens,
-            cached_tokens=before.cached_tokens + one.cached_tokens,
-            cache_write_tokens=before.cache_write_tokens + one.cache_write_tokens,
-            output_tokens=before.output_tokens + one.output_tokens,
-            reasoning_tokens=before.reasoning_tokens + one.reasoning_tokens,
-            total_tokens=before.total_tokens + one.total_tokens,
-            web_searches=before.web_searches + one.web_searches,
-            file_searches=before.file_searches + one.file_searches,
+        one = Usage(
+            input_tokens=inputs,
+            cached_tokens=cached,
+            cache_write_tokens=written,
+            output_tokens=outputs,
+            reasoning_tokens=min(_count(of_output, "reasoning_tokens"), outputs),
+            total_tokens=inputs + outputs or _count(told, "total_tokens"),
+            web_searches=web_searches,
+            file_searches=file_searches,
             service_tier=tier,
             counted=True,
-            cost_usd=(before.cost_usd or 0.0) + (cost or 0.0) if known else None,
-            prices_as_of=self._prices.as_of(self._model) if known else None,
+            cost_usd=cost,
+            prices_as_of=None if cost is None else self._prices.as_of(self._model),
         )
+        self._used = self._used.plus(one) if self._used.counted else one
 
 
 def _understood(told: JsonObject) -> JsonObject:

@@ -118,7 +118,7 @@ class Meter:
         try:
             yield bill
         except UpstreamError as error:
-            if bill.usage.attempts:
+            if bill.attempts:
                 error.usage = bill.usage.as_json()
             raise
         finally:
