@@ -90,7 +90,7 @@ async def test_an_answer_that_is_too_long_is_cut_before_its_sources_are_added(he
 
 @pytest.mark.rule("spec 6")
 @pytest.mark.parametrize("item", [
-    f"- {A} (2026-11-20). {SAID}", f"- [Rain]({A}), 2026-11-20: {SAID}", f"1. {SAID} {A} (2026-11-20)", f"- {A}. Valid on Linux.", f"- {A} (2026-11-20)\n  {SAID}", f"- {A}（2026-11-20）は3.12のみの話です。",
+    f"- {A} (2026-11-20). {SAID}", f"- [Rain]({A}), 2026-11-20: {SAID}", f"1. {SAID} {A} (2026-11-20)", f"- {A}. Valid on Linux.", f"- {A} (2026-11-20): {SAID}[b]({B})", f"- {A} (2026-11-20)\n  {SAID}", f"- {A}（2026-11-20）は3.12のみの話です。",
 ])  # fmt: skip
 async def test_a_sentence_in_the_list_of_the_model_is_kept(item: str) -> None:
     for pure in ("", f"- {B} (2026-11-19)\n"):

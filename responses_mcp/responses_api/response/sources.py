@@ -186,8 +186,6 @@ def _stops(line: str) -> bool:
 
 def _says_more(line: str) -> bool:
     """Tell whether a line has a sentence in it, beside titles and addresses."""
-    if not _SENTENCE_ENDS.search(line):  # as in most lines of a block
-        return False
     *sentences, _ = _SENTENCE_ENDS.split(_TITLE.sub(" ", line))
     return any(len(_WORD.findall(each)) >= _FEWEST_WORDS for each in sentences)
 
