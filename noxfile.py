@@ -97,6 +97,13 @@ def installed_pythons() -> list[str] | None:
 PYTHONS = installed_pythons()
 
 
+# What starts threads, tasks, sockets and processes: enough for a Python that lies between two that have all tests.
+BETWEEN = [
+    *("tests/embedding", "tests/protocol", "tests/runtime", "tests/testing", "tests/responses_api"),
+    *("tests/test_cancellation.py", "tests/test_shutdown.py"),
+]
+
+
 @nox.session(python=PYTHONS, allow_parallel=True)
 def tests(session: nox.Session) -> None:
     """Run the tests on every supported Python that is installed; with `nox -j 3`, three of them at a time."""
@@ -107,6 +114,8 @@ def tests(session: nox.Session) -> None:
     # The oldest has most to do, and takes all cores; the others, a process each, have them when it leaves them.
     way = ["nice"] if others and shutil.which("nice") else []
     chosen = ["-m", "not smoke and not once"] if others else ["-m", "not smoke", "-n", "auto", "--dist", "worksteal"]
+    if others and session.python != PYTHONS[-1]:  # between the oldest and the newest
+        chosen += BETWEEN
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # pytest tidies up what several of it would share
         session.run(*way, "pytest", *chosen, f"--basetemp={folder}", *session.posargs, external=bool(way))
 

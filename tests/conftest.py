@@ -6,6 +6,7 @@ import inspect
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +43,20 @@ UNDER_WINE = bool(os.environ.get("UNDER_WINE"))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the laboratory unless an argument names it, and files whose imports Wine cannot do."""
+    """Leave out the laboratory unless an argument names it, what is not chosen, and files that Wine cannot import."""
+    if "not once" in config.option.markexpr and says_once(collection_path):
+        return True
     if collection_path == Path(__file__).parent / "lab" and not any("lab" in Path(arg).parts for arg in config.args):
         return True
     inside = collection_path.relative_to(Path(__file__).parent.parent)
     return True if UNDER_WINE and inside.as_posix() in ARTEFACTS else None
 
 
-# Texts in, texts out, words for people, files of others, runs in virtual time, what the system does with descriptors, and
-# hostile upstreams by the hundred: what they show says the same on every Python.
+# The repository's own pages, files and tools, random schedules, texts in and out, words for people, files of others,
+# runs in virtual time, what the system does with descriptors, and hostile upstreams by the hundred: what they show says
+# the same on every Python.
 ONCE = (
-    *("commands", "hostile", "settings", "manuals/embeddings", "manuals/requests", "manuals/results"),
+    *("commands", "hostile", "settings", "simulation", "manuals/embeddings", "manuals/requests", "manuals/results"),
     *("manuals/search", "responses_api/response"),
     *("manuals/index/test_spoilt_index.py", "manuals/index/test_survival.py"),
     *("manuals/test_contract.py", "manuals/test_ranking_promises.py", "manuals/test_retrieval.py"),
@@ -66,7 +70,16 @@ ONCE = (
     *("toolsets/test_echoed_secrets.py", "toolsets/test_manual_search.py"),
     *("test_answers.py", "test_debug_file.py", "test_failed_calls.py", "test_outgoing.py", "test_redaction.py"),
     *("test_retries.py", "test_sanitization.py"),
+    *("test_bundle.py", "test_distribution.py", "test_docs.py", "test_japanese_pages.py", "test_layers.py"),
+    *("test_linear_scans.py", "test_linear_time.py", "test_picture.py", "test_plugins.py", "test_promises.py"),
+    *("test_samples.py", "test_workflows.py"),
 )
+
+
+@cache
+def says_once(path: Path) -> bool:
+    """Tell whether a file or folder is within one of `ONCE`."""
+    return any(path.is_relative_to(Path(__file__).parent / place) for place in ONCE)
 
 
 def in_virtual_time(*work: Any, **options: Any) -> Any:
@@ -79,9 +92,8 @@ def in_virtual_time(*work: Any, **options: Any) -> Any:
 @pytest.hookimpl(tryfirst=True)  # before markers choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is in such folders and files with `once`, set the clocks, and leave out what Wine cannot do."""
-    places = [Path(__file__).parent / place for place in ONCE]
     for item in items:
-        if any(item.path.is_relative_to(place) for place in places):
+        if says_once(item.path):
             item.add_marker("once")
         clock = item.get_closest_marker("clock")
         if clock and clock.args == ("virtual",) and inspect.iscoroutinefunction(getattr(item, "function", None)):

@@ -29,7 +29,6 @@ INSTALLED_IN = 120.0  # seconds that uv is given to fetch and install; clients g
 ANSWERS_IN = 10.0
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(not (ROOT / "uv.lock").exists(), reason="bundles are packed in a checkout"),
 ]
 

@@ -23,7 +23,7 @@ import pytest
 import responses_mcp
 from responses_mcp.settings.schema import SETTINGS
 
-pytestmark = [pytest.mark.once, pytest.mark.rule("spec 15", "spec 16", "spec 17")]
+pytestmark = [pytest.mark.rule("spec 15", "spec 16", "spec 17")]
 
 ROOT = Path(__file__).parent.parent
 VERSION = responses_mcp.__version__

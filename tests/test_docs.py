@@ -29,8 +29,6 @@ from responses_mcp.usage.prices import AS_OF, PriceList
 from tests import help_texts
 from tests.processes import CALL, HANDSHAKE, posix, run
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]

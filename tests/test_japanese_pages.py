@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import pytest
 
-pytestmark = pytest.mark.once
-
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.ja.md")), *sorted((ROOT / "docs").rglob("*.ja.md"))]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -31,8 +31,6 @@ from tests.house import (
     within,
 )
 
-pytestmark = pytest.mark.once
-
 LEAST_LINES = 40
 SHORT = {
     "manuals.errors": "hosts import ManualsError from it, and a start needs it without the rest",

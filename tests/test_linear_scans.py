@@ -56,8 +56,6 @@ from tests.growth import Hostile, superlinear
 from tests.manuals.found import row
 from tests.test_linear_time import FRAGMENTS
 
-pytestmark = pytest.mark.once
-
 TODAY = "2026-11-22"
 SECRETS = Redactor(["canary-secret", "a" * 1000, "Bearer aaaaaaaaaaaa"])
 WAIT = 30.0  # seconds; a bound for a stuck machine, not an expectation

@@ -21,8 +21,6 @@ import pytest
 import responses_mcp
 from tests.growth import Hostile, superlinear
 
-pytestmark = pytest.mark.once
-
 FRAGMENTS = (
     *" \t\n0aあ-_.,#|`~*><&%:=/[(){}\"'\\\u3000", "\n \n", "- ", ", ", "://", "http://", "https://a?utm_source=openai&",
     "](", "[](", "((", '\\"', "<!--", "/*", "sk-", "bearer ", "a ", "a,", "a@", "1.", "\ue200",

@@ -9,8 +9,6 @@ import trio
 from tests.picture import FILE, call_and_answer, draw
 from tests.processes import ROOT, WAIT
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ PLUGINS = ROOT / "config/plugins"
 SERVER = Server(command=(NAME, "--stdio"))
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(not PLUGINS.exists(), reason="plugins are in a checkout"),
 ]
 

@@ -1,10 +1,6 @@
 """What protects what: every rule of the pages has tests, and the pages name them."""
 
-import pytest
-
 from tests.promises import PAGES, ROOT, marks, rules, written
-
-pytestmark = pytest.mark.once
 
 
 def test_each_rule_has_tests_and_its_page_names_them() -> None:

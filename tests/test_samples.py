@@ -31,8 +31,6 @@ from responses_mcp.toolsets.research_definitions import DEFINITIONS
 from responses_mcp.toolsets.search import SearchToolset
 from tests.processes import ROOT, WAIT, environment, posix, run
 
-pytestmark = pytest.mark.once
-
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = {"openai-responses-mcp": "-m responses_mcp", "python": ""}
 MANUAL = "# Tokens\n\nA token opens the door.\n\n## Lifetime\n\nA token is valid for 3600 seconds.\n"

@@ -13,7 +13,6 @@ WORKFLOWS = ROOT / ".github/workflows"
 LOCKED = ["ci", "nightly", "release"]
 
 pytestmark = [
-    pytest.mark.once,
     pytest.mark.skipif(not WORKFLOWS.exists(), reason="workflows are of the checkout"),
     pytest.mark.rule("spec 17"),
 ]

@@ -8,8 +8,6 @@ import pytest
 
 from tests.lab import mutants
 
-pytestmark = pytest.mark.once
-
 MODULE = '''
 """A module."""
 import logging

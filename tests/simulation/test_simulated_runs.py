@@ -2,11 +2,7 @@
 
 from collections import Counter
 
-import pytest
-
 from tests.simulation.runs import simulate
-
-pytestmark = pytest.mark.once
 
 SCHEDULES = 16
 SITUATIONS = (

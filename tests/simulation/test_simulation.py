@@ -12,8 +12,6 @@ from tests.frames import Frames
 from tests.simulation.model import check
 from tests.simulation.run import simulate
 
-pytestmark = pytest.mark.once
-
 SCHEDULES = 400
 ROOT = Path(__file__).parent.parent.parent
 

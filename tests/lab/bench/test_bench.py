@@ -10,8 +10,6 @@ from tests.lab.bench import page
 from tests.lab.bench.results import Results
 from tests.processes import ROOT
 
-pytestmark = pytest.mark.once
-
 WAIT = 60  # seconds; a bound for a stuck machine, not an expectation
 
 

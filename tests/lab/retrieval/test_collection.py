@@ -12,8 +12,6 @@ from tests.lab.retrieval.__main__ import enlarge
 from tests.lab.retrieval.collection import Terms, measure, quality
 from tests.processes import ROOT
 
-pytestmark = pytest.mark.once
-
 WAIT = 60  # seconds; a bound for a stuck machine, not an expectation
 
 
