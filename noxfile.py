@@ -114,7 +114,7 @@ def tests(session: nox.Session) -> None:
     # The oldest has most to do, and takes all cores; the others, a process each, have them when it leaves them.
     way = ["nice"] if others and shutil.which("nice") else []
     chosen = ["-m", "not smoke and not once"] if others else ["-m", "not smoke", "-n", "auto", "--dist", "worksteal"]
-    if others and session.python != PYTHONS[-1]:  # between the oldest and the newest
+    if others and PYTHONS and session.python != PYTHONS[-1]:  # between the oldest and the newest
         chosen += BETWEEN
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # pytest tidies up what several of it would share
         session.run(*way, "pytest", *chosen, f"--basetemp={folder}", *session.posargs, external=bool(way))
