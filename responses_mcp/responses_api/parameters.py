@@ -72,11 +72,15 @@ _QUOTED = re.compile(rf"[{_QUOTES}]\s?{_PATH}(?=\s?\\{{0,8}}[{_QUOTES}])")
 _UNQUOTED = re.compile(rf"(?<![\w./#-]){_PATH}(?![\w-])")
 _WORD = re.compile(r"\w+")
 _PATH_LIST = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
-# Names that a noun announces: right behind it, or behind a colon up to the end of the sentence.
+# Names that a noun announces: right behind it, and a verb or nothing behind them, or behind a colon up to the end of the
+# sentence.
 _NOUN = r"\b(?:param|arg|field|propert|key|option|attribute|input|name)"
 _NAME = rf"[{_QUOTES}]?\w{{1,40}}[{_QUOTES}]?"
 _NAMES = re.compile(rf"{_NOUN}[^:.;]{{0,60}}:\s({_NAME}(?:(?:,| and|, and) {_NAME}){{0,9}})\s?(?=$|\.\s|\.$|[;(\n])")
-_NAMED = re.compile(rf"\b(?:parameter|argument|field|property|key|option|attribute|name):? (?=[{_QUOTES}]?({_PATH}))")
+_NAMED = re.compile(
+    rf"\b(?:parameter|argument|field|property|key|option|attribute|name):? (?=[{_QUOTES}]?({_PATH})"
+    r"(?: ?$|[^\w ]| (?:is|was|are|were|not|can|cannot|must|may|should|does|has|in|for|on)\b))"
+)
 _LIST = re.compile(
     r"\b(?:supported|allowed|permitted|accepted|valid|available) (?:values|options|efforts|levels)\b"
     r"|\b(?:expected|one of|should be|must be|did you mean)\b"

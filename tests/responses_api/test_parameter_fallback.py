@@ -150,6 +150,7 @@ async def test_a_parameter_that_is_named_as_refused_is_left_out_from_then_on(sai
         Said("The 'stream_options' parameter is only allowed when 'stream' is enabled."),
         # Something else is named, or nothing, and a parameter in passing.
         Said("Streaming is not supported in this version."),
+        Said("Questions about streaming are not answered here: field stream of study."),
         Said("Unsupported. See https://a.example/docs/unknown-parameter:'reasoning' and a.example/unknown/'include'"),
         Said("Your reasoning is not allowed"),
         Said("Reasoning about weapons is not supported."),
