@@ -72,8 +72,7 @@ _QUOTED = re.compile(rf"[{_QUOTES}]\s?{_PATH}(?=\s?\\{{0,8}}[{_QUOTES}])")
 _UNQUOTED = re.compile(rf"(?<![\w./#-]){_PATH}(?![\w-])")
 _WORD = re.compile(r"\w+")
 _PATH_LIST = re.compile(r"""\b(?:loc|path)\b\W{1,6}[(\[]([^)\]]{1,200})[)\]]""")
-# Names that a noun announces: right behind it, and a verb or nothing behind them, or behind a colon up to the end of the
-# sentence.
+# Names that a noun announces: between it and a verb or nothing, or behind a colon up to the end of the sentence.
 _NOUN = r"\b(?:param|arg|field|propert|key|option|attribute|input|name)"
 _NAME = rf"[{_QUOTES}]?\w{{1,40}}[{_QUOTES}]?"
 _NAMES = re.compile(rf"{_NOUN}[^:.;]{{0,60}}:\s({_NAME}(?:(?:,| and|, and) {_NAME}){{0,9}})\s?(?=$|\.\s|\.$|[;(\n])")
