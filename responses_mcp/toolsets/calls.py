@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 USUAL_CHARACTERS: Final = ServerSettings().max_result_chars
 """Characters of an answer where nobody sets `server.max_result_chars`."""
 USAGE: Final = "io.github.uchimanajet7/usage"
@@ -67,7 +68,7 @@ def answered(
             text = replace_lone_surrogates(redact(for_client(error, context.client)))
             used = error.usage if isinstance(error, UpstreamError) else None
             raise ToolError(replace(failed(error, text), meta=outcome_meta(used, error.masked))) from error
-        text = json.dumps(done.result, ensure_ascii=False, separators=(",", ":"))
+        text = _ENCODE(done.result)
         return ToolSuccess(text, done.result, outcome_meta(done.usage, done.masked))
 
     return handle

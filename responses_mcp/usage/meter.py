@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
@@ -67,6 +67,7 @@ class Meter:
         self._caps = Caps(settings.limits)
         self._now = now
         self._turn = trio.Lock()  # calls are let through in order
+        self._guess_of = lru_cache(maxsize=16)(self._guess)
         self._settled = 0  # calls
         self._waiting = trio.lowlevel.ParkingLot()
         self._today = (0, 0.0)  # the day, and what this process has spent in it, in US dollars
@@ -101,7 +102,7 @@ class Meter:
         kind = f"{caller.tool} {profile.model}"
         call_id = call_id or ("" if self._ledger is None else uuid.uuid4().hex)
         entry_of_now = partial(self._entry, call_id, caller, profile.model)
-        guess = self._guess(profile)
+        guess = self._guess_of(profile)
         admitted: tuple[Reservation, Entry | None] | None = None
         if self._is_unlimited:
             admitted = self._caps.reserve(self._caps.expected(kind, guess)) or Reservation(guess), entry_of_now()

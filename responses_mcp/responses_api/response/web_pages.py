@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection
+from functools import lru_cache
 from urllib.parse import quote, urlsplit
 
 from responses_mcp.redaction import Redact
@@ -67,6 +68,7 @@ def without_tracking(text: str) -> str:
     return _URL.sub(lambda url: _UTM_AT_THE_END.sub("", _UTM_BEFORE_MORE.sub("", url[0])), text)
 
 
+@lru_cache(maxsize=64)  # an answer cites the pages that its search has named
 def page_key(url: str) -> str | None:
     """Return what tells the page of a URL from every other page; None for what is no http(s) URL of a host.
 
