@@ -112,7 +112,7 @@ def tests(session: nox.Session) -> None:
     if not session.posargs:
         session.log(f"All of it takes {how_long()}, for each Python.")
     # The oldest has most to do, and takes all cores; the others, a process each, have them when it leaves them.
-    way = ["nice"] if others and shutil.which("nice") else []
+    way = ["nice", "-n", "15"] if others and shutil.which("nice") else []
     chosen = ["-m", "not smoke and not once"] if others else ["-m", "not smoke", "-n", "auto", "--dist", "worksteal"]
     if others and PYTHONS and session.python != PYTHONS[-1]:  # between the oldest and the newest
         chosen += BETWEEN
