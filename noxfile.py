@@ -113,7 +113,8 @@ def tests(session: nox.Session) -> None:
         session.log(f"All of it takes {how_long()}, for each Python.")
     # The oldest has most to do, and takes all cores; the others, a process each, have them when it leaves them.
     way = ["nice", "-n", "15"] if others and shutil.which("nice") else []
-    chosen = ["-m", "not smoke and not once"] if others else ["-m", "not smoke", "-n", "auto", "--dist", "worksteal"]
+    workers = str((os.cpu_count() or 1) + 1)  # one more than cores: many tests wait for a process
+    chosen = ["-m", "not smoke and not once"] if others else ["-m", "not smoke", "-n", workers, "--dist", "worksteal"]
     if others and PYTHONS and session.python != PYTHONS[-1]:  # between the oldest and the newest
         chosen += BETWEEN
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # pytest tidies up what several of it would share
