@@ -115,7 +115,7 @@ def test_where_one_count_of_tokens_cannot_be_none_is_told_and_the_call_may_have_
 
 @pytest.mark.parametrize("written", ["9" * 400, "-" + "9" * 400, "1e999"], ids=lambda text: text[:5])
 def test_a_count_that_no_number_of_ours_holds_is_not_told_as_none(written: str) -> None:
-    body = json.dumps(bodies.response([], usage=COUNTS)).replace("1000", written)
+    body = json.dumps(bodies.response([], usage=COUNTS)).replace(": 1000,", f": {written},")  # and no time of day
     found = used(as_object(decode(body.encode())))
     assert found.as_json() == {"attempts": 1, "uncounted_attempts": 1}
 
