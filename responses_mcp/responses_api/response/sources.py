@@ -202,7 +202,9 @@ def _dates(
     marked = list(_MARKED.finditer(block))
     begins = [mark.start() for mark in marked if len(mark[1]) <= len(marked[0][1])]  # what is deeper belongs to it
     parts = pairwise([0, *begins, len(block)])
-    items = [list(_marks(block[start:end][:_LONGEST_ITEM], known, newest)) for start, end in parts]
+    names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
+    mention = re.compile("|".join([_ADDRESS, *names]), re.IGNORECASE)
+    items = [list(_marks(block[start:end], mention, known, newest)) for start, end in parts]
     pages = [mark for marks in items for mark in marks if isinstance(mark, str)]
     dated = any(isinstance(mark, WrittenDate) for marks in items for mark in marks)
     if source:
@@ -213,14 +215,13 @@ def _dates(
         is_block = bool(pages) and all(pages) and dated and not stays
     if not is_block:
         return None
-    items += [list(_marks(line[:_LONGEST_ITEM], known, newest)) for line in stays]
+    items += [list(_marks(line, mention, known, newest)) for line in stays]
     return {page: iso for marks in reversed(items) for page, iso in _beside(marks)}
 
 
-def _marks(item: str, known: Collection[str], newest: date) -> Iterator[str | WrittenDate]:
-    """Yield the sources of an item, "" for one that is not cited, and its dates, in order."""
-    names = (rf"(?<![\w-]){re.escape(name)}(?![A-Za-z0-9_-])" for name in known if "?" not in name)
-    mention = re.compile("|".join([_ADDRESS, *names]), re.IGNORECASE)
+def _marks(item: str, mention: re.Pattern[str], known: Collection[str], newest: date) -> Iterator[str | WrittenDate]:
+    """Yield the sources that an item mentions, "" for one that is not `known`, and its dates, in order."""
+    item = item[:_LONGEST_ITEM]
     places: dict[int, str | WrittenDate] = {}
     at = 0
     while found := mention.search(item, at):
