@@ -74,10 +74,19 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Return what both used; a sum with an unknown cost is unknown."""
-        counts = {name: getattr(self, name) + getattr(other, name) for name in self._fields[:8]}
-        known = self.cost_usd is not None and other.cost_usd is not None
-        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
-        return other._replace(**counts, cost_usd=cost, prices_as_of=other.prices_as_of if known else None)
+        cost = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
+        return other._replace(
+            input_tokens=self.input_tokens + other.input_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+            web_searches=self.web_searches + other.web_searches,
+            file_searches=self.file_searches + other.file_searches,
+            cost_usd=cost,
+            prices_as_of=None if cost is None else other.prices_as_of,
+        )
 
 
 def usage_from(told: JsonObject) -> Usage:
