@@ -97,7 +97,7 @@ def installed_pythons() -> list[str] | None:
 PYTHONS = installed_pythons()
 
 
-# What starts threads, tasks, sockets and processes: enough for a Python that lies between two that have all tests.
+# What starts threads, tasks, sockets and processes: enough for a Python between the oldest and the newest.
 BETWEEN = [
     *("tests/embedding", "tests/protocol", "tests/runtime", "tests/testing", "tests/responses_api"),
     *("tests/test_cancellation.py", "tests/test_shutdown.py"),
@@ -115,7 +115,7 @@ def tests(session: nox.Session) -> None:
     way = ["nice", "-n", "15"] if others and shutil.which("nice") else []
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores: many tests wait for a process
     chosen = ["-m", "not smoke and not once"] if others else ["-m", "not smoke", "-n", workers, "--dist", "worksteal"]
-    if others and PYTHONS and session.python != PYTHONS[-1]:  # between the oldest and the newest
+    if others and PYTHONS and session.python != PYTHONS[-1]:
         chosen += BETWEEN
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # pytest tidies up what several of it would share
         session.run(*way, "pytest", *chosen, f"--basetemp={folder}", *session.posargs, external=bool(way))
