@@ -142,7 +142,7 @@ class ResponsesApi:
             response = reader.finish(take)
             if log.isEnabledFor(logging.DEBUG):
                 named = (line_at(response, key, self.redact) for key in ("model", "id"))
-                log.debug("openai(client): ok status=%d model=%s id=%s", reader.status, *named)
+                log.debug("openai(client): ok status=%d model=%s id=%s", reader.head.status, *named)
             return read(response)
 
         return await self._ask(_Call("/responses", body, policy), answer, watcher)
@@ -157,7 +157,7 @@ class ResponsesApi:
 
         def answer(reader: ReplyReader) -> T:
             found = reader.json_object()
-            log.debug("openai(client): ok status=%d path=%s", reader.status, path)
+            log.debug("openai(client): ok status=%d path=%s", reader.head.status, path)
             return read(found)
 
         return await self._ask(_Call(path, body, policy), answer, NOBODY)

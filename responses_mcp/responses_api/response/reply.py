@@ -74,12 +74,10 @@ class ReplyReader:
         self._most_bytes = most_bytes
         self._on_head = on_head
         self._budget = budget
-        self._redact = redact
-        self.status = 0
         self.progress: Progress = "refused"  # of the request, as far as the reply tells
         self.held_bytes = 0  # of the reply; they count against the budget
         self._has_enough = False
-        self._head = Head(0, {}, redact, key_from)
+        self.head = Head(0, {}, redact, key_from)
         self._gzip: zlib._Decompress | None = None  # pyright: ignore[reportPrivateUsage]  # it has no other name
         self._body: list[bytes] = []  # in pieces: to put it together with each of them would take longer
         self._body_bytes = 0
@@ -109,7 +107,7 @@ class ReplyReader:
         """Take the head of the reply; names of headers are lower-case."""
         if self._on_head is not None:
             self._on_head(status, headers)
-        self.status, self._head = status, self._head._replace(status=status, headers=headers)
+        self.head = self.head._replace(status=status, headers=headers)
         coding = headers.get("content-encoding", "").strip().lower()
         if coding in ("gzip", "x-gzip"):  # not asked for
             self._gzip = zlib.decompressobj(16 + zlib.MAX_WBITS)
@@ -160,7 +158,7 @@ class ReplyReader:
         response = self.response()
         if seen is not None:
             seen(response)
-        if (error := response_error(response, self._redact, self.progress)) is not None:
+        if (error := response_error(response, self.head.redact, self.progress)) is not None:
             raise error
         return response
 
@@ -177,12 +175,12 @@ class ReplyReader:
         return response
 
     def _refusal(self, value: object) -> UpstreamError | None:
-        return refusal_in(value, self._head, b"".join(self._body[:3]))
+        return refusal_in(value, self.head, b"".join(self._body[:3]))
 
     def json_object(self) -> JsonObject:
         """Return the object that the body of a success is. Raises `UpstreamError` for anything else."""
         if not self._is_success:
-            raise http_error(self._head, b"".join(self._body))
+            raise http_error(self.head, b"".join(self._body))
         if self._gzip is not None and not self._gzip.eof:
             raise self._unreadable()
         try:
@@ -192,7 +190,7 @@ class ReplyReader:
         if (refusal := self._refusal(value)) is not None:
             raise refusal
         if not isinstance(value, dict):
-            raise http_error(self._head, b"".join(self._body[:3]))
+            raise http_error(self.head, b"".join(self._body[:3]))
         self.progress = "accepted"
         return cast(JsonObject, value)
 
@@ -202,7 +200,7 @@ class ReplyReader:
 
     @property
     def _is_success(self) -> bool:
-        return 200 <= self.status < 300
+        return 200 <= self.head.status < 300
 
     def _take(self, events: list[Event]) -> None:
         for event in events:
@@ -236,7 +234,7 @@ class ReplyReader:
         return UnusableReply(
             f"The API's reply is longer than {self._most_bytes} bytes; check openai.base_url, "
             "or raise request.max_reply_bytes.",
-            status=self.status,
+            status=self.head.status,
             code=TOO_LONG,
         )
 
@@ -244,6 +242,6 @@ class ReplyReader:
         return UnusableReply(
             "The API's reply is compressed in a broken or unknown way; "
             "check what lies between here and openai.base_url.",
-            status=self.status,
-            retryable=not self._is_success and http_error(self._head, b"").retryable,
+            status=self.head.status,
+            retryable=not self._is_success and http_error(self.head, b"").retryable,
         )
