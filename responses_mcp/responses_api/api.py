@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -104,7 +105,7 @@ class ResponsesApi:
         self._connections: Connections | None = None
         self._closed = False
         self._fallbacks: dict[str, ParameterFallback] = {}  # by model
-        self._gates: dict[str, Gate] = {}  # by model
+        self._gates = defaultdict[str, Gate](Gate)  # by model
         self._policy = RetryPolicy(max_retries=request.max_retries, wait=backoff)
         self._budget = ReplyBudget()
         self._decoding = trio.Lock()
@@ -240,7 +241,7 @@ class ResponsesApi:
         watcher = self._without_secrets(watcher)
         seconds = call.seconds or self._request.timeout_ms / 1000
         model = str(body.get("model"))
-        gate = self._gates.setdefault(model, Gate()) if "model" in body else Gate()  # other requests have no limit
+        gate = self._gates[model] if "model" in body else Gate()  # other requests have no limit
         ticket = gate.ticket()
         # What a call learns is its own until it is answered: a refusal may have meant something else.
         fallback = self._fallbacks.get(model, _NOTHING_LEARNT)
