@@ -38,7 +38,7 @@ GUARDED = {
         "tests/responses_api/test_parameters.py",
         "tests/responses_api/test_parameter_fallback.py",
     ],
-    "responses_api.response.citations": ["tests/responses_api/response"],
+    "responses_api.response.sources": ["tests/responses_api/response"],
     "manuals.results.diagnosis": [
         "tests/manuals/results",
         "tests/manuals/test_contract.py",
